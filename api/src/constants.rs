@@ -1,0 +1,54 @@
+//! Names that clients, SDKs, Kueue and JobSet rely on.
+//!
+//! Each value is part of the observable behaviour of Kubeflow Trainer's controller manager, which
+//! this operator replaces, or of JobSet; none may change without breaking somebody.
+
+/// API group of TrainJobs and runtimes.
+pub const GROUP: &str = "trainer.kubeflow.org";
+/// The only version of [`GROUP`].
+pub const VERSION: &str = "v1alpha1";
+/// `apiVersion` of TrainJobs and runtimes.
+pub const API_VERSION: &str = "trainer.kubeflow.org/v1alpha1";
+/// Kind of a TrainJob.
+pub const TRAIN_JOB_KIND: &str = "TrainJob";
+/// Kind of a namespaced runtime.
+pub const TRAINING_RUNTIME_KIND: &str = "TrainingRuntime";
+/// Kind of a cluster-wide runtime, and what `runtimeRef.kind` means when it is absent.
+pub const CLUSTER_TRAINING_RUNTIME_KIND: &str = "ClusterTrainingRuntime";
+
+/// `spec.managedBy` of the TrainJobs this operator works on; absent means the same.
+pub const MANAGED_BY: &str = "trainer.kubeflow.org/trainjob-controller";
+/// The only other value of `spec.managedBy` that the schema admits.
+pub const MANAGED_BY_MULTIKUEUE: &str = "kueue.x-k8s.io/multikueue";
+/// Field manager of every object the operator creates.
+pub const FIELD_MANAGER: &str = "trainer";
+/// Reporting controller of every event.
+pub const EVENT_REPORTER: &str = "trainer-trainjob-controller";
+
+/// Label on a Job template that says which step of a TrainJob it is.
+pub const ANCESTOR_LABEL: &str = "trainer.kubeflow.org/trainjob-ancestor-step";
+/// Value of [`ANCESTOR_LABEL`] for the training step.
+pub const ANCESTOR_TRAINER: &str = "trainer";
+/// Value of [`ANCESTOR_LABEL`], and name of the container, for the step that fetches the dataset.
+pub const DATASET_INITIALIZER: &str = "dataset-initializer";
+/// Value of [`ANCESTOR_LABEL`], and name of the container, for the step that fetches the model.
+pub const MODEL_INITIALIZER: &str = "model-initializer";
+/// Name of the main container, and of the job that training processes meet at.
+pub const NODE: &str = "node";
+/// Port at which training processes meet.
+pub const TRAINER_PORT: i32 = 29500;
+/// Environment variable that tells an initializer where to fetch from.
+pub const STORAGE_URI_ENV: &str = "STORAGE_URI";
+/// Field path of a Pod's index within its Indexed Job.
+pub const COMPLETION_INDEX_FIELD: &str =
+    "metadata.annotations['batch.kubernetes.io/job-completion-index']";
+
+/// Suffix of the name of the ConfigMap that freezes a TrainJob's runtime.
+pub const SNAPSHOT_SUFFIX: &str = "-runtime-snapshot";
+/// Data key of the runtime in the snapshot ConfigMap.
+pub const SNAPSHOT_KEY: &str = "runtime";
+
+/// Label that JobSet puts on every Pod it makes: the JobSet's (and so the TrainJob's) name.
+pub const JOBSET_NAME_LABEL: &str = "jobset.sigs.k8s.io/jobset-name";
+/// Label that Kueue puts on the copies of a job in MultiKueue worker clusters.
+pub const MULTIKUEUE_ORIGIN_LABEL: &str = "kueue.x-k8s.io/multikueue-origin";

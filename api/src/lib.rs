@@ -1,0 +1,29 @@
+//! The words of the TrainJob operator: its API types, constants, conditions and time.
+//!
+//! Everything that names something in Kubernetes lives here, and nothing that decides or performs
+//! anything does. The crate has no I/O and no async runtime in its dependency tree, so that the pure
+//! decision core (`trainjob-core`) can use it.
+//!
+//! * [`trainjob`]: the `TrainJob` a user submits.
+//! * [`patches`]: `spec.runtimePatches`, the changes a TrainJob makes to its runtime's template.
+//! * [`runtime`]: `TrainingRuntime` and `ClusterTrainingRuntime`, the templates it runs on.
+//! * [`jobset`]: the parts of JobSet `v1alpha2` that are written and read.
+//! * [`conditions`]: condition types and reasons, and how a condition list is changed.
+//! * [`time`]: the one bridge between Kubernetes' timestamps and ours.
+//! * [`constants`]: names that clients rely on.
+//! * [`crd`]: the three `CustomResourceDefinition`s, made from the types.
+//! * [`validate`]: what those require of a value, as functions.
+
+pub mod conditions;
+pub mod constants;
+pub mod crd;
+pub mod jobset;
+pub mod patches;
+pub mod runtime;
+pub mod time;
+pub mod trainjob;
+pub mod validate;
+
+pub use jobset::JobSet;
+pub use runtime::{ClusterTrainingRuntime, TrainingRuntime};
+pub use trainjob::TrainJob;

@@ -1,0 +1,106 @@
+//! Builds what is about to run and never falls silent while doing so.
+//!
+//! A first build takes minutes and prints nothing for long stretches. Whoever waits wants to know
+//! that it is alive, in a terminal as well as in the log of a CI job, so every sign of life is a
+//! plain line.
+
+use std::fmt::Display;
+use std::io::{self, BufRead, BufReader, IsTerminal, Write};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The longest silence before a sign of life.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Prints one line on stderr. A closed stderr is no reason to stop.
+pub fn say(line: impl Display) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Runs `command` to its end and hands each line of its stderr to `line`, which prints what is
+/// worth it and returns whether it did. After [`PATIENCE`] without a print, what `beat` makes of
+/// the time passed is printed.
+///
+/// # Errors
+///
+/// The command could not be started, or its end not be awaited.
+pub fn run_with_heartbeat(
+    command: &mut Command,
+    mut line: impl FnMut(&str) -> bool,
+    mut beat: impl FnMut(Duration) -> String,
+) -> io::Result<ExitStatus> {
+    let started = Instant::now();
+    let mut child = command.stderr(Stdio::piped()).spawn()?;
+    let (sender, lines) = channel();
+    let reader = read_lines(&mut child, sender);
+
+    let mut printed = Instant::now();
+    loop {
+        let silence_left = PATIENCE.saturating_sub(printed.elapsed());
+        match lines.recv_timeout(silence_left) {
+            Ok(text) => {
+                if line(&text) {
+                    printed = Instant::now();
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                say(beat(started.elapsed()));
+                printed = Instant::now();
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    let status = child.wait()?;
+    if let Some(reader) = reader {
+        // It has sent its last line: it ended with the channel.
+        let _ = reader.join();
+    }
+    Ok(status)
+}
+
+fn read_lines(child: &mut Child, lines: Sender<String>) -> Option<thread::JoinHandle<()>> {
+    let stderr = child.stderr.take()?;
+    Some(thread::spawn(move || {
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            if lines.send(line).is_err() {
+                return;
+            }
+        }
+    }))
+}
+
+/// Builds every binary of the workspace with `cargo`, in the profile whose output is `target`
+/// (`target/debug`, `target/release`, …).
+///
+/// It is always the whole workspace: a build of one package may choose other features for the
+/// shared dependencies and would compile them all again.
+///
+/// # Errors
+///
+/// `cargo` could not be run or failed.
+pub fn build_workspace(cargo: &str, target: &Path) -> io::Result<()> {
+    let profile = match target.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => "dev",
+        Some(name) => name,
+    };
+    let mut command = Command::new(cargo);
+    command.args(["build", "--workspace", "--bins", "--profile", profile]);
+    command.current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());
+    if let Some(directory) = target.parent() {
+        command.env("CARGO_TARGET_DIR", directory);
+    }
+    if io::stderr().is_terminal() {
+        // Cargo sees a pipe, but what it says goes on to a terminal.
+        command.env("CARGO_TERM_COLOR", "always");
+    }
+    let forward = |line: &str| {
+        say(line);
+        true
+    };
+    let beat = |elapsed: Duration| format!("    … building, {} s so far", elapsed.as_secs());
+    let status = run_with_heartbeat(&mut command, forward, beat)?;
+    if status.success() { Ok(()) } else { Err(io::Error::other("the build failed")) }
+}

@@ -1,0 +1,278 @@
+//! The programs of the control plane.
+//!
+//! `controlplane/go.mod` pins every one of them; they are built once per version, which takes
+//! minutes, and kept in the user's cache directory. A program in the directory that
+//! `KUBEBUILDER_ASSETS` names is taken instead, and where there is no Go, one in `PATH`.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::env;
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use launcher::{PATIENCE, run_with_heartbeat, say};
+
+use crate::cache;
+
+/// The directory of the `go.mod`.
+const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/controlplane");
+
+/// A program of the control plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Program {
+    Etcd,
+    ApiServer,
+    ControllerManager,
+    Scheduler,
+    Kubectl,
+    JobSet,
+    Kwok,
+}
+
+impl Program {
+    /// Its usual file name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::ApiServer => "kube-apiserver",
+            Self::ControllerManager => "kube-controller-manager",
+            Self::Scheduler => "kube-scheduler",
+            Self::Kubectl => "kubectl",
+            Self::JobSet => "jobset",
+            Self::Kwok => "kwok",
+        }
+    }
+
+    /// The Go package it is built from, a `tool` of the `go.mod`.
+    const fn package(self) -> &'static str {
+        match self {
+            Self::Etcd => "go.etcd.io/etcd/server/v3",
+            Self::ApiServer => "k8s.io/kubernetes/cmd/kube-apiserver",
+            Self::ControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
+            Self::Scheduler => "k8s.io/kubernetes/cmd/kube-scheduler",
+            Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
+            Self::JobSet => "sigs.k8s.io/jobset",
+            Self::Kwok => "sigs.k8s.io/kwok/cmd/kwok",
+        }
+    }
+
+    /// The file name `go install` gives it, which is the last part of the package's path.
+    const fn built_name(self) -> &'static str {
+        match self {
+            Self::Etcd => "server",
+            other => other.name(),
+        }
+    }
+}
+
+/// Where each program is.
+#[derive(Debug, Clone)]
+pub struct Binaries {
+    paths: BTreeMap<Program, PathBuf>,
+}
+
+impl Binaries {
+    /// Finds `programs`, and builds those that are missing, however long that takes.
+    ///
+    /// # Errors
+    ///
+    /// The Go toolchain is missing or the build failed.
+    pub fn provide(programs: &[Program]) -> Result<Self> {
+        let build = Build::new()?;
+        let mut places: Vec<PathBuf> =
+            env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from).into_iter().collect();
+        places.push(build.bin());
+        if !has_go() {
+            places.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
+        }
+        if !missing(programs, &places).is_empty() {
+            build.run(programs, &places)?;
+        }
+        let paths = programs.iter().map(|program| {
+            let path = locate(*program, &places);
+            Ok((*program, path.with_context(|| format!("the build gave no {}", program.name()))?))
+        });
+        Ok(Self { paths: paths.collect::<Result<_>>()? })
+    }
+
+    /// The file of `program`.
+    #[must_use]
+    pub fn path(&self, program: Program) -> &Path {
+        // What was not asked for can still be run by its name, if it is in PATH.
+        self.paths.get(&program).map_or(Path::new(program.name()), PathBuf::as_path)
+    }
+}
+
+fn missing(programs: &[Program], places: &[PathBuf]) -> Vec<Program> {
+    programs.iter().copied().filter(|program| locate(*program, places).is_none()).collect()
+}
+
+fn locate(program: Program, places: &[PathBuf]) -> Option<PathBuf> {
+    let candidates = places.iter().map(|place| place.join(program.name()));
+    candidates.into_iter().find(|candidate| candidate.is_file())
+}
+
+/// One build, in a directory of its own: what was built from other versions is another's.
+struct Build {
+    flags: String,
+    directory: PathBuf,
+}
+
+impl Build {
+    fn new() -> Result<Self> {
+        let read = |name: &str| {
+            let path = Path::new(MODULE).join(name);
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+        };
+        let requirements = read("go.mod")?;
+        let flags = linker_flags(&requirements)?;
+        let mut hasher = DefaultHasher::new();
+        (&requirements, read("go.sum")?, &flags).hash(&mut hasher);
+        let directory = cache::directory()?.join(format!("controlplane-{:016x}", hasher.finish()));
+        Ok(Self { flags, directory })
+    }
+
+    fn bin(&self) -> PathBuf {
+        self.directory.join("bin")
+    }
+
+    /// Builds what is missing into a folder beside the final one, so that a program appears there
+    /// complete or not at all.
+    fn run(&self, programs: &[Program], places: &[PathBuf]) -> Result<()> {
+        let bin = self.bin();
+        fs::create_dir_all(&bin).with_context(|| format!("cannot create {}", bin.display()))?;
+        let _lock = lock(&self.directory.join("lock"))?;
+        // Somebody else may have built it while we waited for the lock.
+        let missing = missing(programs, places);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let unfinished = tempfile::tempdir_in(&self.directory)?;
+        self.install(&missing, unfinished.path())?;
+        for program in missing {
+            let built = unfinished.path().join(program.built_name());
+            fs::rename(&built, bin.join(program.name()))
+                .with_context(|| format!("the build gave no {}", built.display()))?;
+        }
+        Ok(())
+    }
+
+    fn install(&self, programs: &[Program], bin: &Path) -> Result<()> {
+        let names: Vec<&str> = programs.iter().map(|program| program.name()).collect();
+        say(format_args!(
+            "Building {}. This happens once and takes some minutes; the result is kept in {}.",
+            names.join(", "),
+            self.directory.display()
+        ));
+        let mut command = go();
+        command.args(["install", "-v", "-trimpath", "-ldflags", &self.flags]);
+        command.args(programs.iter().map(|program| program.package()));
+        command.env("GOBIN", bin).env("CGO_ENABLED", "0");
+
+        let downloads = Cell::new(0_usize);
+        let packages = Cell::new(0_usize);
+        let mut complaints = Vec::new();
+        let count = |line: &str| {
+            // With -v, go names each package it compiles, one a line; everything else is about
+            // downloads or a complaint.
+            if line.starts_with("go: downloading") {
+                downloads.update(|count| count + 1);
+            } else if line.contains(' ') {
+                complaints.push(line.to_owned());
+            } else {
+                packages.update(|count| count + 1);
+            }
+            false
+        };
+        let beat = |elapsed: Duration| {
+            format!(
+                "    … {} s: {} modules downloaded, {} packages compiled",
+                elapsed.as_secs(),
+                downloads.get(),
+                packages.get()
+            )
+        };
+        let status = run_with_heartbeat(&mut command, count, beat).context(NO_GO)?;
+        if !status.success() {
+            bail!("go install failed ({status}):\n{}", complaints.join("\n"));
+        }
+        Ok(())
+    }
+}
+
+/// What to say when `go` cannot be run.
+pub(crate) const NO_GO: &str = "cannot run `go`: install Go 1.26 or later to build the control plane, or \
+                     provide all its programs in KUBEBUILDER_ASSETS or PATH";
+
+fn has_go() -> bool {
+    Command::new("go").arg("version").output().is_ok_and(|output| output.status.success())
+}
+
+pub(crate) fn go() -> Command {
+    let mut command = Command::new("go");
+    command.current_dir(MODULE).stdin(Stdio::null());
+    command
+}
+
+/// Without these, a Kubernetes that was not built by its own scripts calls itself v0.0.0.
+fn linker_flags(requirements: &str) -> Result<String> {
+    let version = requirements
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("k8s.io/kubernetes "))
+        .and_then(|rest| rest.split_whitespace().next())
+        .context("the go.mod does not require k8s.io/kubernetes")?;
+    let mut numbers = version.trim_start_matches('v').split('.');
+    let (major, minor) =
+        numbers.next().zip(numbers.next()).context("a version without major and minor")?;
+    let package = "k8s.io/component-base/version";
+    Ok(format!(
+        "-s -w -X {package}.gitVersion={version} -X {package}.gitMajor={major} \
+         -X {package}.gitMinor={minor} -X {package}.gitTreeState=clean"
+    ))
+}
+
+/// Takes the lock, saying so while another process holds it.
+fn lock(path: &Path) -> Result<File> {
+    let file = File::create(path)?;
+    let waiting = Instant::now();
+    let (sender, done) = channel();
+    thread::spawn(move || {
+        let outcome = file.lock().map(|()| file);
+        // Nobody listens if the waiting process gave up, which it does not.
+        let _ = sender.send(outcome);
+    });
+    loop {
+        match done.recv_timeout(PATIENCE) {
+            Ok(outcome) => return outcome.context("cannot lock the build of the control plane"),
+            Err(RecvTimeoutError::Timeout) => {
+                let elapsed: Duration = waiting.elapsed();
+                say(format_args!(
+                    "    … waiting for another process that builds the control plane, {} s",
+                    elapsed.as_secs()
+                ));
+            }
+            Err(RecvTimeoutError::Disconnected) => bail!("cannot lock {}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_binaries_call_themselves_by_the_version_in_the_go_mod() {
+        let flags = linker_flags("require (\n\tk8s.io/kubernetes v1.36.3 // indirect\n)").unwrap();
+        assert!(flags.contains("version.gitVersion=v1.36.3 "), "{flags}");
+        assert!(flags.contains("version.gitMajor=1 "), "{flags}");
+        assert!(flags.contains("version.gitMinor=36 "), "{flags}");
+    }
+}

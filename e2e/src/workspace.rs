@@ -1,0 +1,76 @@
+//! The binaries and files of this repository.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+/// The file of a binary of this workspace, built from the sources as they are now.
+///
+/// Under cargo, the workspace is built, once in a process; without it, the binary is taken from
+/// beside the running one.
+///
+/// # Errors
+///
+/// The build failed or there is no such binary.
+pub fn binary(name: &str) -> Result<PathBuf> {
+    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let target = BUILT.get_or_init(|| build().map_err(|error| format!("{error:#}")));
+    let path = target.as_ref().map_err(|error| anyhow!("{error}"))?.join(name);
+    if !path.is_file() {
+        bail!("no {}: `cargo build --workspace --bins` makes it", path.display());
+    }
+    Ok(path)
+}
+
+/// Builds if cargo is at hand; returns the directory of the binaries.
+fn build() -> Result<PathBuf> {
+    let own = env::current_exe()?;
+    let mut target = own.parent().context("a program without a directory")?;
+    // Tests and benches are one deeper than binaries.
+    if target.ends_with("deps") {
+        target = target.parent().context("a program in the root")?;
+    }
+    if let Ok(cargo) = env::var("CARGO") {
+        launcher::build_workspace(&cargo, target)?;
+    }
+    Ok(target.to_owned())
+}
+
+/// The text of a file of this repository.
+///
+/// # Errors
+///
+/// It cannot be read.
+pub fn read(file: &str) -> Result<String> {
+    let path = root().join(file);
+    fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// The texts of all YAML files of a folder of this repository, in the order of their names.
+///
+/// # Errors
+///
+/// There is none, or one cannot be read.
+pub fn read_all(folder: &str) -> Result<Vec<String>> {
+    let folder = root().join(folder);
+    let entries =
+        fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    let is_yaml = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "yaml");
+    let mut paths: Vec<PathBuf> = paths.into_iter().filter(is_yaml).collect();
+    paths.sort();
+    if paths.is_empty() {
+        bail!("no YAML in {}", folder.display());
+    }
+    let read = |path: &PathBuf| {
+        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+    };
+    paths.iter().map(read).collect()
+}
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}

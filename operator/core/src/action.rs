@@ -1,0 +1,127 @@
+//! Everything this operator can ever do to a cluster.
+//!
+//! [`Action`] is meant to be read as that list. Each action is safe to repeat: creations have fixed
+//! names, updates and deletions name the UID, and where the decision depended on the object's content
+//! also the version, of what they were decided on.
+
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::Condition};
+use trainjob_api::{JobSet, time::Timestamp, trainjob::JobStatus};
+
+use crate::{facts::Outcome, notice::Notice, observed::Propagation, runtime::RuntimeKey};
+
+/// What to do now, and when to ask again.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Plan {
+    /// In this order; the first that fails ends the pass.
+    pub actions: Vec<Action>,
+    /// The earliest instant at which time alone changes the answer.
+    pub next: Option<Timestamp>,
+    /// What the job waits for, if it cannot go on.
+    pub waiting: Option<Waiting>,
+    /// When the actions have succeeded, the job's JobSet is made from inputs with this digest.
+    pub rendered: Option<u64>,
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Change the TrainJob's status.
+    WriteStatus(StatusWrite),
+    /// Create the ConfigMap that freezes the runtime. Never overwritten.
+    CreateSnapshot(Box<ConfigMap>),
+    /// Read the ConfigMap under the snapshot's name.
+    ReadSnapshot,
+    /// Create the JobSet.
+    CreateJobSet(Box<JobSet>),
+    /// Read the complete JobSet.
+    ReadJobSet,
+    /// Replace a suspended JobSet, fenced by the UID and version it carries.
+    UpdateJobSet(Box<JobSet>),
+    /// Suspend or resume a JobSet, and change nothing else of it.
+    SuspendJobSet {
+        /// UID of the JobSet.
+        uid: String,
+        /// Version of the JobSet the decision was made on.
+        resource_version: String,
+        /// The value of `spec.suspend`.
+        suspend: bool,
+    },
+    /// Delete the JobSet in the foreground.
+    DeleteJobSet {
+        /// UID of the JobSet.
+        uid: String,
+    },
+    /// Ask whether Pods of the job's JobSet still run.
+    CheckPods {
+        /// UID of a JobSet of the same name that is not ours; its Pods do not count.
+        except_job_set: Option<String>,
+    },
+    /// Delete the TrainJob, because its TTL has passed.
+    DeleteTrainJob(TtlDeletion),
+    /// Tell users, best effort.
+    Tell(Notice),
+}
+
+/// A change of a TrainJob's status. Fields that are `None` stay as they are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StatusWrite {
+    /// UID of the TrainJob.
+    pub uid: String,
+    /// Version the decision was made on.
+    pub resource_version: String,
+    /// The complete new list of conditions.
+    pub conditions: Option<Vec<Condition>>,
+    /// The complete new `jobsStatus`; empty removes the field.
+    pub jobs_status: Option<Vec<JobStatus>>,
+    /// How soon it must be written.
+    pub urgency: Urgency,
+    /// When the deadline that this write enforces was due, if it does.
+    pub deadline_due: Option<Timestamp>,
+}
+
+/// How soon a status must be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Urgency {
+    /// Now: a condition changed, or no Pod is active any more (Kueue waits for that).
+    AtOnce,
+    /// Counts that change quickly: together with later ones, within a quarter of a second.
+    Coalesced,
+}
+
+/// The deletion of a TrainJob whose TTL has passed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TtlDeletion {
+    /// UID of the TrainJob.
+    pub uid: String,
+    /// Version the decision was made on: a TTL changed a moment ago wins.
+    pub resource_version: String,
+    /// How its dependents go.
+    pub propagation: Propagation,
+    /// How it finished.
+    pub outcome: Outcome,
+    /// When the deletion became possible; lateness is measured from here.
+    pub due: Timestamp,
+}
+
+/// Why a job cannot go on by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Waiting {
+    /// For the runtime to be created or changed. Its watch says so.
+    Runtime(RuntimeKey),
+    /// For a JobSet of its name that is not ours, or ours and terminating, to be gone. Its watch says so.
+    JobSet,
+    /// For a ConfigMap under the snapshot's name that is not usable to be gone. Nothing watches it: ask again.
+    Snapshot,
+    /// For the last Pods of a job that its deadline failed to be gone. Nothing watches them: ask again.
+    Release,
+    /// For its JobSet, whose Pods are gone, to lose the finalizer somebody put on it. Its watch says so.
+    Finalizer,
+}
+
+impl Waiting {
+    /// Whether nothing but asking again, with backoff and with the readings forgotten, will tell.
+    #[must_use]
+    pub const fn must_ask_again(&self) -> bool {
+        matches!(self, Self::Snapshot | Self::Release)
+    }
+}

@@ -1,0 +1,210 @@
+//! The children of an unfinished job: which of them to make or change next.
+//!
+//! A job has one JobSet, made from its runtime as it was when the job was first built: that runtime is
+//! frozen in a snapshot ConfigMap of the job's own. Both are created with fixed names, and what is
+//! already there under such a name is judged by the UID of its owner. A JobSet that runs is never
+//! changed; one that is suspended, or is to be, follows the job in the few fields JobSet lets change.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use trainjob_api::{JobSet, TrainJob};
+
+use crate::{
+    action::{Action, Waiting},
+    facts::JobSetFacts,
+    observed::{Observed, Reading},
+    runtime::{self, BuildError, Runtime, SnapshotError, snapshot},
+};
+
+/// What to do next for a job's children.
+#[derive(Debug, Default)]
+pub(crate) struct Step {
+    pub(crate) actions: Vec<Action>,
+    pub(crate) obstacle: Option<Obstacle>,
+    /// See [`Plan::rendered`](crate::action::Plan::rendered).
+    pub(crate) rendered: Option<u64>,
+}
+
+/// What keeps a job from its children.
+#[derive(Debug)]
+pub(crate) struct Obstacle {
+    pub(crate) waiting: Waiting,
+    /// What users are told of it; `None` where it is gone in a moment.
+    pub(crate) told: Option<Told>,
+}
+
+/// The reason and message of a `Waiting` condition.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+}
+
+impl Step {
+    fn act(actions: Vec<Action>) -> Self {
+        Self { actions, ..Self::default() }
+    }
+
+    fn wait(waiting: Waiting, reason: &'static str, message: String) -> Self {
+        let told = Some(Told { reason, message });
+        Self { obstacle: Some(Obstacle { waiting, told }), ..Self::default() }
+    }
+}
+
+/// Decides what to do next for the children of an unfinished job that is not being deleted.
+pub(crate) fn next_step(
+    observed: &Observed<'_>,
+    manifest: &TrainJob,
+    own: Option<&JobSetFacts>,
+) -> Step {
+    match (own, observed.job_set) {
+        (Some(job_set), _) if job_set.terminating_since.is_some() => {
+            let obstacle = Obstacle { waiting: Waiting::JobSet, told: None };
+            Step { obstacle: Some(obstacle), ..Step::default() }
+        }
+        (Some(job_set), _) if observed.job.suspend && !job_set.suspended => {
+            // Stopping comes first, and takes one call; the rest can follow while it is suspended.
+            Step::act(vec![suspend(job_set, true)])
+        }
+        (Some(job_set), _) if job_set.suspended => follow(observed, manifest, job_set),
+        (Some(_), _) => Step::default(),
+        (None, Some(_)) => Step::wait(
+            Waiting::JobSet,
+            "JobSetConflict",
+            format!(
+                "JobSet {} exists and does not belong to this TrainJob; delete or rename it, the TrainJob starts when it is gone",
+                observed.job.key
+            ),
+        ),
+        (None, None) => create(observed, manifest),
+    }
+}
+
+/// Where the runtime of a job comes from.
+enum Source<'a> {
+    /// From its snapshot.
+    Frozen(Box<Runtime>),
+    /// From the runtime as it is now; it has to be frozen first.
+    Live(&'a Runtime),
+    /// Unknown until the snapshot has been read.
+    Unread,
+    /// From nowhere: the runtime does not exist.
+    Missing,
+    /// The ConfigMap under the snapshot's name is of no use.
+    Unusable(SnapshotError),
+}
+
+fn source<'a>(observed: &Observed<'a>, manifest: &TrainJob) -> Source<'a> {
+    match (&observed.readings.snapshot, observed.runtime) {
+        (Reading::Found(config_map), _) => match snapshot::read(manifest, config_map) {
+            Ok(runtime) => Source::Frozen(Box::new(runtime)),
+            Err(error) => Source::Unusable(error),
+        },
+        (Reading::Absent, Some(runtime)) => Source::Live(runtime),
+        (Reading::Absent, None) => Source::Missing,
+        (Reading::NotRead, _) => Source::Unread,
+    }
+}
+
+fn create(observed: &Observed<'_>, manifest: &TrainJob) -> Step {
+    let (frozen, live) = match (source(observed, manifest), observed.runtime) {
+        (Source::Frozen(runtime), _) => (Some(runtime), None),
+        // Most jobs are new and have no snapshot: creating it tells, without reading first.
+        (Source::Live(runtime), _) | (Source::Unread, Some(runtime)) => (None, Some(runtime)),
+        (Source::Unread, None) => return Step::act(vec![Action::ReadSnapshot]),
+        (Source::Missing, _) => return missing(manifest),
+        (Source::Unusable(error), _) => {
+            return Step::wait(Waiting::Snapshot, "SnapshotConflict", error.to_string());
+        }
+    };
+    let Some(runtime) = frozen.as_deref().or(live) else { return Step::default() };
+    match objects(manifest, runtime, live.is_some()) {
+        Ok((mut actions, job_set)) => {
+            actions.push(Action::CreateJobSet(Box::new(job_set)));
+            Step { actions, rendered: Some(digest(manifest)), ..Step::default() }
+        }
+        Err(error) => {
+            Step::wait(Waiting::Runtime(runtime.key.clone()), "BuildFailed", error.to_string())
+        }
+    }
+}
+
+/// The snapshot to create, where the runtime has yet to be frozen, and the JobSet as it should be.
+fn objects(
+    manifest: &TrainJob,
+    runtime: &Runtime,
+    freeze: bool,
+) -> Result<(Vec<Action>, JobSet), BuildError> {
+    let job_set = runtime::build(manifest, runtime)?;
+    let mut actions = Vec::new();
+    if freeze {
+        actions.push(Action::CreateSnapshot(Box::new(snapshot::render(manifest, runtime)?)));
+    }
+    Ok((actions, job_set))
+}
+
+fn missing(manifest: &TrainJob) -> Step {
+    match runtime::runtime_key(manifest) {
+        Ok(key) => {
+            let message = format!(
+                "{key} does not exist; create it or correct spec.runtimeRef of a new TrainJob"
+            );
+            Step::wait(Waiting::Runtime(key), "RuntimeNotFound", message)
+        }
+        // An unknown kind has failed the job before it came here.
+        Err(_) => Step::default(),
+    }
+}
+
+/// Brings a suspended JobSet to what the job and its runtime say now, and resumes it if asked to.
+fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -> Step {
+    let resume = (!observed.job.suspend).then(|| suspend(job_set, false));
+    let digest = digest(manifest);
+    if observed.readings.rendered == Some(digest) {
+        return Step::act(resume.into_iter().collect());
+    }
+    let (frozen, live) = match source(observed, manifest) {
+        Source::Frozen(runtime) => (Some(runtime), None),
+        Source::Live(runtime) => (None, Some(runtime)),
+        Source::Unread => return Step::act(vec![Action::ReadSnapshot, Action::ReadJobSet]),
+        // What it was made from is lost, which is no reason to keep it from running (D-7).
+        Source::Missing | Source::Unusable(_) => return Step::act(resume.into_iter().collect()),
+    };
+    let (Some(runtime), Some(current)) =
+        (frozen.as_deref().or(live), observed.readings.job_set.as_ref())
+    else {
+        return Step::act(vec![Action::ReadJobSet]);
+    };
+    match objects(manifest, runtime, live.is_some()) {
+        Ok((mut actions, desired)) => {
+            let update = runtime::update_suspended(current, &desired);
+            actions.extend(update.map(|updated| Action::UpdateJobSet(Box::new(updated))));
+            Step { actions, rendered: Some(digest), ..Step::default() }
+        }
+        Err(error) => {
+            Step::wait(Waiting::Runtime(runtime.key.clone()), "BuildFailed", error.to_string())
+        }
+    }
+}
+
+fn suspend(job_set: &JobSetFacts, suspend: bool) -> Action {
+    Action::SuspendJobSet {
+        uid: job_set.uid.clone(),
+        resource_version: job_set.resource_version.clone(),
+        suspend,
+    }
+}
+
+/// A digest of everything in a job that its JobSet is made from, suspension aside.
+///
+/// It is kept in memory only, so that nothing depends on it being the same in another release.
+fn digest(manifest: &TrainJob) -> u64 {
+    let mut spec = manifest.spec.clone();
+    spec.suspend = None;
+    spec.active_deadline_seconds = None;
+    spec.ttl_seconds_after_finished = None;
+    let mut hasher = DefaultHasher::new();
+    // A spec that cannot be written as JSON was never read from it; equal digests are then right.
+    serde_json::to_string(&spec).unwrap_or_default().hash(&mut hasher);
+    hasher.finish()
+}

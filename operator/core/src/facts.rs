@@ -1,0 +1,278 @@
+//! What decisions need to know of a TrainJob and of a JobSet, and nothing else.
+//!
+//! A stored object is parsed into its facts once, when it arrives. The facts of a finished job are all
+//! that is remembered of it (a few hundred bytes), so that a hundred thousand of them cost little.
+//! Values that the schema would refuse but that are stored all the same (an older CRD, a hand-made
+//! object) become [`OutOfRange`] here and count as unset everywhere else.
+
+use std::fmt;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference, Time};
+use trainjob_api::{
+    TrainJob,
+    conditions::{self, COMPLETE, FAILED, JOBSET_COMPLETED, JOBSET_FAILED, SUSPENDED},
+    constants::{GROUP, MANAGED_BY, MULTIKUEUE_ORIGIN_LABEL, TRAIN_JOB_KIND},
+    jobset::{JobSetView, ReplicatedJobStatus},
+    time::Timestamp,
+    trainjob::JobStatus,
+};
+
+/// Namespace and name of an object; a TrainJob and its JobSet share theirs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectKey {
+    /// The namespace.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+impl ObjectKey {
+    /// The key in an object's metadata; empty parts where the metadata has none.
+    #[must_use]
+    pub fn of(metadata: &ObjectMeta) -> Self {
+        Self {
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+        }
+    }
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// The facts about a TrainJob.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobFacts {
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// The UID: which of all objects that ever had this name.
+    pub uid: String,
+    /// The version these facts were read from; every write about the job is fenced by it.
+    pub resource_version: String,
+    /// `metadata.creationTimestamp`.
+    pub created_at: Timestamp,
+    /// Whether it has a `deletionTimestamp`.
+    pub terminating: bool,
+    /// Whether `spec.managedBy` names somebody else. Such a job is never touched.
+    pub managed_elsewhere: bool,
+    /// Whether it is a copy that MultiKueue made; its manager removes it.
+    pub remote_copy: bool,
+    /// `spec.suspend`.
+    pub suspend: bool,
+    /// `spec.activeDeadlineSeconds`, in seconds, at least 1.
+    pub deadline: Option<i64>,
+    /// `spec.ttlSecondsAfterFinished`, in seconds.
+    pub ttl: Option<u32>,
+    /// A field whose stored value counts as unset.
+    pub out_of_range: Option<OutOfRange>,
+    /// How and when it finished.
+    pub finished: Option<Finished>,
+    /// The stored `Suspended` condition.
+    pub suspended: Option<SuspendedCondition>,
+    /// The stored `status.jobsStatus`.
+    pub jobs_status: Vec<JobStatus>,
+}
+
+/// A stored value that the schema would have refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutOfRange {
+    /// The field, such as `spec.activeDeadlineSeconds`.
+    pub field: &'static str,
+    /// The value.
+    pub value: i64,
+    /// The least value that has a meaning.
+    pub minimum: i64,
+}
+
+/// How and when a TrainJob finished. Final from the first such condition on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finished {
+    /// `lastTransitionTime` of the terminal condition.
+    pub at: Timestamp,
+    /// Which condition it is.
+    pub outcome: Outcome,
+}
+
+/// How a TrainJob finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// `Complete`.
+    Complete,
+    /// `Failed` for any reason but the deadline.
+    Failed,
+    /// `Failed` with reason `DeadlineExceeded`: its JobSet must go and its Pods must be seen gone.
+    DeadlineExceeded,
+}
+
+/// The stored `Suspended` condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SuspendedCondition {
+    /// Whether its status is True.
+    pub holds: bool,
+    /// Its `lastTransitionTime`.
+    pub since: Timestamp,
+}
+
+impl JobFacts {
+    /// The facts in a stored TrainJob.
+    #[must_use]
+    pub fn of(job: &TrainJob) -> Self {
+        let status = job.status.as_ref();
+        let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+        let (deadline, deadline_problem) = deadline(job.spec.active_deadline_seconds);
+        let (ttl, ttl_problem) = ttl(job.spec.ttl_seconds_after_finished);
+        Self {
+            key: ObjectKey::of(&job.metadata),
+            uid: job.metadata.uid.clone().unwrap_or_default(),
+            resource_version: job.metadata.resource_version.clone().unwrap_or_default(),
+            created_at: instant(job.metadata.creation_timestamp.as_ref()),
+            terminating: job.metadata.deletion_timestamp.is_some(),
+            managed_elsewhere: job
+                .spec
+                .managed_by
+                .as_deref()
+                .is_some_and(|name| name != MANAGED_BY),
+            remote_copy: has_label(&job.metadata, MULTIKUEUE_ORIGIN_LABEL),
+            suspend: job.spec.suspend.unwrap_or(false),
+            deadline,
+            ttl,
+            out_of_range: deadline_problem.or(ttl_problem),
+            finished: finished(conditions),
+            suspended: conditions::find(conditions, SUSPENDED).map(|condition| {
+                SuspendedCondition {
+                    holds: condition.status == "True",
+                    since: Timestamp::from(&condition.last_transition_time),
+                }
+            }),
+            jobs_status: status.and_then(|status| status.jobs_status.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+/// Zero is what upstream's clients send for "unset", so it is no mistake to report.
+fn deadline(stored: Option<i64>) -> (Option<i64>, Option<OutOfRange>) {
+    match stored {
+        Some(value) if value >= 1 => (Some(value), None),
+        None | Some(0) => (None, None),
+        Some(value) => {
+            (None, Some(OutOfRange { field: "spec.activeDeadlineSeconds", value, minimum: 1 }))
+        }
+    }
+}
+
+fn ttl(stored: Option<i32>) -> (Option<u32>, Option<OutOfRange>) {
+    let Some(value) = stored else { return (None, None) };
+    match u32::try_from(value) {
+        Ok(seconds) => (Some(seconds), None),
+        Err(_) => {
+            let (field, value) = ("spec.ttlSecondsAfterFinished", i64::from(value));
+            (None, Some(OutOfRange { field, value, minimum: 0 }))
+        }
+    }
+}
+
+/// The terminal condition that became true first; of two in the same second, the first in the list.
+fn finished(conditions: &[Condition]) -> Option<Finished> {
+    let terminal = conditions.iter().filter(|condition| condition.status == "True");
+    let first = terminal
+        .filter(|condition| condition.type_ == COMPLETE || condition.type_ == FAILED)
+        .min_by_key(|condition| Timestamp::from(&condition.last_transition_time))?;
+    let outcome = match (first.type_.as_str(), first.reason.as_str()) {
+        (COMPLETE, _) => Outcome::Complete,
+        (_, conditions::REASON_DEADLINE_EXCEEDED) => Outcome::DeadlineExceeded,
+        _ => Outcome::Failed,
+    };
+    Some(Finished { at: Timestamp::from(&first.last_transition_time), outcome })
+}
+
+/// The facts about a JobSet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobSetFacts {
+    /// The UID.
+    pub uid: String,
+    /// The version these facts were read from.
+    pub resource_version: String,
+    /// `metadata.creationTimestamp`.
+    pub created_at: Timestamp,
+    /// `metadata.deletionTimestamp`.
+    pub terminating_since: Option<Timestamp>,
+    /// UID of the TrainJob that is its controller, if one is.
+    pub train_job_uid: Option<String>,
+    /// `spec.suspend`.
+    pub suspended: bool,
+    /// How it ended, with the condition that says so.
+    pub ended: Option<JobSetEnd>,
+    /// Its counts, as a TrainJob's status shows them.
+    pub jobs_status: Vec<JobStatus>,
+}
+
+/// How a JobSet ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobSetEnd {
+    /// Whether it completed; otherwise it failed.
+    pub completed: bool,
+    /// The condition that says so.
+    pub condition: Condition,
+}
+
+impl JobSetFacts {
+    /// The facts in a stored JobSet.
+    #[must_use]
+    pub fn of(job_set: &JobSetView) -> Self {
+        let metadata = &job_set.metadata;
+        Self {
+            uid: metadata.uid.clone().unwrap_or_default(),
+            resource_version: metadata.resource_version.clone().unwrap_or_default(),
+            created_at: instant(metadata.creation_timestamp.as_ref()),
+            terminating_since: metadata.deletion_timestamp.as_ref().map(Timestamp::from),
+            train_job_uid: controlling_train_job(metadata).map(|owner| owner.uid.clone()),
+            suspended: job_set.spec.suspend,
+            ended: ended(&job_set.status.conditions),
+            jobs_status: job_set.status.replicated_jobs_status.iter().map(job_status).collect(),
+        }
+    }
+}
+
+/// The owner reference of the TrainJob that controls an object.
+#[must_use]
+pub fn controlling_train_job(metadata: &ObjectMeta) -> Option<&OwnerReference> {
+    let owner = metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true))?;
+    let group = owner.api_version.split('/').next();
+    (owner.kind == TRAIN_JOB_KIND && group == Some(GROUP)).then_some(owner)
+}
+
+/// Completion and failure in the same second: completion, because the work is there.
+fn ended(conditions: &[Condition]) -> Option<JobSetEnd> {
+    let completed = conditions::find_true(conditions, JOBSET_COMPLETED);
+    let failed = conditions::find_true(conditions, JOBSET_FAILED);
+    let at = |condition: &Condition| Timestamp::from(&condition.last_transition_time);
+    let (completed, condition) = match (completed, failed) {
+        (Some(completed), Some(failed)) if at(failed) < at(completed) => (false, failed),
+        (Some(completed), _) => (true, completed),
+        (None, Some(failed)) => (false, failed),
+        (None, None) => return None,
+    };
+    Some(JobSetEnd { completed, condition: condition.clone() })
+}
+
+fn job_status(status: &ReplicatedJobStatus) -> JobStatus {
+    JobStatus {
+        name: status.name.clone(),
+        ready: status.ready,
+        succeeded: status.succeeded,
+        failed: status.failed,
+        active: status.active,
+        suspended: status.suspended,
+    }
+}
+
+fn instant(time: Option<&Time>) -> Timestamp {
+    time.map(Timestamp::from).unwrap_or_default()
+}
+
+fn has_label(metadata: &ObjectMeta, label: &str) -> bool {
+    metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(label))
+}

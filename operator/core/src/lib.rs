@@ -1,0 +1,31 @@
+//! The decisions of the TrainJob operator, as pure functions.
+//!
+//! One function is the operator's mind: [`plan`](plan::plan) takes what was [observed](observed) of
+//! one TrainJob and the time, and returns the [actions](action) to take now and the instant at which
+//! to ask again. It never fails, never panics and always gives the same answer to the same question.
+//! Carrying out the actions is the business of the `trainjob-operator` crate.
+//!
+//! Nothing here knows that a network, a clock or an async runtime exists; a test keeps it so.
+//!
+//! * [`facts`]: the few facts about an object that decisions need, parsed once.
+//! * [`observed`]: everything one decision is made on.
+//! * [`plan`](mod@plan): the rules, in the order in which they win.
+//! * [`action`]: everything this operator can ever do to a cluster.
+//! * [`notice`]: what users are told in events.
+//! * [`lane`]: which work goes first.
+//! * [`lifecycle`]: deadline, release, TTL and status, one file a rule.
+//! * [`runtime`]: from a TrainJob and its runtime to the objects it becomes.
+
+pub mod action;
+mod children;
+pub mod facts;
+pub mod lane;
+pub mod lifecycle;
+pub mod notice;
+pub mod observed;
+pub mod plan;
+pub mod runtime;
+
+pub use action::{Action, Plan};
+pub use observed::Observed;
+pub use plan::plan;

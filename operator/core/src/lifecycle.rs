@@ -1,0 +1,11 @@
+//! The end of a job's life: one file a rule.
+//!
+//! * [`deadline`]: when an unfinished job is failed.
+//! * [`release`]: when the resources of a job that its deadline failed are free.
+//! * [`ttl`]: when a finished job is deleted.
+//! * [`status`]: what a job's status says meanwhile.
+
+pub mod deadline;
+pub mod release;
+pub mod status;
+pub mod ttl;

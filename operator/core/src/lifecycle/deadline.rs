@@ -1,0 +1,161 @@
+//! The active deadline: when an unfinished TrainJob is failed.
+//!
+//! A job may be active for `activeDeadlineSeconds`, counted from an instant that [`Clock`] chooses.
+//! The rules are D1–D7 of `docs/semantics.md`; their sources are KEP-2899 (the field, and counting
+//! from creation) and Kubeflow Trainer 2.3 (counting from the last resume).
+//!
+//! The decision is one comparison of two instants. The order of what follows (first the stored
+//! condition, then the deletion) belongs to [`plan`](crate::plan::plan).
+
+use trainjob_api::time::Timestamp;
+
+use crate::facts::{JobFacts, SuspendedCondition};
+
+/// What the deadline is counted from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Clock {
+    /// The job's creation; the time it is suspended counts (KEP-2899).
+    #[default]
+    Creation,
+    /// The job's last resume, or its creation if it was never suspended; it stands still while the
+    /// job is suspended (Kubeflow Trainer 2.3).
+    LastResume,
+}
+
+/// What the deadline rule needs to know of an unfinished job, and nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subject {
+    /// When the job was created.
+    pub created_at: Timestamp,
+    /// `spec.activeDeadlineSeconds`, in seconds; `None` means the job may run for ever.
+    pub seconds: Option<i64>,
+    /// Whether `spec.suspend` is true.
+    pub suspend: bool,
+    /// The stored `Suspended` condition.
+    pub suspended: Option<SuspendedCondition>,
+    /// What the deadline is counted from.
+    pub clock: Clock,
+}
+
+impl Subject {
+    /// The subject that a job is for this rule.
+    #[must_use]
+    pub const fn of(job: &JobFacts, clock: Clock) -> Self {
+        Self {
+            created_at: job.created_at,
+            seconds: job.deadline,
+            suspend: job.suspend,
+            suspended: job.suspended,
+            clock,
+        }
+    }
+
+    /// When the clock started; `None` while it stands still.
+    fn start(&self) -> Option<Timestamp> {
+        match (self.clock, self.suspend, self.suspended) {
+            (Clock::Creation, ..) | (Clock::LastResume, false, None) => Some(self.created_at),
+            (Clock::LastResume, false, Some(SuspendedCondition { holds: false, since })) => {
+                Some(since)
+            }
+            // Resumed, but not yet recorded: the record, which is being written, starts the clock.
+            (Clock::LastResume, false, Some(_)) | (Clock::LastResume, true, _) => None,
+        }
+    }
+}
+
+/// What the deadline asks for at one instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Nothing, until something about the job changes.
+    Never,
+    /// Nothing yet; ask again at `due`.
+    Wait {
+        /// When the job will have run too long.
+        due: Timestamp,
+    },
+    /// Fail the job now.
+    Exceeded {
+        /// When that became possible; lateness is measured from here.
+        due: Timestamp,
+    },
+}
+
+/// Decides what an unfinished job's deadline asks for at `now`.
+///
+/// Total: a deadline beyond the range of time never fires.
+#[must_use]
+pub fn decide(job: &Subject, now: Timestamp) -> Decision {
+    let (Some(seconds), Some(start)) = (job.seconds, job.start()) else {
+        return Decision::Never;
+    };
+    match start.plus(seconds) {
+        Timestamp(i64::MAX) => Decision::Never,
+        due if now >= due => Decision::Exceeded { due },
+        due => Decision::Wait { due },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CREATED: Timestamp = Timestamp(1_000);
+
+    const fn job(clock: Clock) -> Subject {
+        Subject { created_at: CREATED, seconds: Some(60), suspend: false, suspended: None, clock }
+    }
+
+    const fn resumed_at(since: i64) -> Option<SuspendedCondition> {
+        Some(SuspendedCondition { holds: false, since: Timestamp(since) })
+    }
+
+    #[test]
+    fn a_job_fails_from_the_second_its_deadline_has_passed_and_never_before() {
+        let due = Timestamp(1_060);
+        for clock in [Clock::Creation, Clock::LastResume] {
+            for (now, expected) in [
+                (1_000, Decision::Wait { due }),
+                (1_059, Decision::Wait { due }),
+                (1_060, Decision::Exceeded { due }),
+                (9_999, Decision::Exceeded { due }),
+            ] {
+                assert_eq!(decide(&job(clock), Timestamp(now)), expected, "{clock:?} at {now}");
+            }
+        }
+    }
+
+    #[test]
+    fn suspension_stops_only_the_clock_of_the_last_resume() {
+        for (clock, expected) in [
+            (Clock::Creation, Decision::Exceeded { due: Timestamp(1_060) }),
+            (Clock::LastResume, Decision::Never),
+        ] {
+            let suspended = Subject { suspend: true, ..job(clock) };
+            assert_eq!(decide(&suspended, Timestamp(9_999)), expected, "{clock:?}");
+        }
+    }
+
+    #[test]
+    fn a_resume_starts_the_clock_of_the_last_resume_anew() {
+        for (clock, due) in [(Clock::Creation, 1_060), (Clock::LastResume, 5_060)] {
+            let resumed = Subject { suspended: resumed_at(5_000), ..job(clock) };
+            let due = Timestamp(due);
+            assert_eq!(decide(&resumed, Timestamp(0)), Decision::Wait { due }, "{clock:?}");
+        }
+    }
+
+    #[test]
+    fn a_resume_that_is_not_recorded_yet_does_not_fire_on_the_old_clock() {
+        let holds = Some(SuspendedCondition { holds: true, since: Timestamp(1_001) });
+        let resuming = Subject { suspended: holds, ..job(Clock::LastResume) };
+        assert_eq!(decide(&resuming, Timestamp(9_999)), Decision::Never);
+    }
+
+    #[test]
+    fn no_deadline_and_one_beyond_time_never_fire() {
+        for seconds in [None, Some(i64::MAX)] {
+            let endless = Subject { seconds, ..job(Clock::Creation) };
+            assert_eq!(decide(&endless, Timestamp(i64::MAX)), Decision::Never, "{seconds:?}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Time to live: when a finished TrainJob may be deleted.
+//!
+//! A finished job lives for `ttlSecondsAfterFinished` more seconds, counted from the instant its
+//! terminal condition became true. The rules are T1–T10 of `docs/semantics.md`; their sources are
+//! KEP-2899 (the field) and KEP-592 (the algorithm).
+//!
+//! The decision is one comparison of two instants. Everything that makes deletion safe (the
+//! preconditions on UID and resourceVersion, the retries, the lane it waits in) belongs to whoever
+//! carries it out. Nothing here is particular to TrainJobs.
+
+use trainjob_api::time::Timestamp;
+
+/// What the TTL rule needs to know of an object, and nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subject {
+    /// When the object finished; `None` while it is unfinished.
+    pub finished_at: Option<Timestamp>,
+    /// Its TTL, in seconds; `None` means it is kept for ever.
+    pub ttl: Option<u32>,
+    /// Why the rule must leave it alone, if it must.
+    pub exemption: Option<Exemption>,
+}
+
+/// Why a finished object with a TTL is left alone for now (T1, T9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exemption {
+    /// `managedBy` names another controller.
+    ManagedElsewhere,
+    /// A MultiKueue copy: deleting it before its status is mirrored would train it again.
+    RemoteCopy,
+    /// It has a `deletionTimestamp` already.
+    Terminating,
+    /// Its deadline failed it and its Pods are not gone yet: the object is the only record of that.
+    AwaitingRelease,
+}
+
+/// What the TTL asks for at one instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Nothing, until something about the object changes.
+    Keep,
+    /// Nothing yet; ask again at `due`.
+    Wait {
+        /// When the TTL will have passed.
+        due: Timestamp,
+    },
+    /// Delete now.
+    Delete {
+        /// When that became possible; lateness is measured from here.
+        due: Timestamp,
+    },
+}
+
+/// Decides what an object's TTL asks for at `now`.
+///
+/// Total: every input has an answer, a TTL of 0 and one of 136 years included.
+#[must_use]
+pub fn decide(object: &Subject, now: Timestamp) -> Decision {
+    let (Some(finished_at), Some(ttl), None) = (object.finished_at, object.ttl, object.exemption)
+    else {
+        return Decision::Keep;
+    };
+    let due = finished_at.plus(i64::from(ttl));
+    if now >= due { Decision::Delete { due } } else { Decision::Wait { due } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FINISHED: Timestamp = Timestamp(1_000);
+
+    const fn finished_with_ttl(ttl: u32) -> Subject {
+        Subject { finished_at: Some(FINISHED), ttl: Some(ttl), exemption: None }
+    }
+
+    #[test]
+    fn a_job_is_deleted_from_the_second_its_ttl_has_passed_and_never_before() {
+        let due = Timestamp(1_060);
+        for (now, expected) in [
+            (1_000, Decision::Wait { due }),
+            (1_059, Decision::Wait { due }),
+            (1_060, Decision::Delete { due }),
+            (9_999, Decision::Delete { due }),
+        ] {
+            assert_eq!(decide(&finished_with_ttl(60), Timestamp(now)), expected, "at {now}");
+        }
+    }
+
+    #[test]
+    fn a_ttl_of_zero_is_due_at_once() {
+        assert_eq!(decide(&finished_with_ttl(0), FINISHED), Decision::Delete { due: FINISHED });
+    }
+
+    #[test]
+    fn an_unfinished_job_and_one_without_a_ttl_are_kept_whatever_the_clock_says() {
+        let running = Subject { finished_at: None, ..finished_with_ttl(0) };
+        let endless = Subject { ttl: None, ..finished_with_ttl(0) };
+        for job in [running, endless] {
+            assert_eq!(decide(&job, Timestamp(i64::MAX)), Decision::Keep);
+        }
+    }
+
+    #[test]
+    fn an_exempt_job_is_kept() {
+        use Exemption::{AwaitingRelease, ManagedElsewhere, RemoteCopy, Terminating};
+        for exemption in [ManagedElsewhere, RemoteCopy, Terminating, AwaitingRelease] {
+            let job = Subject { exemption: Some(exemption), ..finished_with_ttl(0) };
+            assert_eq!(decide(&job, FINISHED), Decision::Keep, "{exemption:?}");
+        }
+    }
+}

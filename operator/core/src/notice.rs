@@ -1,0 +1,142 @@
+//! What users are told in events.
+//!
+//! One kind of notice for each thing worth telling; reasons are part of the API (people alert on
+//! them). `TrainJobResourcesCreationFailed` is Kubeflow Trainer's, the others are ours.
+
+use trainjob_api::time::Timestamp;
+
+use crate::facts::OutOfRange;
+
+/// Longest error text in a note, in bytes; longer ones are cut and marked (as Kubeflow Trainer does).
+const MAX_ERROR_BYTES: usize = 950;
+
+/// Something to tell the users of a TrainJob.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// Something the job needs could not be made; says why.
+    CreationFailed(String),
+    /// Its deadline failed it.
+    DeadlineExceeded {
+        /// When it was due.
+        due: Timestamp,
+    },
+    /// Its TTL has deleted it.
+    TtlExpired {
+        /// When it finished.
+        finished_at: Timestamp,
+        /// `spec.ttlSecondsAfterFinished`.
+        ttl: u32,
+    },
+    /// Its JobSet could not be deleted; says why. Retried for ever.
+    ReleaseFailed(String),
+    /// It could not be deleted; says why. Retried for ever.
+    TtlDeletionFailed(String),
+    /// A field's stored value counts as unset.
+    FieldOutOfRange(OutOfRange),
+}
+
+/// Whether a notice is good or bad news.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// As it should be. Dropped first when there are too many.
+    Normal,
+    /// Somebody may have to act.
+    Warning,
+}
+
+impl Notice {
+    /// Good news or bad.
+    #[must_use]
+    pub const fn severity(&self) -> Severity {
+        match self {
+            Self::TtlExpired { .. } => Severity::Normal,
+            _ => Severity::Warning,
+        }
+    }
+
+    /// The event's reason, in CamelCase.
+    #[must_use]
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::CreationFailed(_) => "TrainJobResourcesCreationFailed",
+            Self::DeadlineExceeded { .. } => "DeadlineExceeded",
+            Self::TtlExpired { .. } => "TTLExpired",
+            Self::ReleaseFailed(_) => "ReleaseFailed",
+            Self::TtlDeletionFailed(_) => "TTLDeletionFailed",
+            Self::FieldOutOfRange(_) => "FieldOutOfRange",
+        }
+    }
+
+    /// The event's action: what the operator was doing.
+    #[must_use]
+    pub const fn action(&self) -> &'static str {
+        match self {
+            Self::CreationFailed(_) | Self::FieldOutOfRange(_) => "Reconciling",
+            Self::DeadlineExceeded { .. } => "Failing",
+            Self::ReleaseFailed(_) => "Releasing",
+            Self::TtlExpired { .. } | Self::TtlDeletionFailed(_) => "Deleting",
+        }
+    }
+
+    /// What a person reads.
+    #[must_use]
+    pub fn note(&self) -> String {
+        match self {
+            Self::CreationFailed(error) => {
+                format!("TrainJob resources reconciliation failed: {}", cut(error))
+            }
+            Self::DeadlineExceeded { due } => {
+                format!(
+                    "TrainJob exceeded its active deadline, which was due at {due}; its JobSet is deleted"
+                )
+            }
+            Self::TtlExpired { finished_at, ttl } => format!(
+                "TrainJob finished at {finished_at}; deleted because spec.ttlSecondsAfterFinished ({ttl}) has passed"
+            ),
+            Self::ReleaseFailed(error) => {
+                format!(
+                    "the JobSet of the TrainJob could not be deleted and may still hold accelerators; retrying: {}",
+                    cut(error)
+                )
+            }
+            Self::TtlDeletionFailed(error) => {
+                format!(
+                    "spec.ttlSecondsAfterFinished has passed, but the TrainJob could not be deleted; retrying: {}",
+                    cut(error)
+                )
+            }
+            Self::FieldOutOfRange(OutOfRange { field, value, minimum }) => {
+                format!("{field} is {value} and counts as unset; it must be at least {minimum}")
+            }
+        }
+    }
+}
+
+fn cut(error: &str) -> String {
+    if error.len() <= MAX_ERROR_BYTES {
+        return error.to_owned();
+    }
+    let end = (0..=MAX_ERROR_BYTES).rev().find(|&at| error.is_char_boundary(at)).unwrap_or(0);
+    format!("{} ...", error.get(..end).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_error_is_cut_on_a_character_and_marked() {
+        let note = Notice::CreationFailed("é".repeat(600)).note();
+        assert!(note.ends_with("é ..."), "{note}");
+        assert!(
+            note.len() <= "TrainJob resources reconciliation failed:  ...".len() + MAX_ERROR_BYTES
+        );
+        let short = Notice::CreationFailed("no such runtime".into()).note();
+        assert_eq!(short, "TrainJob resources reconciliation failed: no such runtime");
+    }
+
+    #[test]
+    fn percent_signs_are_left_alone() {
+        assert!(Notice::CreationFailed("100%!x".into()).note().ends_with(": 100%!x"));
+    }
+}

@@ -1,0 +1,82 @@
+//! Everything one decision is made on.
+//!
+//! Most of it comes from watches and is always there. A few things are read directly, only when a
+//! plan asks for them, and are remembered as [`Readings`] until the plan they were read for is done:
+//! that keeps every ConfigMap, Secret and Pod of the cluster out of the operator's memory and rights.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use trainjob_api::{JobSet, TrainJob};
+
+use crate::{
+    facts::{JobFacts, JobSetFacts},
+    lifecycle::deadline::Clock,
+    runtime::Runtime,
+};
+
+/// What is known of one TrainJob and of what belongs to it.
+#[derive(Debug, Clone, Copy)]
+pub struct Observed<'a> {
+    /// The facts about the TrainJob.
+    pub job: &'a JobFacts,
+    /// The TrainJob itself, while it is unfinished.
+    pub manifest: Option<&'a TrainJob>,
+    /// The JobSet of the TrainJob's name, whoever made it.
+    pub job_set: Option<&'a JobSetFacts>,
+    /// The runtime that `spec.runtimeRef` names, as it is now.
+    pub runtime: Option<&'a Runtime>,
+    /// What was read directly.
+    pub readings: &'a Readings,
+    /// The operator's settings.
+    pub settings: &'a Settings,
+}
+
+/// What was read directly for a job.
+#[derive(Debug, Clone, Default)]
+pub struct Readings {
+    /// The ConfigMap under the snapshot's name.
+    pub snapshot: Reading<ConfigMap>,
+    /// The complete JobSet, at least as new as its facts.
+    pub job_set: Option<JobSet>,
+    /// Whether Pods of the JobSet still run, read after the JobSet was gone.
+    pub pods: Reading<RunningPods>,
+    /// What the suspended JobSet is known to have been made from (see `Plan::rendered`).
+    pub rendered: Option<u64>,
+}
+
+/// Something that may have been read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Reading<T> {
+    /// Not read, or forgotten since.
+    #[default]
+    NotRead,
+    /// Read, and it was not there.
+    Absent,
+    /// Read.
+    Found(T),
+}
+
+/// Pods of a JobSet are still running: how many, at least 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunningPods(pub usize);
+
+/// The operator's settings, as far as decisions depend on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Settings {
+    /// What the deadline is counted from (`lifecycle.deadlineClock`).
+    pub deadline_clock: Clock,
+    /// How dependents go when a TTL deletes a job (`lifecycle.deletionPropagation`).
+    pub deletion_propagation: Propagation,
+    /// Whether the TTL also applies to finished jobs that somebody else manages
+    /// (`lifecycle.ttlForManagedElsewhere`).
+    pub ttl_for_managed_elsewhere: bool,
+}
+
+/// How the dependents of a deleted object go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Propagation {
+    /// The object stays visible until they are gone.
+    #[default]
+    Foreground,
+    /// The object goes first.
+    Background,
+}

@@ -1,0 +1,244 @@
+//! The rules, in the order in which they win.
+//!
+//! 1. A TrainJob that somebody else manages is left alone (but for a TTL, by configuration).
+//! 2. A finished job stays as it finished. What its deadline stopped is released, a JobSet made after
+//!    its end is deleted, its counts are mirrored, and its TTL deletes it.
+//! 3. The end of its own JobSet finishes an unfinished job; that wins over the deadline.
+//! 4. Its deadline fails it: first the condition is stored, then the JobSet is deleted.
+//! 5. A job that is being deleted gets nothing new, but its status is kept.
+//! 6. A runtime of a kind nobody knows fails it.
+//! 7. Otherwise it gets its [children](crate::children), and its status says how it is.
+//!
+//! The order of actions within a plan matters: status goes before effects, so that what must survive a
+//! crash is stored before anything follows from it, and the first action that fails ends the pass.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use trainjob_api::{TrainJob, conditions, time::Timestamp};
+
+use crate::{
+    action::{Action, Plan, TtlDeletion, Waiting},
+    children,
+    facts::{Finished, JobFacts, JobSetFacts, Outcome},
+    lifecycle::{deadline, release, status, ttl},
+    notice::Notice,
+    observed::Observed,
+    runtime::{self, UnsupportedRuntime},
+};
+
+/// Decides what to do for one TrainJob at `now`, and when to ask again.
+///
+/// Total and deterministic. Convergent: carrying out the actions and asking again leads, after finitely
+/// many rounds, to a plan with nothing to do but [`Action::Tell`], which is for the shell to deduplicate.
+#[must_use]
+pub fn plan(observed: &Observed<'_>, now: Timestamp) -> Plan {
+    let job = observed.job;
+    if job.managed_elsewhere {
+        return foreign(observed, now);
+    }
+    let mut plan = match (job.finished, observed.manifest) {
+        (Some(finished), _) => after_the_end(observed, finished, now),
+        (None, Some(manifest)) => before_the_end(observed, manifest, now),
+        // The cache holds the manifest of every unfinished job; without it there is nothing to build.
+        (None, None) => Plan::default(),
+    };
+    if let Some(problem) = job.out_of_range {
+        plan.actions.push(Action::Tell(Notice::FieldOutOfRange(problem)));
+    }
+    plan
+}
+
+/// The JobSet of the job's name, if its controller is this very job.
+fn own_job_set<'a>(observed: &Observed<'a>) -> Option<&'a JobSetFacts> {
+    observed.job_set.filter(|job_set| job_set.train_job_uid.as_ref() == Some(&observed.job.uid))
+}
+
+fn foreign(observed: &Observed<'_>, now: Timestamp) -> Plan {
+    let mut plan = Plan::default();
+    if let (Some(finished), true) =
+        (observed.job.finished, observed.settings.ttl_for_managed_elsewhere)
+    {
+        apply_ttl(&mut plan, observed, finished, true, now);
+    }
+    plan
+}
+
+fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Timestamp) -> Plan {
+    let job = observed.job;
+    let own = own_job_set(observed);
+    let mut conditions = stored_conditions(manifest).to_vec();
+    status::mirror_suspension(&mut conditions, job.suspend, now);
+
+    if let Some(end) = own.and_then(|job_set| job_set.ended.as_ref()) {
+        status::finish_with_job_set(&mut conditions, end);
+        return Plan { actions: write(job, manifest, own, conditions), ..Plan::default() };
+    }
+    let subject = deadline::Subject::of(job, observed.settings.deadline_clock);
+    let next = match deadline::decide(&subject, now) {
+        deadline::Decision::Exceeded { due } => {
+            return exceed(observed, manifest, conditions, due, now);
+        }
+        deadline::Decision::Wait { due } => Some(due),
+        deadline::Decision::Never => None,
+    };
+    if job.terminating {
+        let actions = write(job, manifest, own, conditions);
+        return Plan { actions, next, ..Plan::default() };
+    }
+    if let Err(unsupported) = runtime::runtime_key(manifest) {
+        return refuse(job, manifest, conditions, &unsupported, now);
+    }
+
+    let step = children::next_step(observed, manifest, own);
+    let obstacle = step.obstacle.as_ref();
+    let why = obstacle.and_then(|obstacle| obstacle.told.as_ref());
+    status::mirror_waiting(&mut conditions, why.map(|told| (told.reason, &*told.message)), now);
+    let news = why.filter(|_| {
+        conditions::find(&conditions, status::WAITING)
+            != conditions::find(stored_conditions(manifest), status::WAITING)
+    });
+    let mut actions = write(job, manifest, own, conditions);
+    actions.extend(step.actions);
+    actions.extend(news.map(|told| Action::Tell(Notice::CreationFailed(told.message.clone()))));
+    let waiting = step.obstacle.map(|obstacle| obstacle.waiting);
+    Plan { actions, next, waiting, rendered: step.rendered }
+}
+
+/// D3: the condition is stored before anything is deleted, so that no crash loses the goal.
+fn exceed(
+    observed: &Observed<'_>,
+    manifest: &TrainJob,
+    mut conditions: Vec<Condition>,
+    due: Timestamp,
+    now: Timestamp,
+) -> Plan {
+    let own = own_job_set(observed);
+    let (reason, message) =
+        (conditions::REASON_DEADLINE_EXCEEDED, conditions::MESSAGE_DEADLINE_EXCEEDED);
+    status::fail(&mut conditions, reason, message, now);
+    let mut actions = write(observed.job, manifest, own, conditions);
+    if let Some(Action::WriteStatus(write)) = actions.first_mut() {
+        write.deadline_due = Some(due);
+    }
+    let still_there = own.filter(|job_set| job_set.terminating_since.is_none());
+    actions.extend(still_there.map(|job_set| Action::DeleteJobSet { uid: job_set.uid.clone() }));
+    actions.push(Action::Tell(Notice::DeadlineExceeded { due }));
+    Plan { actions, ..Plan::default() }
+}
+
+fn refuse(
+    job: &JobFacts,
+    manifest: &TrainJob,
+    mut conditions: Vec<Condition>,
+    unsupported: &UnsupportedRuntime,
+    now: Timestamp,
+) -> Plan {
+    let message = unsupported.to_string();
+    status::fail(&mut conditions, conditions::REASON_RUNTIME_NOT_SUPPORTED, &message, now);
+    let mut actions = write(job, manifest, None, conditions);
+    actions.push(Action::Tell(Notice::CreationFailed(message)));
+    Plan { actions, ..Plan::default() }
+}
+
+fn after_the_end(observed: &Observed<'_>, finished: Finished, now: Timestamp) -> Plan {
+    let own = own_job_set(observed);
+    let mut plan = Plan::default();
+    let mut released = true;
+    if finished.outcome == Outcome::DeadlineExceeded {
+        released = release(&mut plan, observed, own, now);
+    } else if let Some(job_set) = own.filter(|job_set| job_set.created_at > finished.at) {
+        // A creation that was under way when the job finished (D4); it must not run again.
+        let delete = Action::DeleteJobSet { uid: job_set.uid.clone() };
+        plan.actions.extend(job_set.terminating_since.is_none().then_some(delete));
+    } else if let Some(job_set) = own {
+        let write = status::write(observed.job, &[], None, &job_set.jobs_status);
+        plan.actions.extend(write.map(Action::WriteStatus));
+    }
+    apply_ttl(&mut plan, observed, finished, released, now);
+    plan
+}
+
+/// Adds what the release of a job that its deadline failed takes; tells whether it is released.
+fn release(
+    plan: &mut Plan,
+    observed: &Observed<'_>,
+    own: Option<&JobSetFacts>,
+    now: Timestamp,
+) -> bool {
+    let subject = release::Subject {
+        job_set: own
+            .map(|job_set| release::JobSet { terminating_since: job_set.terminating_since }),
+        pods: release::Pods::from(&observed.readings.pods),
+    };
+    match (release::decide(&subject, now), own) {
+        (release::Decision::DeleteJobSet, Some(job_set)) => {
+            plan.actions.push(Action::DeleteJobSet { uid: job_set.uid.clone() });
+        }
+        (release::Decision::DeleteJobSet, None) => {}
+        (release::Decision::Terminating { check_at }, _) => plan.next = Some(check_at),
+        (release::Decision::CheckPods, _) => {
+            let foreign = observed.job_set.filter(|_| own.is_none());
+            let except_job_set = foreign.map(|job_set| job_set.uid.clone());
+            plan.actions.push(Action::CheckPods { except_job_set });
+        }
+        (release::Decision::PodsRunning, _) => plan.waiting = Some(Waiting::Release),
+        (release::Decision::Blocked, _) => plan.waiting = Some(Waiting::Finalizer),
+        (release::Decision::Released, _) => return true,
+    }
+    false
+}
+
+/// Adds the deletion of a finished job, alone (its version is about to be decided on, so nothing else
+/// may change the job in the same pass), or the instant at which it is due.
+fn apply_ttl(
+    plan: &mut Plan,
+    observed: &Observed<'_>,
+    finished: Finished,
+    released: bool,
+    now: Timestamp,
+) {
+    let job = observed.job;
+    let exemption = if job.managed_elsewhere && !observed.settings.ttl_for_managed_elsewhere {
+        Some(ttl::Exemption::ManagedElsewhere)
+    } else if job.remote_copy {
+        Some(ttl::Exemption::RemoteCopy)
+    } else if job.terminating {
+        Some(ttl::Exemption::Terminating)
+    } else {
+        (!released).then_some(ttl::Exemption::AwaitingRelease)
+    };
+    let subject = ttl::Subject { finished_at: Some(finished.at), ttl: job.ttl, exemption };
+    match ttl::decide(&subject, now) {
+        ttl::Decision::Keep => {}
+        ttl::Decision::Wait { due } => plan.next = plan.next.into_iter().chain([due]).min(),
+        ttl::Decision::Delete { due } => {
+            let deletion = TtlDeletion {
+                uid: job.uid.clone(),
+                resource_version: job.resource_version.clone(),
+                propagation: observed.settings.deletion_propagation,
+                outcome: finished.outcome,
+                due,
+            };
+            let ttl = job.ttl.unwrap_or_default();
+            plan.actions = vec![
+                Action::DeleteTrainJob(deletion),
+                Action::Tell(Notice::TtlExpired { finished_at: finished.at, ttl }),
+            ];
+        }
+    }
+}
+
+fn stored_conditions(manifest: &TrainJob) -> &[Condition] {
+    manifest.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default()
+}
+
+/// The status write that is needed, if any, as the start of a list of actions.
+fn write(
+    job: &JobFacts,
+    manifest: &TrainJob,
+    own: Option<&JobSetFacts>,
+    conditions: Vec<Condition>,
+) -> Vec<Action> {
+    let counts = status::counts(job, own);
+    let write = status::write(job, stored_conditions(manifest), Some(conditions), counts);
+    write.map(Action::WriteStatus).into_iter().collect()
+}

@@ -1,0 +1,62 @@
+//! From a TrainJob and its runtime to the objects that run it.
+//!
+//! A runtime is a template that an administrator wrote; a TrainJob names it and says the few things
+//! that differ from job to job. [`build`] puts the two together. It is the same function for every
+//! framework: only `framework` knows that there are several, and each has one file that starts with the
+//! table of what it adds.
+//!
+//! 1. [`runtime_key`]: which runtime.
+//! 2. [`snapshot`]: the runtime as it was when the job started, which is the one that counts.
+//! 3. [`build`]: the JobSet; `draft`, then `framework`, then `jobset`.
+//! 4. [`update_suspended`]: what of it may still change once it exists.
+//!
+//! The rules are Kubeflow Trainer's, so that runtimes, SDK and Kueue keep working: Kueue even computes a
+//! job's quota from the JobSet that Trainer would build. Where this differs, the file says so.
+
+mod draft;
+mod error;
+mod framework;
+mod jobset;
+mod names;
+mod owner;
+mod parts;
+mod plainml;
+mod quantity;
+mod resolve;
+mod resources;
+pub mod snapshot;
+mod strategic_merge;
+#[cfg(test)]
+mod testing;
+mod torch;
+mod update;
+
+use trainjob_api::{JobSet, TrainJob};
+
+pub use self::{
+    error::BuildError,
+    names::name_problem,
+    owner::owner_reference,
+    resolve::{Runtime, RuntimeKey, UnsupportedRuntime, runtime_key},
+    snapshot::SnapshotError,
+    update::update_suspended,
+};
+
+/// The JobSet that a TrainJob becomes on a runtime.
+///
+/// A function of its two arguments: the same job and runtime always make the same JobSet, so it can be
+/// built again and compared with the one that exists.
+///
+/// # Errors
+///
+/// When the two do not fit each other, the runtime asks for something that is not implemented, or
+/// JobSet could not name what it would have to make.
+pub fn build(job: &TrainJob, runtime: &Runtime) -> Result<JobSet, BuildError> {
+    let mut draft = draft::Draft::new(job, runtime)?;
+    framework::enforce(&mut draft, runtime)?;
+    let job_set = jobset::finish(draft);
+    match name_problem(&job_set) {
+        Some(problem) => Err(BuildError::NameTooLong(problem)),
+        None => Ok(job_set),
+    }
+}

@@ -1,0 +1,56 @@
+//! Why a JobSet cannot be built: always something a person wrote and can change.
+
+use thiserror::Error;
+
+/// Why a TrainJob and its runtime do not make a JobSet.
+///
+/// Each message names the field to change and what would be right; none goes away by waiting.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum BuildError {
+    /// The runtime asks for a framework or a scheduler that is not implemented.
+    #[error("{field} is not supported by this operator yet: {advice}")]
+    UnsupportedPolicy {
+        /// The field that asks for it.
+        field: &'static str,
+        /// What works instead.
+        advice: &'static str,
+    },
+    /// An `envInjection` target names a container the template lacks.
+    #[error(
+        "envInjection target podSet \"{job}\" container \"{container}\" not found in runtime template: \
+         mlPolicy.torch.envInjection.targets of the runtime must name replicated jobs and containers of its template"
+    )]
+    EnvInjectionTarget {
+        /// Name of the replicated job.
+        job: String,
+        /// Name of the container.
+        container: String,
+    },
+    /// A resource quantity that is not one.
+    #[error(
+        "spec.trainer.resourcesPerNode, or the runtime's resources: {value:?} is not a quantity of {resource}: \
+         write a number with an optional suffix, such as 2, 500m or 4Gi"
+    )]
+    Quantity {
+        /// The resource.
+        resource: String,
+        /// What should be its quantity.
+        value: String,
+    },
+    /// A patch and the template do not make a JobSet together.
+    #[error(
+        "spec.runtimePatches: the patch of manager {manager:?} does not fit the runtime's template: {problem}"
+    )]
+    Patch {
+        /// The manager whose patch it is.
+        manager: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// JobSet would refuse the names of the objects it has to make.
+    #[error("{0}")]
+    NameTooLong(String),
+    /// The runtime cannot be written down.
+    #[error("the runtime cannot be kept as a snapshot: {0}")]
+    Snapshot(String),
+}

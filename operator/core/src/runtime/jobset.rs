@@ -1,0 +1,103 @@
+//! The last step: the TrainJob's own wishes, and the draft becomes a JobSet.
+//!
+//! | step, by label | what it gets |
+//! |---|---|
+//! | `dataset-initializer`, `model-initializer` | one replica; `STORAGE_URI`, environment and Secret of the initializer |
+//! | `trainer` | one replica; image, command, arguments and environment of `spec.trainer` |
+//! | any | as many completions as Pods at once |
+//!
+//! The user's variables are set after the framework's, so that where admission lets the two collide the
+//! user wins. Whatever else the template says passes through.
+
+use k8s_openapi::{
+    api::core::v1::{Container, EnvFromSource, EnvVar, SecretEnvSource},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use trainjob_api::{
+    JobSet,
+    constants::{ANCESTOR_TRAINER, DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, STORAGE_URI_ENV},
+    jobset::ReplicatedJob,
+    trainjob::{InitializerStep, Trainer},
+};
+
+use super::{
+    draft::Draft,
+    owner_reference,
+    parts::{ancestor, container_mut, upsert_env},
+};
+
+/// The JobSet that the draft has become.
+pub(super) fn finish(mut draft: Draft<'_>) -> JobSet {
+    let job = draft.job;
+    for step in draft.jobs_mut() {
+        finish_step(step, job);
+    }
+    // The template's own value means nothing: whether a job runs is for the TrainJob to say.
+    draft.spec.suspend = Some(job.spec.suspend.unwrap_or(false));
+
+    JobSet {
+        metadata: ObjectMeta {
+            name: job.metadata.name.clone(),
+            namespace: job.metadata.namespace.clone(),
+            labels: Some(draft.labels).filter(|labels| !labels.is_empty()),
+            annotations: Some(draft.annotations).filter(|annotations| !annotations.is_empty()),
+            owner_references: Some(vec![owner_reference(job)]),
+            ..ObjectMeta::default()
+        },
+        spec: draft.spec,
+        status: None,
+    }
+}
+
+fn finish_step(step: &mut ReplicatedJob, job: &trainjob_api::TrainJob) {
+    let initializer = job.spec.initializer.as_ref();
+    let (name, wishes) = match ancestor(step) {
+        Some(DATASET_INITIALIZER) => {
+            (DATASET_INITIALIZER, initializer.and_then(|i| i.dataset.as_ref()))
+        }
+        Some(MODEL_INITIALIZER) => (MODEL_INITIALIZER, initializer.and_then(|i| i.model.as_ref())),
+        Some(ANCESTOR_TRAINER) => {
+            step.replicas = Some(1);
+            if let (Some(trainer), Some(node)) = (&job.spec.trainer, container_mut(step, NODE)) {
+                set_trainer(node, trainer);
+            }
+            return;
+        }
+        _ => return,
+    };
+    step.replicas = Some(1);
+    if let (Some(wishes), Some(container)) = (wishes, container_mut(step, name)) {
+        set_initializer(container, wishes);
+    }
+}
+
+fn set_initializer(container: &mut Container, wishes: &InitializerStep) {
+    let uri = wishes.storage_uri.as_ref().map(|uri| EnvVar {
+        name: STORAGE_URI_ENV.into(),
+        value: Some(uri.clone()),
+        ..EnvVar::default()
+    });
+    upsert_env(container, uri.iter().chain(wishes.env.iter().flatten()));
+    if let Some(secret) = &wishes.secret_ref {
+        let secret_ref =
+            SecretEnvSource { name: secret.name.clone(), ..SecretEnvSource::default() };
+        container
+            .env_from
+            .get_or_insert_default()
+            .push(EnvFromSource { secret_ref: Some(secret_ref), ..EnvFromSource::default() });
+    }
+}
+
+/// Sets what the TrainJob says; an empty list is said, an absent one is not.
+fn set_trainer(node: &mut Container, trainer: &Trainer) {
+    if let Some(image) = &trainer.image {
+        node.image = Some(image.clone());
+    }
+    if let Some(command) = &trainer.command {
+        node.command = Some(command.clone());
+    }
+    if let Some(args) = &trainer.args {
+        node.args = Some(args.clone());
+    }
+    upsert_env(node, trainer.env.iter().flatten());
+}

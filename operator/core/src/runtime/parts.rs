@@ -1,0 +1,86 @@
+//! Finding and changing the parts of a template that concern a TrainJob.
+//!
+//! A replicated job is known by its name or by its *ancestor* label, which says which step of a
+//! TrainJob it is; a container is known by its name.
+
+use k8s_openapi::api::core::v1::{Container, ContainerPort, EnvVar};
+use trainjob_api::{
+    constants::{ANCESTOR_LABEL, ANCESTOR_TRAINER},
+    jobset::ReplicatedJob,
+};
+
+/// Which step of a TrainJob the job is.
+pub(super) fn ancestor(job: &ReplicatedJob) -> Option<&str> {
+    let labels = job.template.metadata.as_ref()?.labels.as_ref()?;
+    labels.get(ANCESTOR_LABEL).map(String::as_str)
+}
+
+/// Whether the job is the training step.
+pub(super) fn is_trainer(job: &ReplicatedJob) -> bool {
+    ancestor(job) == Some(ANCESTOR_TRAINER)
+}
+
+/// The Pods of the job.
+pub(super) fn nodes(job: &ReplicatedJob) -> i32 {
+    job.template.spec.as_ref().and_then(|spec| spec.parallelism).unwrap_or(1)
+}
+
+/// Gives the job this many Pods, all at once.
+pub(super) fn set_nodes(job: &mut ReplicatedJob, nodes: i32) {
+    let spec = job.template.spec.get_or_insert_default();
+    spec.parallelism = Some(nodes);
+    spec.completions = Some(nodes);
+}
+
+/// The job's container of this name.
+pub(super) fn container<'j>(job: &'j ReplicatedJob, name: &str) -> Option<&'j Container> {
+    let pod = job.template.spec.as_ref()?.template.spec.as_ref()?;
+    pod.containers.iter().find(|container| container.name == name)
+}
+
+/// The job's container of this name, to be changed.
+pub(super) fn container_mut<'j>(
+    job: &'j mut ReplicatedJob,
+    name: &str,
+) -> Option<&'j mut Container> {
+    let pod = job.template.spec.as_mut()?.template.spec.as_mut()?;
+    pod.containers.iter_mut().find(|container| container.name == name)
+}
+
+/// The job's container or, failing that, its init container of this name, to be changed.
+pub(super) fn any_container_mut<'j>(
+    job: &'j mut ReplicatedJob,
+    name: &str,
+) -> Option<&'j mut Container> {
+    let pod = job.template.spec.as_mut()?.template.spec.as_mut()?;
+    let init_containers = pod.init_containers.iter_mut().flatten();
+    pod.containers.iter_mut().chain(init_containers).find(|container| container.name == name)
+}
+
+/// Sets the variables: one that the container has is replaced in its place, the others follow at the end.
+///
+/// A variable is copied whole, every kind of `valueFrom` included.
+pub(super) fn upsert_env<'v>(
+    container: &mut Container,
+    variables: impl IntoIterator<Item = &'v EnvVar>,
+) {
+    for variable in variables {
+        let env = container.env.get_or_insert_default();
+        match env.iter_mut().find(|known| known.name == variable.name) {
+            Some(known) => known.clone_from(variable),
+            None => env.push(variable.clone()),
+        }
+    }
+}
+
+/// Lets the container listen on a TCP port, unless it says so already, under whatever name.
+///
+/// Number and protocol identify a port. Going by the name, an absent one included, would overwrite the
+/// first unnamed port of the runtime.
+pub(super) fn ensure_port(container: &mut Container, number: i32) {
+    let ports = container.ports.get_or_insert_default();
+    let is_tcp = |port: &ContainerPort| port.protocol.as_deref().is_none_or(|p| p == "TCP");
+    if !ports.iter().any(|port| port.container_port == number && is_tcp(port)) {
+        ports.push(ContainerPort { container_port: number, ..ContainerPort::default() });
+    }
+}

@@ -1,0 +1,63 @@
+//! What a container may use: laying a job's wishes over a runtime's, and counting processors.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::{
+    api::core::v1::ResourceRequirements, apimachinery::pkg::api::resource::Quantity,
+};
+
+use super::{BuildError, quantity::whole_units};
+
+type Amounts = BTreeMap<String, Quantity>;
+
+/// `wishes` laid over `base`, key by key, limits and requests each for themselves.
+///
+/// Claims are dropped, of either side, as Kubeflow Trainer does: Kueue computes a job's quota with
+/// Trainer's code, and what runs must be what was counted.
+pub(super) fn overlay(
+    base: Option<&ResourceRequirements>,
+    wishes: &ResourceRequirements,
+) -> ResourceRequirements {
+    let both = |part: fn(&ResourceRequirements) -> Option<&Amounts>| {
+        let mut amounts = base.and_then(part).cloned().unwrap_or_default();
+        amounts.extend(part(wishes).cloned().unwrap_or_default());
+        (!amounts.is_empty()).then_some(amounts)
+    };
+    ResourceRequirements {
+        limits: both(|r| r.limits.as_ref()),
+        requests: both(|r| r.requests.as_ref()),
+        claims: None,
+    }
+}
+
+/// Whether GPUs are among the resources: a resource with `gpu` in its name, and more than none of it.
+///
+/// Deliberately no more than that: `google.com/tpu` and the names of MIG slices do not count, because
+/// PyTorch's `auto` would not find those devices.
+pub(super) fn has_gpu(resources: &ResourceRequirements) -> Result<bool, BuildError> {
+    let amounts = [&resources.requests, &resources.limits].into_iter().flatten().flatten();
+    for (name, quantity) in amounts {
+        if name.to_lowercase().contains("gpu") && units(name, quantity)? > 0 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The CPUs among the resources, rounded up: what is requested, else the limit, else 0.
+pub(super) fn cpus(resources: &ResourceRequirements) -> Result<i64, BuildError> {
+    for amounts in [&resources.requests, &resources.limits].into_iter().flatten() {
+        if let Some(quantity) = amounts.get("cpu") {
+            let cpus = units("cpu", quantity)?;
+            if cpus > 0 {
+                return Ok(cpus);
+            }
+        }
+    }
+    Ok(0)
+}
+
+fn units(name: &str, Quantity(value): &Quantity) -> Result<i64, BuildError> {
+    whole_units(value)
+        .ok_or_else(|| BuildError::Quantity { resource: name.into(), value: value.clone() })
+}

@@ -1,0 +1,210 @@
+//! What may still change in a JobSet that exists.
+//!
+//! A JobSet that runs is left alone. One that is suspended may be resumed, or suspended again, and of
+//! its Pod templates JobSet lets five things change: labels, annotations, node selector, tolerations
+//! and scheduling gates. Kueue uses that to say where an admitted job runs. So an update takes those
+//! from the JobSet as it would be built today, and everything else from the JobSet as it is.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use trainjob_api::{JobSet, jobset::ReplicatedJob};
+
+type Keys = BTreeMap<String, String>;
+
+/// Domains whose labels and annotations are JobSet's and the Job controller's to set.
+const OF_CONTROLLERS: [&str; 2] = ["jobset.sigs.k8s.io/", "batch.kubernetes.io/"];
+
+/// `current` with what may change taken from `desired`; `None` if nothing differs.
+///
+/// The result has the UID and the resourceVersion of `current`, so that writing it is fenced against
+/// both a successor of the same name and a change in between.
+///
+/// In a Pod template the five parts are replaced whole. Who set a key is not known any more, and it
+/// matters that keys go: a node selector or a gate that Kueue has withdrawn must not stay. The
+/// exception are labels and annotations in the domains of JobSet and of Jobs, which are added to.
+/// The JobSet's own labels and annotations are only added to, because other controllers and people put
+/// theirs there.
+#[must_use]
+pub fn update_suspended(current: &JobSet, desired: &JobSet) -> Option<JobSet> {
+    let mut updated = current.clone();
+    add_keys(&mut updated.metadata.labels, desired.metadata.labels.as_ref());
+    add_keys(&mut updated.metadata.annotations, desired.metadata.annotations.as_ref());
+    replace(&mut updated.spec.suspend, desired.spec.suspend.as_ref());
+    for step in updated.spec.replicated_jobs.iter_mut().flatten() {
+        let mut wanted = desired.spec.replicated_jobs.iter().flatten();
+        let wanted = wanted.find(|wanted| wanted.name == step.name).and_then(pod_template);
+        if let (Some(pod), Some(wanted)) = (pod_template_mut(step), wanted) {
+            update_pod(pod, wanted);
+        }
+    }
+    (updated != *current).then_some(updated)
+}
+
+fn pod_template(step: &ReplicatedJob) -> Option<&PodTemplateSpec> {
+    step.template.spec.as_ref().map(|spec| &spec.template)
+}
+
+fn pod_template_mut(step: &mut ReplicatedJob) -> Option<&mut PodTemplateSpec> {
+    step.template.spec.as_mut().map(|spec| &mut spec.template)
+}
+
+fn update_pod(pod: &mut PodTemplateSpec, wanted: &PodTemplateSpec) {
+    let mut metadata = pod.metadata.clone().unwrap_or_default();
+    let wanted_metadata = wanted.metadata.as_ref();
+    replace_keys(&mut metadata.labels, wanted_metadata.and_then(|m| m.labels.as_ref()));
+    replace_keys(&mut metadata.annotations, wanted_metadata.and_then(|m| m.annotations.as_ref()));
+    replace(&mut pod.metadata, Some(&metadata));
+
+    if let (Some(pod), Some(wanted)) = (&mut pod.spec, &wanted.spec) {
+        replace(&mut pod.node_selector, wanted.node_selector.as_ref());
+        replace(&mut pod.tolerations, wanted.tolerations.as_ref());
+        replace(&mut pod.scheduling_gates, wanted.scheduling_gates.as_ref());
+    }
+}
+
+/// Takes the desired value, unless the two differ only in how they say "nothing".
+fn replace<T: Clone + Default + PartialEq>(current: &mut Option<T>, desired: Option<&T>) {
+    let nothing = T::default();
+    if current.as_ref().unwrap_or(&nothing) != desired.unwrap_or(&nothing) {
+        *current = desired.cloned();
+    }
+}
+
+fn replace_keys(current: &mut Option<Keys>, desired: Option<&Keys>) {
+    let mut keys = current.clone().unwrap_or_default();
+    keys.retain(|key, _| OF_CONTROLLERS.iter().any(|domain| key.starts_with(domain)));
+    keys.extend(desired.cloned().unwrap_or_default());
+    replace(current, Some(&keys));
+}
+
+fn add_keys(current: &mut Option<Keys>, desired: Option<&Keys>) {
+    let mut keys = current.clone().unwrap_or_default();
+    keys.extend(desired.cloned().unwrap_or_default());
+    replace(current, Some(&keys));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A JobSet with this metadata, suspension and Pod template, the last merged over a small one.
+    fn job_set(metadata: Value, suspend: bool, pod_metadata: Value, pod: Value) -> JobSet {
+        let mut spec = json!({"containers": [{"name": "node", "image": "a"}]});
+        spec.as_object_mut().unwrap().extend(pod.as_object().unwrap().clone());
+        let mut all = json!({"name": "tj", "uid": "V", "resourceVersion": "7"});
+        all.as_object_mut().unwrap().extend(metadata.as_object().unwrap().clone());
+        serde_json::from_value(json!({
+            "apiVersion": "jobset.x-k8s.io/v1alpha2",
+            "kind": "JobSet",
+            "metadata": all,
+            "spec": {"suspend": suspend, "replicatedJobs": [{
+                "name": "node",
+                "template": {"spec": {"template": {"metadata": pod_metadata, "spec": spec}}},
+            }]},
+        }))
+        .unwrap()
+    }
+
+    fn updated(current: &JobSet, desired: &JobSet) -> Value {
+        serde_json::to_value(update_suspended(current, desired).unwrap()).unwrap()
+    }
+
+    const POD: &str = "/spec/replicatedJobs/0/template/spec/template";
+
+    #[test]
+    fn equal_job_sets_need_no_update() {
+        let same = job_set(json!({}), true, json!({"labels": {"a": "1"}}), json!({}));
+        assert_eq!(update_suspended(&same, &same), None);
+    }
+
+    #[test]
+    fn nothing_is_said_in_several_ways() {
+        let current = job_set(json!({}), true, json!(null), json!({"tolerations": []}));
+        let mut desired = job_set(
+            json!({"labels": {}}),
+            true,
+            json!({"labels": {}, "annotations": {}}),
+            json!({"nodeSelector": {}}),
+        );
+        assert_eq!(update_suspended(&current, &desired), None);
+
+        let mut absent = current;
+        absent.spec.suspend = None;
+        desired.spec.suspend = Some(false);
+        assert_eq!(update_suspended(&absent, &desired), None);
+    }
+
+    #[test]
+    fn an_update_is_of_the_object_it_was_read_from() {
+        let current = job_set(json!({}), true, json!({}), json!({}));
+        let mut desired = job_set(json!({}), false, json!({}), json!({}));
+        desired.metadata.uid = None;
+        desired.metadata.resource_version = None;
+        let updated = updated(&current, &desired);
+        assert_eq!(updated["metadata"], json!({"name": "tj", "uid": "V", "resourceVersion": "7"}));
+        assert_eq!(updated["spec"]["suspend"], json!(false));
+    }
+
+    #[test]
+    fn what_kueue_withdraws_goes_and_what_jobset_set_stays() {
+        let current = job_set(
+            json!({"labels": {"theirs": "1"}, "annotations": {"ours": "old"}}),
+            true,
+            json!({"labels": {"kueue.x-k8s.io/podset": "node", "jobset.sigs.k8s.io/x": "1"}}),
+            json!({
+                "nodeSelector": {"zone": "a", "gone": "1"},
+                "tolerations": [{"key": "gone"}],
+                "schedulingGates": [{"name": "gone"}],
+            }),
+        );
+        let desired = job_set(
+            json!({"labels": {"ours": "1"}, "annotations": {"ours": "new"}}),
+            true,
+            json!({"labels": {"a": "1"}, "annotations": {"b": "2"}}),
+            json!({"nodeSelector": {"zone": "b"}, "tolerations": [{"key": "new"}]}),
+        );
+        let updated = updated(&current, &desired);
+        let pod = updated.pointer(POD).unwrap();
+        assert_eq!(updated["metadata"]["labels"], json!({"theirs": "1", "ours": "1"}));
+        assert_eq!(updated["metadata"]["annotations"], json!({"ours": "new"}));
+        assert_eq!(
+            pod["metadata"],
+            json!({"labels": {"a": "1", "jobset.sigs.k8s.io/x": "1"}, "annotations": {"b": "2"}})
+        );
+        assert_eq!(
+            pod["spec"],
+            json!({
+                "containers": [{"name": "node", "image": "a"}],
+                "nodeSelector": {"zone": "b"},
+                "tolerations": [{"key": "new"}],
+            })
+        );
+    }
+
+    #[test]
+    fn what_jobset_does_not_let_change_is_not_changed() {
+        let current = job_set(json!({}), true, json!({}), json!({}));
+        let mut desired = job_set(
+            json!({"finalizers": ["f"], "ownerReferences": []}),
+            true,
+            json!({"finalizers": ["f"]}),
+            json!({"containers": [{"name": "node", "image": "b"}], "affinity": {"nodeAffinity": {}}}),
+        );
+        desired.spec.managed_by = Some("somebody".into());
+        let steps = desired.spec.replicated_jobs.as_mut().unwrap();
+        steps[0].replicas = Some(3);
+        steps.push(ReplicatedJob { name: "other".into(), ..ReplicatedJob::default() });
+        assert_eq!(update_suspended(&current, &desired), None);
+    }
+
+    #[test]
+    fn an_update_is_made_once() {
+        let current = job_set(json!({}), true, json!({"labels": {"x": "1"}}), json!({}));
+        let desired = job_set(json!({}), false, json!({}), json!({"nodeSelector": {"zone": "b"}}));
+        let once = update_suspended(&current, &desired).unwrap();
+        assert_eq!(update_suspended(&once, &desired), None);
+    }
+}

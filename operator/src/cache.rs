@@ -1,0 +1,283 @@
+//! What the operator remembers of the cluster.
+//!
+//! One record for each TrainJob, JobSet and runtime, kept up to date by [watches](watch) and by the
+//! replies to the operator's own writes, whichever is newer ([`versions`]). So a key is never planned
+//! on something older than the operator's last write to it.
+//!
+//! A record holds the facts that decisions need; a TrainJob itself is kept only while it is unfinished.
+
+pub mod versions;
+pub mod watch;
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use trainjob_api::TrainJob;
+use trainjob_core::{
+    facts::{JobFacts, JobSetFacts, ObjectKey},
+    observed::{Observed, Reading, Readings, Settings},
+    runtime::{Runtime, RuntimeKey, runtime_key},
+};
+
+use self::versions::Versions;
+
+/// What is remembered of a TrainJob.
+#[derive(Debug)]
+pub struct JobRecord {
+    /// Its facts.
+    pub facts: JobFacts,
+    /// The object itself, without managed fields, while it is unfinished.
+    pub manifest: Option<TrainJob>,
+}
+
+impl JobRecord {
+    /// The record of a stored TrainJob.
+    #[must_use]
+    pub fn of(mut job: TrainJob) -> Self {
+        let facts = JobFacts::of(&job);
+        job.metadata.managed_fields = None;
+        let manifest = facts.finished.is_none().then_some(job);
+        Self { facts, manifest }
+    }
+}
+
+/// What the cluster looks like; shared by watches and workers.
+#[derive(Debug, Default)]
+pub struct Cache {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    jobs: Versions<Arc<JobRecord>>,
+    job_sets: Versions<Arc<JobSetFacts>>,
+    runtimes: HashMap<RuntimeKey, Arc<Runtime>>,
+    /// Unfinished jobs by the runtime they name, so that a runtime that appears wakes just them.
+    jobs_by_runtime: HashMap<RuntimeKey, HashSet<ObjectKey>>,
+    readings: HashMap<ObjectKey, JobReadings>,
+}
+
+/// What was read directly for a job; of no use for a successor of the same name.
+#[derive(Debug)]
+struct JobReadings {
+    uid: String,
+    readings: Readings,
+}
+
+/// What is known of one job, at one moment.
+#[derive(Debug)]
+pub struct View {
+    /// The job.
+    pub job: Arc<JobRecord>,
+    job_set: Option<Arc<JobSetFacts>>,
+    runtime: Option<Arc<Runtime>>,
+    readings: Readings,
+}
+
+impl View {
+    /// What the core decides on.
+    #[must_use]
+    pub fn observed<'a>(&'a self, settings: &'a Settings) -> Observed<'a> {
+        Observed {
+            job: &self.job.facts,
+            manifest: self.job.manifest.as_ref(),
+            job_set: self.job_set.as_deref(),
+            runtime: self.runtime.as_deref(),
+            readings: &self.readings,
+            settings,
+        }
+    }
+}
+
+impl Cache {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Every change under the lock is complete in itself, so a poisoned state is still a good one.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known of a job; `None` when there is no such job.
+    #[must_use]
+    pub fn view(&self, key: &ObjectKey) -> Option<View> {
+        let state = self.lock();
+        let job = Arc::clone(state.jobs.get(key)?);
+        let runtime = job.manifest.as_ref().and_then(|manifest| runtime_key(manifest).ok());
+        let uid = &job.facts.uid;
+        let readings = state.readings.get(key).filter(|of_job| of_job.uid == *uid);
+        Some(View {
+            job_set: state.job_sets.get(key).cloned(),
+            runtime: runtime.and_then(|key| state.runtimes.get(&key).cloned()),
+            readings: readings.map(|of_job| of_job.readings.clone()).unwrap_or_default(),
+            job,
+        })
+    }
+
+    /// A job's record and whether its Pods are known to be gone, for choosing a lane.
+    #[must_use]
+    pub fn with_job<T>(
+        &self,
+        key: &ObjectKey,
+        ask: impl FnOnce(&JobFacts, &Readings) -> T,
+    ) -> Option<T> {
+        let state = self.lock();
+        let job = state.jobs.get(key)?;
+        let none = Readings::default();
+        let readings = state.readings.get(key).filter(|of_job| of_job.uid == job.facts.uid);
+        Some(ask(&job.facts, readings.map_or(&none, |of_job| &of_job.readings)))
+    }
+
+    /// The keys of all jobs for which `wanted` holds.
+    #[must_use]
+    pub fn jobs_where(&self, wanted: impl Fn(&JobFacts) -> bool) -> Vec<ObjectKey> {
+        let state = self.lock();
+        let wanted = state.jobs.iter().filter(|(_, job)| wanted(&job.facts));
+        wanted.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Changes what was read directly for the job with this UID.
+    pub fn read(&self, key: &ObjectKey, uid: &str, change: impl FnOnce(&mut Readings)) {
+        let mut state = self.lock();
+        let of_job = state
+            .readings
+            .entry(key.clone())
+            .or_insert_with(|| JobReadings { uid: uid.to_owned(), readings: Readings::default() });
+        if of_job.uid != uid {
+            *of_job = JobReadings { uid: uid.to_owned(), readings: Readings::default() };
+        }
+        change(&mut of_job.readings);
+        let Readings { snapshot, job_set, pods, rendered } = &of_job.readings;
+        let empty = *snapshot == Reading::NotRead
+            && job_set.is_none()
+            && *pods == Reading::NotRead
+            && rendered.is_none();
+        if empty {
+            state.readings.remove(key);
+        }
+    }
+
+    /// Takes in a TrainJob that a watch or a reply showed. True when that is news.
+    pub fn put_job(&self, job: TrainJob, source: Source) -> bool {
+        let record = JobRecord::of(job);
+        let key = record.facts.key.clone();
+        let runtime = record.manifest.as_ref().and_then(|manifest| runtime_key(manifest).ok());
+        let version = versions::parse(&record.facts.resource_version);
+        let mut state = self.lock();
+        if !state.jobs.put(&key, version, Arc::new(record), source) {
+            return false;
+        }
+        match runtime {
+            Some(runtime) => {
+                state.jobs_by_runtime.entry(runtime).or_default().insert(key);
+            }
+            None => state.forget_runtime_of(&key),
+        }
+        true
+    }
+
+    /// Takes in that a TrainJob is gone.
+    pub fn remove_job(&self, key: &ObjectKey, resource_version: &str) -> bool {
+        let mut state = self.lock();
+        let gone = state.jobs.remove(key, versions::parse(resource_version));
+        if gone {
+            state.forget_job(key);
+        }
+        gone
+    }
+
+    /// Takes in a JobSet that a watch or a reply showed. True when that is news.
+    pub fn put_job_set(&self, key: &ObjectKey, job_set: JobSetFacts, source: Source) -> bool {
+        let version = versions::parse(&job_set.resource_version);
+        self.lock().job_sets.put(key, version, Arc::new(job_set), source)
+    }
+
+    /// Takes in that a JobSet is gone. What was known of its Pods and of what it was made from no
+    /// longer holds.
+    pub fn remove_job_set(&self, key: &ObjectKey, resource_version: &str) -> bool {
+        let mut state = self.lock();
+        let gone = state.job_sets.remove(key, versions::parse(resource_version));
+        if gone {
+            state.forget_job_set(key);
+        }
+        gone
+    }
+
+    /// Takes in a runtime; returns the unfinished jobs that name it.
+    pub fn put_runtime(&self, runtime: Runtime) -> Vec<ObjectKey> {
+        let mut state = self.lock();
+        let key = runtime.key.clone();
+        state.runtimes.insert(key.clone(), Arc::new(runtime));
+        state.jobs_by_runtime.get(&key).into_iter().flatten().cloned().collect()
+    }
+
+    /// Takes in that a runtime is gone.
+    pub fn remove_runtime(&self, key: &RuntimeKey) {
+        self.lock().runtimes.remove(key);
+    }
+
+    /// Keeps of the runtimes `of_kind` only those in `listed`.
+    pub fn retain_runtimes(&self, of_kind: fn(&RuntimeKey) -> bool, listed: &HashSet<RuntimeKey>) {
+        self.lock().runtimes.retain(|key, _| !of_kind(key) || listed.contains(key));
+    }
+
+    /// A complete list of TrainJobs begins.
+    pub fn jobs_relist(&self) {
+        self.lock().jobs.relist();
+    }
+
+    /// The list is complete; returns the jobs that vanished meanwhile.
+    pub fn jobs_listed(&self) -> Vec<ObjectKey> {
+        let mut state = self.lock();
+        let vanished = state.jobs.listed();
+        for key in &vanished {
+            state.forget_job(key);
+        }
+        vanished
+    }
+
+    /// A complete list of JobSets begins.
+    pub fn job_sets_relist(&self) {
+        self.lock().job_sets.relist();
+    }
+
+    /// The list is complete; returns the JobSets that vanished meanwhile.
+    pub fn job_sets_listed(&self) -> Vec<ObjectKey> {
+        let mut state = self.lock();
+        let vanished = state.job_sets.listed();
+        for key in &vanished {
+            state.forget_job_set(key);
+        }
+        vanished
+    }
+}
+
+impl State {
+    fn forget_job(&mut self, key: &ObjectKey) {
+        self.readings.remove(key);
+        self.forget_runtime_of(key);
+    }
+
+    fn forget_job_set(&mut self, key: &ObjectKey) {
+        if let Some(of_job) = self.readings.get_mut(key) {
+            of_job.readings.pods = Reading::NotRead;
+            of_job.readings.rendered = None;
+            of_job.readings.job_set = None;
+        }
+    }
+
+    fn forget_runtime_of(&mut self, key: &ObjectKey) {
+        self.jobs_by_runtime.retain(|_, jobs| {
+            jobs.remove(key);
+            !jobs.is_empty()
+        });
+    }
+}
+
+/// Who showed an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// A watch, or the list it starts with.
+    Watch,
+    /// The reply to a request of our own.
+    Reply,
+}

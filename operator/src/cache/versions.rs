@@ -1,0 +1,178 @@
+//! The newest version known of each object of one kind.
+//!
+//! News of an object comes two ways that are not ordered with each other: by the watch, and in the
+//! replies to our own writes. The API server numbers all changes of a kind with increasing resource
+//! versions (comparable as numbers: KEP-5504), which settles what is newer. A reply that is older than
+//! what the watch has already delivered says nothing new; in particular it does not bring back an
+//! object whose deletion the watch has delivered.
+
+use std::collections::{HashMap, HashSet};
+
+use trainjob_core::facts::ObjectKey;
+
+use super::Source;
+
+/// A resource version as a number. One that is no number counts as 0: older than everything, but
+/// taken from a watch all the same.
+#[must_use]
+pub fn parse(resource_version: &str) -> u64 {
+    resource_version.parse().unwrap_or(0)
+}
+
+/// Objects of one kind, by key, each with its version.
+#[derive(Debug)]
+pub struct Versions<T> {
+    objects: HashMap<ObjectKey, (u64, T)>,
+    /// The newest version that the watch has delivered.
+    delivered: u64,
+    relist: Option<Relist>,
+}
+
+/// A complete list that is being delivered.
+#[derive(Debug, Default)]
+struct Relist {
+    listed: HashSet<ObjectKey>,
+    /// Objects that replies have shown since the list began; the list may be older.
+    replied: HashSet<ObjectKey>,
+    newest: u64,
+}
+
+impl<T> Default for Versions<T> {
+    fn default() -> Self {
+        Self { objects: HashMap::new(), delivered: 0, relist: None }
+    }
+}
+
+impl<T> Versions<T> {
+    /// The newest known version of an object.
+    #[must_use]
+    pub fn get(&self, key: &ObjectKey) -> Option<&T> {
+        self.objects.get(key).map(|(_, object)| object)
+    }
+
+    /// All objects.
+    pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &T)> {
+        self.objects.iter().map(|(key, (_, object))| (key, object))
+    }
+
+    /// Takes in an object; false when something newer is known.
+    pub fn put(&mut self, key: &ObjectKey, version: u64, object: T, source: Source) -> bool {
+        if !self.is_news(key, version, source) {
+            return false;
+        }
+        self.objects.insert(key.clone(), (version, object));
+        true
+    }
+
+    fn is_news(&mut self, key: &ObjectKey, version: u64, source: Source) -> bool {
+        let known = self.objects.get(key).map_or(0, |(known, _)| *known);
+        match (source, &mut self.relist) {
+            (Source::Watch, Some(relist)) => {
+                relist.listed.insert(key.clone());
+                relist.newest = relist.newest.max(version);
+                // A list restarts history (etcd may have been restored): only replies are newer.
+                version >= known || !relist.replied.contains(key)
+            }
+            (Source::Watch, None) => {
+                self.delivered = self.delivered.max(version);
+                version >= known || version == 0
+            }
+            (Source::Reply, relist) => {
+                let news = version > self.delivered && version > known;
+                if let (Some(relist), true) = (relist, news) {
+                    relist.replied.insert(key.clone());
+                }
+                news
+            }
+        }
+    }
+
+    /// Takes in that an object is gone since `version`; false when something newer is known.
+    pub fn remove(&mut self, key: &ObjectKey, version: u64) -> bool {
+        self.delivered = self.delivered.max(version);
+        let newer = |(known, _): &(u64, T)| *known > version && version != 0;
+        if self.objects.get(key).is_none_or(newer) {
+            return false;
+        }
+        self.objects.remove(key);
+        true
+    }
+
+    /// A complete list begins.
+    pub fn relist(&mut self) {
+        self.relist = Some(Relist::default());
+    }
+
+    /// The list is complete: what it did not contain is gone. Returns the keys of that.
+    pub fn listed(&mut self) -> Vec<ObjectKey> {
+        let Some(relist) = self.relist.take() else { return Vec::new() };
+        self.delivered = relist.newest;
+        let here = |key: &ObjectKey| relist.listed.contains(key) || relist.replied.contains(key);
+        let vanished: Vec<_> = self.objects.keys().filter(|key| !here(key)).cloned().collect();
+        for key in &vanished {
+            self.objects.remove(key);
+        }
+        vanished
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey { namespace: "ns".into(), name: name.into() }
+    }
+
+    #[test]
+    fn an_older_watch_event_does_not_undo_our_own_write() {
+        let mut jobs = Versions::default();
+        assert!(jobs.put(&key("a"), 5, "created", Source::Watch));
+        assert!(jobs.put(&key("a"), 9, "written", Source::Reply));
+        assert!(!jobs.put(&key("a"), 7, "older", Source::Watch));
+        assert_eq!(jobs.get(&key("a")), Some(&"written"));
+        assert!(jobs.put(&key("a"), 9, "delivered", Source::Watch));
+    }
+
+    #[test]
+    fn a_late_reply_does_not_bring_back_what_is_gone() {
+        let mut jobs = Versions::default();
+        assert!(jobs.put(&key("a"), 5, "created", Source::Watch));
+        assert!(jobs.remove(&key("a"), 8));
+        assert!(!jobs.put(&key("a"), 5, "late", Source::Reply));
+        assert_eq!(jobs.get(&key("a")), None);
+    }
+
+    #[test]
+    fn the_deletion_of_a_predecessor_does_not_remove_its_successor() {
+        let mut jobs = Versions::default();
+        assert!(jobs.put(&key("a"), 5, "old", Source::Watch));
+        assert!(jobs.put(&key("a"), 9, "successor", Source::Reply));
+        assert!(!jobs.remove(&key("a"), 8));
+        assert_eq!(jobs.get(&key("a")), Some(&"successor"));
+    }
+
+    #[test]
+    fn what_vanished_while_nobody_watched_is_found_at_the_end_of_a_list() {
+        let mut jobs = Versions::default();
+        for name in ["stays", "goes"] {
+            assert!(jobs.put(&key(name), 5, name, Source::Watch));
+        }
+        jobs.relist();
+        assert!(jobs.put(&key("stays"), 5, "stays", Source::Watch));
+        assert!(jobs.put(&key("made meanwhile"), 11, "new", Source::Reply));
+        assert_eq!(jobs.listed(), vec![key("goes")]);
+        assert!(jobs.get(&key("made meanwhile")).is_some());
+    }
+
+    #[test]
+    fn a_list_from_a_restored_store_wins_over_what_was_known() {
+        let mut jobs = Versions::default();
+        assert!(jobs.put(&key("a"), 900, "before", Source::Watch));
+        jobs.relist();
+        assert!(jobs.put(&key("a"), 40, "restored", Source::Watch));
+        assert!(jobs.listed().is_empty());
+        assert!(jobs.put(&key("a"), 41, "changed", Source::Reply));
+        assert_eq!(jobs.get(&key("a")), Some(&"changed"));
+    }
+}

@@ -1,0 +1,292 @@
+//! Watches: what happens in the cluster, as records in the cache and keys in the queue.
+//!
+//! One watch a kind, from `kube::runtime::watcher`, which lists and watches and begins anew when it has
+//! to. What vanished while nobody watched is found by comparing at the end of each list. A watch that
+//! fails is tried again for ever; the log says so once, says what to do about it, and says when it is
+//! over.
+
+use std::{collections::HashSet, pin::pin, sync::Arc, time::Duration};
+
+use futures::{Stream, StreamExt};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    core::{DeserializeGuard, error_boundary::InvalidObject},
+    runtime::{
+        WatchStreamExt,
+        utils::Backoff,
+        watcher::{self, Event, watcher},
+    },
+};
+use tokio::sync::watch;
+use trainjob_api::{ClusterTrainingRuntime, TrainJob, TrainingRuntime, jobset::JobSetView};
+use trainjob_core::{
+    facts::{JobSetFacts, ObjectKey},
+    lane::Lane,
+    runtime::{Runtime, RuntimeKey},
+};
+
+use super::{Cache, Source};
+use crate::health::Readiness;
+
+/// First and longest wait before a watch that failed is tried again.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
+
+/// How to get the kinds that others install.
+const INSTALL_CRDS: &str =
+    "install them with: kubectl apply --server-side -f charts/trainjob-operator/crds";
+const INSTALL_JOBSET: &str =
+    "install JobSet 0.12 or later: https://jobset.sigs.k8s.io/docs/installation";
+
+/// What a watch tells the rest of the operator.
+pub struct Watcher {
+    /// The client for watches.
+    pub client: Client,
+    /// Where records go.
+    pub cache: Arc<Cache>,
+    /// Puts a key to be worked on: in this lane, or where it belongs.
+    pub wake: Box<dyn Fn(ObjectKey, Option<Lane>) + Send + Sync>,
+    /// Told when a kind's first list is complete.
+    pub readiness: Readiness,
+    /// The kinds whose first list is complete.
+    pub listed: watch::Sender<HashSet<&'static str>>,
+}
+
+/// Names of the kinds that are watched, as readiness shows them.
+pub const KINDS: [&str; 4] = ["TrainJob", "JobSet", "TrainingRuntime", "ClusterTrainingRuntime"];
+
+impl Watcher {
+    /// Watches everything; never returns.
+    pub async fn run(&self) {
+        tokio::join!(
+            self.train_jobs(),
+            self.job_sets(),
+            self.runtimes::<TrainingRuntime>("TrainingRuntime", |key| {
+                matches!(key, RuntimeKey::Namespaced { .. })
+            }),
+            self.runtimes::<ClusterTrainingRuntime>("ClusterTrainingRuntime", |key| {
+                matches!(key, RuntimeKey::Cluster { .. })
+            }),
+        );
+    }
+
+    async fn train_jobs(&self) {
+        let put = |job: DeserializeGuard<TrainJob>| match job.0 {
+            Ok(job) => {
+                let key = ObjectKey::of(&job.metadata);
+                if self.cache.put_job(job, Source::Watch) {
+                    (self.wake)(key, None);
+                }
+            }
+            Err(invalid) => unreadable("TrainJob", &invalid),
+        };
+        let vanish = |key: ObjectKey| (self.wake)(key, Some(Lane::Live));
+        self.follow::<DeserializeGuard<TrainJob>>("TrainJob", INSTALL_CRDS, |event| match event {
+            Event::Init => self.cache.jobs_relist(),
+            Event::InitApply(job) | Event::Apply(job) => put(job),
+            Event::InitDone => self.cache.jobs_listed().into_iter().for_each(vanish),
+            Event::Delete(job) => {
+                let key = ObjectKey::of(job.meta());
+                if self.cache.remove_job(&key, &job.resource_version().unwrap_or_default()) {
+                    vanish(key);
+                }
+            }
+        })
+        .await;
+    }
+
+    async fn job_sets(&self) {
+        let put = |job_set: DeserializeGuard<JobSetView>| match job_set.0 {
+            Ok(job_set) => {
+                let key = ObjectKey::of(&job_set.metadata);
+                if self.cache.put_job_set(&key, JobSetFacts::of(&job_set), Source::Watch) {
+                    (self.wake)(key, None);
+                }
+            }
+            Err(invalid) => unreadable("JobSet", &invalid),
+        };
+        self.follow::<DeserializeGuard<JobSetView>>(
+            "JobSet",
+            INSTALL_JOBSET,
+            |event| match event {
+                Event::Init => self.cache.job_sets_relist(),
+                Event::InitApply(job_set) | Event::Apply(job_set) => put(job_set),
+                Event::InitDone => {
+                    for key in self.cache.job_sets_listed() {
+                        (self.wake)(key, None);
+                    }
+                }
+                Event::Delete(job_set) => {
+                    let key = ObjectKey::of(job_set.meta());
+                    let version = job_set.resource_version().unwrap_or_default();
+                    if self.cache.remove_job_set(&key, &version) {
+                        (self.wake)(key, None);
+                    }
+                }
+            },
+        )
+        .await;
+    }
+
+    async fn runtimes<K>(&self, kind: &'static str, of_kind: fn(&RuntimeKey) -> bool)
+    where
+        K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
+        K: Into<Runtime> + Send + 'static,
+    {
+        let mut listed = HashSet::new();
+        let put = |runtime: DeserializeGuard<K>| match runtime.0 {
+            Ok(runtime) => {
+                let runtime: Runtime = runtime.into();
+                let key = runtime.key.clone();
+                for job in self.cache.put_runtime(runtime) {
+                    (self.wake)(job, None);
+                }
+                Some(key)
+            }
+            Err(invalid) => {
+                unreadable(kind, &invalid);
+                None
+            }
+        };
+        self.follow::<DeserializeGuard<K>>(kind, INSTALL_CRDS, |event| match event {
+            Event::Init => listed.clear(),
+            Event::InitApply(runtime) => listed.extend(put(runtime)),
+            Event::InitDone => self.cache.retain_runtimes(of_kind, &listed),
+            Event::Apply(runtime) => {
+                put(runtime);
+            }
+            Event::Delete(runtime) => {
+                if let Ok(runtime) = runtime.0 {
+                    self.cache.remove_runtime(&runtime.into().key);
+                }
+            }
+        })
+        .await;
+    }
+
+    /// Hands every event of a kind to `take`, for ever.
+    async fn follow<K>(
+        &self,
+        kind: &'static str,
+        install: &'static str,
+        mut take: impl FnMut(Event<K>),
+    ) where
+        K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
+        K: Send + 'static,
+    {
+        let api: Api<K> = Api::all(self.client.clone());
+        let mut events = pin!(stream(api));
+        let mut trouble = Trouble { kind, install, said: None };
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(event) => {
+                    let listed = matches!(event, Event::InitDone);
+                    take(event);
+                    if listed {
+                        self.readiness.set(kind, true);
+                        self.listed.send_if_modified(|kinds| kinds.insert(kind));
+                        trouble.over();
+                    }
+                }
+                Err(error) => trouble.with(&error),
+            }
+        }
+    }
+}
+
+fn stream<K>(api: Api<K>) -> impl Stream<Item = Result<Event<K>, watcher::Error>>
+where
+    K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
+    K: Send + 'static,
+{
+    watcher(api, watcher::Config::default()).backoff(Wait::default())
+}
+
+fn unreadable(kind: &str, invalid: &InvalidObject) {
+    let key = ObjectKey::of(&invalid.metadata);
+    tracing::warn!(kind, object = %key, error = invalid.error, "cannot be read and is left alone");
+}
+
+/// Doubling waits between two tries of a watch, spread so that not all kinds come at once.
+#[derive(Debug, Default)]
+struct Wait {
+    failures: u32,
+}
+
+impl Iterator for Wait {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let (first, longest) = BACKOFF;
+        let wait = first.saturating_mul(1 << self.failures.min(8)).min(longest);
+        self.failures = self.failures.saturating_add(1);
+        Some(crate::backoff::spread(wait))
+    }
+}
+
+impl Backoff for Wait {
+    fn reset(&mut self) {
+        self.failures = 0;
+    }
+}
+
+/// What is wrong with a watch, said once.
+struct Trouble {
+    kind: &'static str,
+    install: &'static str,
+    said: Option<Cause>,
+}
+
+/// Why a watch fails, as far as it makes a difference to who reads the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    NotInstalled,
+    Forbidden,
+    Unreachable,
+}
+
+impl Trouble {
+    fn with(&mut self, error: &watcher::Error) {
+        let Some(cause) = cause(error) else {
+            tracing::debug!(kind = self.kind, %error, "watch begins anew");
+            return;
+        };
+        if self.said.replace(cause) == Some(cause) {
+            return;
+        }
+        let (kind, install) = (self.kind, self.install);
+        match cause {
+            Cause::NotInstalled => {
+                tracing::error!(
+                    kind,
+                    "the CRD of {kind} is not installed; {install}. Waiting for it"
+                );
+            }
+            Cause::Forbidden => {
+                tracing::error!(kind, %error, "not allowed to list and watch {kind}. Waiting for the right");
+            }
+            Cause::Unreachable => {
+                tracing::error!(kind, %error, "cannot watch {kind}. Trying again until it works");
+            }
+        }
+    }
+
+    fn over(&mut self) {
+        if self.said.take().is_some() {
+            tracing::info!(kind = self.kind, "watching {} again", self.kind);
+        }
+    }
+}
+
+/// The cause of a failure, unless it is one that belongs to the normal life of a watch.
+fn cause(error: &watcher::Error) -> Option<Cause> {
+    let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) =
+        error
+    else {
+        return None;
+    };
+    Some(match error {
+        kube::Error::Api(status) if status.code == 404 => Cause::NotInstalled,
+        kube::Error::Api(status) if matches!(status.code, 401 | 403) => Cause::Forbidden,
+        _ => Cause::Unreachable,
+    })
+}

@@ -1,0 +1,72 @@
+//! The two connections to the API server.
+//!
+//! One is for watches, which are long and must not wait; one is for work, which is short. Retries are
+//! the operator's own (per key, with backoff): the client library's would repeat creations inside a
+//! call and could not be ended. Every request of the work client has a time limit.
+
+use std::{path::Path, time::Duration};
+
+use kube::{
+    Client, Config,
+    config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
+};
+use thiserror::Error;
+
+/// Time limit of one request, from sending it to the last byte of the reply. Longer than the ten
+/// seconds an admission webhook may take by default, so that its verdict still arrives.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long a connection may take to be made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The two clients.
+#[derive(Clone)]
+pub struct Clients {
+    /// For lists and watches.
+    pub watch: Client,
+    /// For everything else.
+    pub work: Client,
+}
+
+/// Why there is no client.
+#[derive(Debug, Error)]
+pub enum ClientError {
+    /// The kubeconfig file is of no use.
+    #[error("kubeconfig {path}: {source}")]
+    Kubeconfig {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        source: KubeconfigError,
+    },
+    /// There is no kubeconfig, and this is no Pod.
+    #[error("no --kubeconfig given, and not running in a Pod: {0}")]
+    InCluster(#[from] InClusterError),
+    /// The configuration cannot be turned into a client.
+    #[error("cannot set up a client: {0}")]
+    Client(#[from] kube::Error),
+}
+
+/// Sets up the clients: from a kubeconfig file, or as a Pod. Sends nothing.
+///
+/// # Errors
+///
+/// See [`ClientError`].
+pub async fn connect(kubeconfig: Option<&Path>) -> Result<Clients, ClientError> {
+    let mut config = match kubeconfig {
+        Some(path) => from_file(path).await?,
+        None => Config::incluster()?,
+    };
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    config.default_retry = false;
+    let watch = Client::try_from(config.clone())?;
+    let work = Client::try_from(config)?;
+    Ok(Clients { watch, work })
+}
+
+async fn from_file(path: &Path) -> Result<Config, ClientError> {
+    let failed = |source| ClientError::Kubeconfig { path: path.display().to_string(), source };
+    let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
+    let options = KubeConfigOptions::default();
+    Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)
+}

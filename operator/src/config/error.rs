@@ -1,0 +1,3 @@
+/// Why there is no configuration; one line.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {}

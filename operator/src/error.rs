@@ -1,0 +1,145 @@
+//! What can go wrong with a request, and what that means for trying again. Classified once, here.
+
+use std::time::Duration;
+
+use kube::core::Status;
+use thiserror::Error;
+use trainjob_core::facts::ObjectKey;
+
+/// Why a request failed.
+#[derive(Debug, Error)]
+pub enum RequestError {
+    /// The API server refused it, or something behind the API server did.
+    #[error("{}", describe(.0))]
+    Refused(Box<Status>),
+    /// There was no answer in time.
+    #[error("no answer from the API server within {0:?}")]
+    TimedOut(Duration),
+    /// The API server could not be reached, or the connection broke.
+    #[error("cannot reach the API server: {0}")]
+    Unreachable(#[source] kube::Error),
+    /// The reply is not what it should be.
+    #[error("the API server's reply makes no sense: {0}")]
+    BadReply(#[source] kube::Error),
+    /// An object of the name that was to be created is there and is not ours.
+    #[error("{kind} {key} exists and does not belong to this TrainJob")]
+    Foreign {
+        /// Kind of the object.
+        kind: &'static str,
+        /// Its namespace and name.
+        key: ObjectKey,
+    },
+}
+
+/// What a failure means for trying again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// The decision was made on an old version: decide again when the newer one has arrived.
+    Conflict,
+    /// What it was about is gone.
+    Gone,
+    /// There already is an object of that name.
+    Exists,
+    /// Too many requests; not before this long has passed.
+    Throttled(Duration),
+    /// The namespace is being deleted: nothing can be made in it, and nobody can be told.
+    NamespaceGoing,
+    /// May well work next time.
+    Transient,
+    /// Somebody has to change something first: a right, a webhook, the job.
+    Denied,
+}
+
+impl RequestError {
+    /// What the failure means for trying again.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Refused(status) => class_of(status),
+            Self::TimedOut(_) | Self::Unreachable(_) | Self::BadReply(_) => Class::Transient,
+            Self::Foreign { .. } => Class::Denied,
+        }
+    }
+}
+
+fn class_of(status: &Status) -> Class {
+    let details = status.details.as_ref();
+    let going = |cause: &kube::core::response::StatusCause| cause.reason == "NamespaceTerminating";
+    match status.code {
+        409 if status.is_already_exists() => Class::Exists,
+        409 => Class::Conflict,
+        404 | 410 => Class::Gone,
+        429 => {
+            let seconds = details.map_or(1, |details| details.retry_after_seconds.max(1));
+            Class::Throttled(Duration::from_secs(u64::from(seconds)))
+        }
+        403 if details.is_some_and(|details| details.causes.iter().any(going)) => {
+            Class::NamespaceGoing
+        }
+        400..=499 => Class::Denied,
+        _ => Class::Transient,
+    }
+}
+
+impl From<kube::Error> for RequestError {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => Self::Refused(status),
+            kube::Error::SerdeError(_) | kube::Error::FromUtf8(_) => Self::BadReply(error),
+            _ => Self::Unreachable(error),
+        }
+    }
+}
+
+fn describe(status: &Status) -> String {
+    if status.message.is_empty() {
+        format!("HTTP {} {}", status.code, status.reason)
+    } else {
+        status.message.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::response::{StatusCause, StatusDetails};
+
+    use super::*;
+
+    fn refused(code: u16, reason: &str, details: Option<StatusDetails>) -> Class {
+        let status = Status { code, reason: reason.into(), details, ..Status::default() };
+        RequestError::Refused(status.boxed()).class()
+    }
+
+    #[test]
+    fn every_reply_has_a_class() {
+        for (code, reason, expected) in [
+            (409, "Conflict", Class::Conflict),
+            (409, "AlreadyExists", Class::Exists),
+            (404, "NotFound", Class::Gone),
+            (410, "Gone", Class::Gone),
+            (403, "Forbidden", Class::Denied),
+            (422, "Invalid", Class::Denied),
+            (400, "BadRequest", Class::Denied),
+            (429, "TooManyRequests", Class::Throttled(Duration::from_secs(1))),
+            (500, "InternalError", Class::Transient),
+            (503, "ServiceUnavailable", Class::Transient),
+            (504, "Timeout", Class::Transient),
+        ] {
+            assert_eq!(refused(code, reason, None), expected, "{code} {reason}");
+        }
+    }
+
+    #[test]
+    fn retry_after_and_a_terminating_namespace_are_understood() {
+        let later = StatusDetails { retry_after_seconds: 7, ..StatusDetails::default() };
+        let expected = Class::Throttled(Duration::from_secs(7));
+        assert_eq!(refused(429, "TooManyRequests", Some(later)), expected);
+        let cause = StatusCause {
+            reason: "NamespaceTerminating".into(),
+            message: String::new(),
+            field: String::new(),
+        };
+        let going = StatusDetails { causes: vec![cause], ..StatusDetails::default() };
+        assert_eq!(refused(403, "Forbidden", Some(going)), Class::NamespaceGoing);
+    }
+}

@@ -1,0 +1,193 @@
+//! Tells users what happened, in events. Best effort: never in the way of anything else.
+//!
+//! Warnings are told once: the same note about the same job is not repeated, and a new one for the same
+//! reason at most once a minute, so that a job that fails for hours leaves a bounded number of objects.
+//! The event's name is made from what it says; after a restart the API server has it already.
+//! Normal events take tokens from a bucket; in a storm most are dropped, and counted.
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use k8s_openapi::{
+    api::{core::v1::ObjectReference, events::v1::Event},
+    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
+    jiff,
+};
+use kube::{Api, Client, api::PostParams};
+use tokio::{sync::mpsc, time::Instant};
+use trainjob_api::constants::{API_VERSION, EVENT_REPORTER, TRAIN_JOB_KIND};
+use trainjob_core::{
+    facts::JobFacts,
+    lane::Lane,
+    notice::{Notice, Severity},
+};
+
+use crate::{
+    config::Rate,
+    error::Class,
+    execute::timed,
+    limit::{Bucket, Limiter},
+};
+
+/// How many events may wait to be sent.
+const BACKLOG: usize = 1_000;
+/// A new note for the same reason about the same job, at most this often.
+const WARN_EVERY: Duration = Duration::from_secs(60);
+/// How long a told warning is remembered.
+const REMEMBER: Duration = Duration::from_secs(3_600);
+/// How many warnings are remembered before old ones are looked for.
+const REMEMBER_AT_LEAST: usize = 4_096;
+
+/// Where notices are handed in.
+#[derive(Clone)]
+pub struct Events {
+    sender: mpsc::Sender<Event>,
+    state: Arc<State>,
+    instance: String,
+}
+
+struct State {
+    normal: Option<Mutex<Bucket>>,
+    warned: Mutex<HashMap<(String, &'static str), Warned>>,
+    dropped: AtomicU64,
+}
+
+struct Warned {
+    note: u64,
+    at: Instant,
+}
+
+/// Sends what was handed in, until every [`Events`] is dropped.
+pub struct Sender {
+    receiver: mpsc::Receiver<Event>,
+    client: Client,
+    limiter: Option<Arc<Limiter>>,
+}
+
+/// The two ends of event telling. `normal` limits Normal events; `None` sends none.
+#[must_use]
+pub fn channel(
+    client: Client,
+    limiter: Option<Arc<Limiter>>,
+    normal: Option<Rate>,
+) -> (Events, Sender) {
+    let (sender, receiver) = mpsc::channel(BACKLOG);
+    let bucket = normal.map(|rate| Mutex::new(Bucket::new(rate.per_second, rate.burst.get())));
+    let state = State { normal: bucket, warned: Mutex::default(), dropped: AtomicU64::new(0) };
+    // In a Pod this is the Pod's name.
+    let instance = std::env::var("HOSTNAME").unwrap_or_else(|_| EVENT_REPORTER.to_owned());
+    let events = Events { sender, state: Arc::new(state), instance };
+    (events, Sender { receiver, client, limiter })
+}
+
+impl Events {
+    /// Hands in a notice about a job. Never waits.
+    pub fn tell(&self, job: &JobFacts, notice: &Notice) {
+        let wanted = match notice.severity() {
+            Severity::Normal => self.has_token(),
+            Severity::Warning => self.is_news(job, notice),
+        };
+        if wanted && self.sender.try_send(event(job, notice, &self.instance)).is_err() {
+            self.state.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many events were dropped because there were too many.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.state.dropped.load(Ordering::Relaxed)
+    }
+
+    fn has_token(&self) -> bool {
+        let Some(bucket) = &self.state.normal else { return false };
+        let token = bucket.lock().unwrap_or_else(PoisonError::into_inner).take(1.0);
+        if token.is_err() {
+            self.state.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        token.is_ok()
+    }
+
+    fn is_news(&self, job: &JobFacts, notice: &Notice) -> bool {
+        let mut warned = self.state.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        let (key, note, now) =
+            ((job.uid.clone(), notice.reason()), digest(&notice.note()), Instant::now());
+        if let Some(last) = warned.get(&key)
+            && (last.note == note || now.duration_since(last.at) < WARN_EVERY)
+        {
+            return false;
+        }
+        if warned.len() >= REMEMBER_AT_LEAST {
+            warned.retain(|_, told| now.duration_since(told.at) < REMEMBER);
+        }
+        warned.insert(key, Warned { note, at: now });
+        true
+    }
+}
+
+impl Sender {
+    /// Sends events one after the other; returns when there will be no more.
+    pub async fn run(mut self) {
+        while let Some(event) = self.receiver.recv().await {
+            if let Some(limiter) = &self.limiter {
+                limiter.acquire(Lane::Cleanup).await;
+            }
+            let namespace = event.metadata.namespace.clone().unwrap_or_default();
+            let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
+            if let Err(error) = timed(api.create(&PostParams::default(), &event)).await {
+                match error.class() {
+                    Class::Exists | Class::NamespaceGoing | Class::Gone => {}
+                    _ => {
+                        tracing::debug!(%namespace, reason = event.reason, %error, "event not sent")
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn event(job: &JobFacts, notice: &Notice, instance: &str) -> Event {
+    let note = notice.note();
+    let told = digest(&(&job.uid, notice.reason(), &note));
+    Event {
+        metadata: ObjectMeta {
+            name: Some(format!("{}.{told:016x}", job.key.name)),
+            namespace: Some(job.key.namespace.clone()),
+            ..ObjectMeta::default()
+        },
+        event_time: Some(MicroTime(
+            jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default(),
+        )),
+        reporting_controller: Some(EVENT_REPORTER.into()),
+        reporting_instance: Some(instance.to_owned()),
+        type_: Some(match notice.severity() {
+            Severity::Normal => "Normal".into(),
+            Severity::Warning => "Warning".into(),
+        }),
+        reason: Some(notice.reason().into()),
+        action: Some(notice.action().into()),
+        note: Some(note),
+        regarding: Some(ObjectReference {
+            api_version: Some(API_VERSION.into()),
+            kind: Some(TRAIN_JOB_KIND.into()),
+            namespace: Some(job.key.namespace.clone()),
+            name: Some(job.key.name.clone()),
+            uid: Some(job.uid.clone()),
+            resource_version: Some(job.resource_version.clone()),
+            ..ObjectReference::default()
+        }),
+        ..Event::default()
+    }
+}
+
+fn digest(of: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
+}

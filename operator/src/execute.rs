@@ -1,0 +1,360 @@
+//! Carries out actions: one short function for each, idempotent, fenced and bounded in time.
+//!
+//! Nothing is decided here. What a reply shows goes into the [cache](crate::cache) at once, so that the
+//! next decision about the job is made on it.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::{
+    Api, Resource,
+    api::{
+        DeleteParams, ListParams, PartialObjectMeta, Patch, PatchParams, PostParams, Preconditions,
+        PropagationPolicy,
+    },
+    core::Request,
+};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use trainjob_api::{
+    JobSet, TrainJob,
+    constants::{FIELD_MANAGER, JOBSET_NAME_LABEL},
+    jobset::JobSetView,
+};
+use trainjob_core::{
+    action::{Action, StatusWrite, TtlDeletion},
+    facts::{JobFacts, JobSetFacts, ObjectKey, controlling_train_job},
+    lane::Lane,
+    observed::{Propagation, Reading, RunningPods},
+    runtime::snapshot,
+};
+
+use crate::{
+    cache::{Cache, Source},
+    client::REQUEST_TIMEOUT,
+    error::{Class, RequestError},
+    events::Events,
+    limit::Limiter,
+};
+
+/// Pods that still hold resources.
+pub const RUNNING: &str = "status.phase!=Succeeded,status.phase!=Failed";
+/// Label by which JobSet names the very JobSet a Pod belongs to.
+const JOBSET_UID_LABEL: &str = "jobset.sigs.k8s.io/jobset-uid";
+
+/// The hands of the operator.
+pub struct Executor {
+    /// The client for work.
+    pub client: kube::Client,
+    /// Where replies go.
+    pub cache: Arc<Cache>,
+    /// Where notices go.
+    pub events: Events,
+    /// The configured rate limit, if there is one.
+    pub limiter: Option<Arc<Limiter>>,
+}
+
+/// For whom and how urgently an action is carried out.
+#[derive(Debug, Clone, Copy)]
+pub struct Pass<'a> {
+    /// The job.
+    pub job: &'a JobFacts,
+    /// The lane its work waited in.
+    pub lane: Lane,
+}
+
+impl Executor {
+    /// Carries out one action for one job.
+    ///
+    /// # Errors
+    ///
+    /// When the action is not done, or it is not known whether it is. It may be repeated.
+    pub async fn execute(&self, pass: Pass<'_>, action: &Action) -> Result<(), RequestError> {
+        match action {
+            Action::WriteStatus(write) => self.write_status(pass, write).await,
+            Action::CreateSnapshot(config_map) => self.create_snapshot(pass, config_map).await,
+            Action::ReadSnapshot => self.read_snapshot(pass).await,
+            Action::CreateJobSet(job_set) => self.create_job_set(pass, job_set).await,
+            Action::ReadJobSet => self.read_job_set(pass).await,
+            Action::UpdateJobSet(job_set) => self.update_job_set(pass, job_set).await,
+            Action::SuspendJobSet { uid, resource_version, suspend } => {
+                self.suspend_job_set(pass, uid, resource_version, *suspend).await
+            }
+            Action::DeleteJobSet { uid } => self.delete_job_set(pass, uid).await,
+            Action::CheckPods { except_job_set } => {
+                self.check_pods(pass, except_job_set.as_deref()).await
+            }
+            Action::DeleteTrainJob(deletion) => self.delete_train_job(pass, deletion).await,
+            Action::Tell(notice) => {
+                self.events.tell(pass.job, notice);
+                Ok(())
+            }
+        }
+    }
+
+    async fn write_status(&self, pass: Pass<'_>, write: &StatusWrite) -> Result<(), RequestError> {
+        let mut status = serde_json::Map::new();
+        if let Some(conditions) = &write.conditions {
+            status.insert("conditions".into(), json!(conditions));
+        }
+        if let Some(counts) = &write.jobs_status {
+            // In a merge patch, null removes the field.
+            let value = if counts.is_empty() { serde_json::Value::Null } else { json!(counts) };
+            status.insert("jobsStatus".into(), value);
+        }
+        let patch = json!({
+            "metadata": { "uid": write.uid, "resourceVersion": write.resource_version },
+            "status": status,
+        });
+        let request = request::<TrainJob>(pass.job).patch_subresource(
+            "status",
+            &pass.job.key.name,
+            &PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() },
+            &Patch::Merge(patch),
+        );
+        let job: TrainJob = self.send(pass.lane, request).await?;
+        self.cache.put_job(job, Source::Reply);
+        Ok(())
+    }
+
+    /// AlreadyExists is no failure: what is there may well be this job's own, from before a restart.
+    /// It is read, and judged by its owner when the job is planned again.
+    async fn create_snapshot(
+        &self,
+        pass: Pass<'_>,
+        config_map: &ConfigMap,
+    ) -> Result<(), RequestError> {
+        let request = create(request::<ConfigMap>(pass.job), config_map)?;
+        match self.send::<ConfigMap>(pass.lane, Ok(request)).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.class() == Class::Exists => {
+                self.read_snapshot(pass).await?;
+                Err(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn read_snapshot(&self, pass: Pass<'_>) -> Result<(), RequestError> {
+        let name = snapshot::name(&pass.job.key.name);
+        let reading = self.read::<ConfigMap>(pass, &name).await?;
+        self.remember(pass.job, |readings| readings.snapshot = reading);
+        Ok(())
+    }
+
+    async fn create_job_set(&self, pass: Pass<'_>, job_set: &JobSet) -> Result<(), RequestError> {
+        let request = create(request::<JobSet>(pass.job), job_set)?;
+        match self.send::<JobSetView>(pass.lane, Ok(request)).await {
+            Ok(created) => {
+                self.saw_job_set(&created);
+                Ok(())
+            }
+            Err(error) if error.class() == Class::Exists => self.judge_job_set(pass).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A JobSet is there that the cache did not know. Ours, from a request whose reply was lost, is as
+    /// good as created; any other keeps the job waiting.
+    async fn judge_job_set(&self, pass: Pass<'_>) -> Result<(), RequestError> {
+        let Reading::Found(there) = self.read::<JobSetView>(pass, &pass.job.key.name).await? else {
+            return Ok(());
+        };
+        self.saw_job_set(&there);
+        let owner = controlling_train_job(&there.metadata).map(|owner| &owner.uid);
+        if owner == Some(&pass.job.uid) {
+            return Ok(());
+        }
+        Err(RequestError::Foreign { kind: "JobSet", key: pass.job.key.clone() })
+    }
+
+    async fn read_job_set(&self, pass: Pass<'_>) -> Result<(), RequestError> {
+        let reading = match self.read::<JobSet>(pass, &pass.job.key.name).await? {
+            Reading::Found(job_set) => Some(job_set),
+            Reading::Absent | Reading::NotRead => None,
+        };
+        self.remember(pass.job, |readings| readings.job_set = reading);
+        Ok(())
+    }
+
+    async fn update_job_set(&self, pass: Pass<'_>, job_set: &JobSet) -> Result<(), RequestError> {
+        let data = serde_json::to_vec(job_set).map_err(kube::Error::SerdeError)?;
+        let request = request::<JobSet>(pass.job).replace(&pass.job.key.name, &post_params(), data);
+        let updated: JobSetView = self.send(pass.lane, request).await?;
+        self.saw_job_set(&updated);
+        Ok(())
+    }
+
+    async fn suspend_job_set(
+        &self,
+        pass: Pass<'_>,
+        uid: &str,
+        resource_version: &str,
+        suspend: bool,
+    ) -> Result<(), RequestError> {
+        let patch = json!({
+            "metadata": { "uid": uid, "resourceVersion": resource_version },
+            "spec": { "suspend": suspend },
+        });
+        let request = request::<JobSet>(pass.job).patch(
+            &pass.job.key.name,
+            &PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() },
+            &Patch::Merge(patch),
+        );
+        let updated: JobSetView = self.send(pass.lane, request).await?;
+        self.saw_job_set(&updated);
+        Ok(())
+    }
+
+    /// In the foreground: the JobSet normally stays until its Jobs and Pods are gone.
+    async fn delete_job_set(&self, pass: Pass<'_>, uid: &str) -> Result<(), RequestError> {
+        let preconditions = Preconditions { uid: Some(uid.into()), resource_version: None };
+        let params = delete_params(PropagationPolicy::Foreground, preconditions);
+        let request = request::<JobSet>(pass.job).delete(&pass.job.key.name, &params);
+        if let Some(terminating) = self.delete::<JobSetView>(pass.lane, request).await? {
+            self.saw_job_set(&terminating);
+        }
+        Ok(())
+    }
+
+    async fn check_pods(&self, pass: Pass<'_>, except: Option<&str>) -> Result<(), RequestError> {
+        let labels = format!("{JOBSET_NAME_LABEL}={}", pass.job.key.name);
+        let params = ListParams::default().labels(&labels).fields(RUNNING);
+        let api: Api<PartialObjectMeta<Pod>> =
+            Api::namespaced(self.client.clone(), &pass.job.key.namespace);
+        self.wait_for_turn(pass.lane).await;
+        let pods = timed(api.list(&params)).await?.items;
+        let running = pods.iter().filter(|pod| {
+            let labels = pod.metadata.labels.as_ref();
+            let job_set = labels.and_then(|labels| labels.get(JOBSET_UID_LABEL));
+            except.is_none() || job_set.map(String::as_str) != except
+        });
+        let reading = match running.count() {
+            0 => Reading::Absent,
+            count => Reading::Found(RunningPods(count)),
+        };
+        self.remember(pass.job, |readings| readings.pods = reading);
+        Ok(())
+    }
+
+    async fn delete_train_job(
+        &self,
+        pass: Pass<'_>,
+        deletion: &TtlDeletion,
+    ) -> Result<(), RequestError> {
+        let policy = match deletion.propagation {
+            Propagation::Foreground => PropagationPolicy::Foreground,
+            Propagation::Background => PropagationPolicy::Background,
+        };
+        let preconditions = Preconditions {
+            uid: Some(deletion.uid.clone()),
+            resource_version: Some(deletion.resource_version.clone()),
+        };
+        let params = delete_params(policy, preconditions);
+        let request = request::<TrainJob>(pass.job).delete(&pass.job.key.name, &params);
+        match self.delete::<TrainJob>(pass.lane, request).await? {
+            Some(terminating) => {
+                self.cache.put_job(terminating, Source::Reply);
+            }
+            None => {
+                self.cache.remove_job(&pass.job.key, &deletion.resource_version);
+            }
+        }
+        Ok(())
+    }
+
+    fn saw_job_set(&self, job_set: &JobSetView) {
+        let key = ObjectKey::of(&job_set.metadata);
+        self.cache.put_job_set(&key, JobSetFacts::of(job_set), Source::Reply);
+    }
+
+    fn remember(
+        &self,
+        job: &JobFacts,
+        change: impl FnOnce(&mut trainjob_core::observed::Readings),
+    ) {
+        self.cache.read(&job.key, &job.uid, change);
+    }
+
+    async fn read<K>(&self, pass: Pass<'_>, name: &str) -> Result<Reading<K>, RequestError>
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        let request = request::<K>(pass.job).get(name, &kube::api::GetParams::default());
+        match self.send::<K>(pass.lane, request).await {
+            Ok(object) => Ok(Reading::Found(object)),
+            Err(error) if error.class() == Class::Gone => Ok(Reading::Absent),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What is left of a deleted object, while something keeps it. Gone already is as good.
+    async fn delete<K: DeserializeOwned>(
+        &self,
+        lane: Lane,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<Option<K>, RequestError> {
+        self.wait_for_turn(lane).await;
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        match timed(self.client.request_status::<K>(request)).await {
+            Ok(reply) => Ok(reply.left()),
+            Err(error) if error.class() == Class::Gone => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn send<K: DeserializeOwned>(
+        &self,
+        lane: Lane,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<K, RequestError> {
+        self.wait_for_turn(lane).await;
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        timed(self.client.request(request)).await
+    }
+
+    async fn wait_for_turn(&self, lane: Lane) {
+        if let Some(limiter) = &self.limiter {
+            limiter.acquire(lane).await;
+        }
+    }
+}
+
+/// Gives a request its time limit.
+///
+/// # Errors
+///
+/// What the request fails with, or that it took too long.
+pub async fn timed<T>(
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, RequestError> {
+    match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
+        Ok(reply) => Ok(reply?),
+        Err(_) => Err(RequestError::TimedOut(REQUEST_TIMEOUT)),
+    }
+}
+
+/// Requests for objects of kind `K` in the job's namespace.
+fn request<K: Resource<DynamicType = ()>>(job: &JobFacts) -> Request {
+    Request::new(K::url_path(&(), Some(&job.key.namespace)))
+}
+
+fn create(
+    request: Request,
+    object: &impl serde::Serialize,
+) -> Result<http::Request<Vec<u8>>, RequestError> {
+    let data = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
+    Ok(request.create(&post_params(), data).map_err(kube::Error::BuildRequest)?)
+}
+
+fn post_params() -> PostParams {
+    PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() }
+}
+
+fn delete_params(policy: PropagationPolicy, preconditions: Preconditions) -> DeleteParams {
+    DeleteParams {
+        propagation_policy: Some(policy),
+        preconditions: Some(preconditions),
+        ..DeleteParams::default()
+    }
+}

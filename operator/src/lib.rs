@@ -1,0 +1,26 @@
+//! The hands of the TrainJob operator: watch, remember, wait, write.
+//!
+//! The way of data has one direction: [watches](cache::watch) fill the [cache], changed keys wait in
+//! the [queue], a worker [reconciles](reconcile) one key at a time by asking the core (`trainjob-core`)
+//! what to do and [executing](execute) it, and what the API server then stores comes back by the
+//! watches. A second, tiny way: the Pods of a job that its deadline failed are [asked for](survey).
+//! Nothing else writes.
+//!
+//! Nothing here has to survive a restart: every timer and every goal is derived anew from what is
+//! stored.
+
+pub mod backoff;
+pub mod cache;
+pub mod client;
+pub mod clock;
+pub mod config;
+pub mod error;
+pub mod events;
+pub mod execute;
+pub mod health;
+pub mod limit;
+pub mod logging;
+pub mod queue;
+pub mod reconcile;
+pub mod run;
+pub mod survey;

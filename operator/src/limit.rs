@@ -1,0 +1,156 @@
+//! The configured limit on requests to the API server.
+//!
+//! Without one, the number of workers bounds the load and the API server's own priority and fairness
+//! governs. With one (`clientConnection`), requests take tokens from a bucket, and who gets the next
+//! token is decided by lane, as everywhere else.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use trainjob_core::lane::Lane;
+
+/// Tokens that are refilled at a steady rate, up to a burst.
+#[derive(Debug)]
+pub struct Bucket {
+    per_second: f64,
+    burst: f64,
+    tokens: f64,
+    filled: Instant,
+}
+
+impl Bucket {
+    /// A full bucket of `burst` tokens, at least 1, to which `per_second` are added a second.
+    #[must_use]
+    pub fn new(per_second: f64, burst: u32) -> Self {
+        let burst = f64::from(burst.max(1));
+        let per_second = per_second.max(f64::MIN_POSITIVE);
+        Self { per_second, burst, tokens: burst, filled: Instant::now() }
+    }
+
+    /// Takes a token if at least `needed` are there.
+    ///
+    /// # Errors
+    ///
+    /// How long it is until there are that many, if nobody else takes one.
+    pub fn take(&mut self, needed: f64) -> Result<(), Duration> {
+        let now = Instant::now();
+        let gained = now.duration_since(self.filled).as_secs_f64() * self.per_second;
+        self.tokens = (self.tokens + gained).min(self.burst);
+        self.filled = now;
+        if self.tokens >= needed {
+            self.tokens -= 1.0;
+            return Ok(());
+        }
+        let wait = ((needed - self.tokens) / self.per_second).clamp(0.001, 1.0);
+        Err(Duration::from_secs_f64(wait))
+    }
+}
+
+/// A bucket whose tokens go to the best lane that waits.
+#[derive(Debug)]
+pub struct Limiter {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    bucket: Bucket,
+    /// How many requests wait, by lane.
+    waiting: [usize; Lane::ALL.len()],
+}
+
+impl Limiter {
+    /// See [`Bucket::new`].
+    #[must_use]
+    pub fn new(per_second: f64, burst: u32) -> Self {
+        let bucket = Bucket::new(per_second, burst);
+        Self { state: Mutex::new(State { bucket, waiting: [0; Lane::ALL.len()] }) }
+    }
+
+    /// Waits for a token.
+    pub async fn acquire(&self, lane: Lane) {
+        let _place = match self.try_take(lane) {
+            Ok(()) => return,
+            Err(_) => Place::new(self, lane),
+        };
+        loop {
+            match self.try_take(lane) {
+                Ok(()) => return,
+                Err(wait) => tokio::time::sleep(wait).await,
+            }
+        }
+    }
+
+    /// A token, or how long it is until there may be one for this lane.
+    fn try_take(&self, lane: Lane) -> Result<(), Duration> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // Tokens that better lanes wait for are not there for this one.
+        let better: usize = state.waiting.iter().take(lane as usize).sum();
+        #[expect(clippy::cast_precision_loss, reason = "far fewer requests wait than 2^52")]
+        let needed = better as f64 + 1.0;
+        state.bucket.take(needed)
+    }
+}
+
+/// A place among those that wait, given up when dropped.
+struct Place<'a> {
+    limiter: &'a Limiter,
+    lane: Lane,
+}
+
+impl<'a> Place<'a> {
+    fn new(limiter: &'a Limiter, lane: Lane) -> Self {
+        let place = Self { limiter, lane };
+        place.count(|waiting| waiting + 1);
+        place
+    }
+
+    fn count(&self, change: impl Fn(usize) -> usize) {
+        let mut state = self.limiter.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(waiting) = state.waiting.get_mut(self.lane as usize) {
+            *waiting = change(*waiting);
+        }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.count(|waiting| waiting.saturating_sub(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_passes_and_then_the_rate_holds() {
+        let limiter = Limiter::new(10.0, 5);
+        let start = Instant::now();
+        for _ in 0..15 {
+            limiter.acquire(Lane::Live).await;
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        assert!((0.95..1.2).contains(&seconds), "{seconds}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_better_lane_gets_the_next_token() {
+        let limiter = std::sync::Arc::new(Limiter::new(1.0, 1));
+        limiter.acquire(Lane::Live).await;
+        let order = std::sync::Arc::new(Mutex::new(Vec::new()));
+        let mut waiting = tokio::task::JoinSet::new();
+        for lane in [Lane::Cleanup, Lane::Live, Lane::Stop] {
+            let (limiter, order) = (limiter.clone(), order.clone());
+            waiting.spawn(async move {
+                limiter.acquire(lane).await;
+                order.lock().unwrap().push(lane);
+            });
+        }
+        while waiting.join_next().await.is_some() {}
+        assert_eq!(*order.lock().unwrap(), vec![Lane::Stop, Lane::Live, Lane::Cleanup]);
+    }
+}

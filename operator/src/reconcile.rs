@@ -1,0 +1,313 @@
+//! One pass over one job: look at it, ask the core what to do, do it.
+//!
+//! A pass repeats that until there is nothing more to do, because what the replies show may allow the
+//! next step at once. The shell decides nothing about jobs; what it does decide is when a key is tried
+//! again after a failure, and how long counts may wait to be written together.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use trainjob_core::{
+    action::{Action, Plan, StatusWrite, Urgency},
+    facts::{JobFacts, ObjectKey},
+    lane::{self, Lane},
+    notice::Notice,
+    observed::{Reading, Settings},
+    plan,
+};
+
+use crate::{
+    backoff::backoff,
+    cache::{Cache, View},
+    clock,
+    error::{Class, RequestError},
+    execute::{Executor, Pass},
+    queue::Queue,
+};
+
+/// Counts of one job are written at most this often (`docs/semantics.md` §7).
+const COUNTS_EVERY: Duration = Duration::from_millis(250);
+/// A pass that needs more rounds goes on later, so that no job keeps a worker for ever.
+const ROUNDS: usize = 8;
+/// A failure that may pass by itself is told to users from so many in a row on.
+const TELL_FROM: u32 = 3;
+/// How long a job in a namespace that is being deleted is left alone.
+const NAMESPACE_GOING: Duration = Duration::from_secs(30);
+
+/// What works on jobs.
+pub struct Reconciler {
+    /// What is known.
+    pub cache: Arc<Cache>,
+    /// What waits.
+    pub queue: Arc<Queue>,
+    /// The hands.
+    pub executor: Executor,
+    /// The operator's settings.
+    pub settings: Settings,
+    progress: Mutex<HashMap<ObjectKey, Progress>>,
+    pause: Mutex<Option<Instant>>,
+}
+
+/// What a worker remembers of a job between passes.
+#[derive(Debug, Default, Clone, Copy)]
+struct Progress {
+    /// Failures in a row.
+    failures: u32,
+    /// When counts were last written.
+    counts_written: Option<Instant>,
+}
+
+/// How a round ended.
+enum Round {
+    /// Something was done; look again.
+    Again,
+    /// There is nothing to do for now.
+    Settled,
+}
+
+impl Reconciler {
+    /// A worker pool's shared part.
+    #[must_use]
+    pub fn new(
+        cache: Arc<Cache>,
+        queue: Arc<Queue>,
+        executor: Executor,
+        settings: Settings,
+    ) -> Self {
+        Self {
+            cache,
+            queue,
+            executor,
+            settings,
+            progress: Mutex::default(),
+            pause: Mutex::default(),
+        }
+    }
+
+    /// The lane in which a job's next pass belongs; `None` when there is no such job.
+    #[must_use]
+    pub fn lane(&self, key: &ObjectKey) -> Option<Lane> {
+        let now = clock::now();
+        self.cache.with_job(key, |job, readings| lane::lane(job, readings, &self.settings, now))
+    }
+
+    /// When the API server lets requests through again, after it has said that there are too many.
+    pub async fn wait_out_throttling(&self) {
+        loop {
+            let until = *self.pause.lock().unwrap_or_else(PoisonError::into_inner);
+            match until {
+                Some(until) if until > Instant::now() => tokio::time::sleep_until(until).await,
+                _ => return,
+            }
+        }
+    }
+
+    /// Works on one job until there is nothing to do for now, and arms its timers.
+    pub async fn work(&self, key: &ObjectKey, lane: Lane) {
+        for _ in 0..ROUNDS {
+            let Some(view) = self.cache.view(key) else {
+                self.forget(key);
+                return;
+            };
+            match self.round(&view, lane).await {
+                Round::Again => {}
+                Round::Settled => return,
+            }
+        }
+        self.retry(key, lane, Duration::ZERO);
+    }
+
+    async fn round(&self, view: &View, lane: Lane) -> Round {
+        let job = &view.job.facts;
+        let observed = view.observed(&self.settings);
+        let mut plan = plan(&observed, clock::now());
+        self.queue.alarm(&job.key, plan.next);
+        let postponed = self.postpone_counts(&job.key, &mut plan);
+        let rendered = plan.rendered.filter(|digest| observed.readings.rendered != Some(*digest));
+        let idle = plan.actions.iter().all(|action| matches!(action, Action::Tell(_)));
+        for action in &plan.actions {
+            let pass = Pass { job, lane };
+            if let Err(error) = self.executor.execute(pass, action).await {
+                return self.failed(job, lane, action, &error);
+            }
+            self.done(job, action);
+        }
+        if rendered.is_some() {
+            self.cache.read(&job.key, &job.uid, |readings| {
+                readings.rendered = rendered;
+                readings.snapshot = Reading::NotRead;
+                readings.job_set = None;
+            });
+        }
+        if idle && rendered.is_none() {
+            self.settle(job, lane, &plan, postponed);
+            return Round::Settled;
+        }
+        Round::Again
+    }
+
+    /// Takes a write of nothing but counts out of the plan if the last one was a moment ago; says how
+    /// long it has to wait.
+    fn postpone_counts(&self, key: &ObjectKey, plan: &mut Plan) -> Option<Duration> {
+        let counts = |action: &Action| {
+            matches!(action, Action::WriteStatus(StatusWrite { urgency: Urgency::Coalesced, .. }))
+        };
+        if !plan.actions.iter().any(counts) {
+            return None;
+        }
+        let last = self.with_progress(key, |progress| progress.counts_written)?;
+        let wait = COUNTS_EVERY.checked_sub(last.elapsed())?;
+        plan.actions.retain(|action| !counts(action));
+        Some(wait)
+    }
+
+    fn done(&self, job: &JobFacts, action: &Action) {
+        if let Action::WriteStatus(write) = action
+            && write.jobs_status.is_some()
+        {
+            self.with_progress(&job.key, |progress| progress.counts_written = Some(Instant::now()));
+        }
+        report(job, action);
+    }
+
+    /// Nothing to do for now: what was read is forgotten, but for what later passes build on.
+    fn settle(&self, job: &JobFacts, lane: Lane, plan: &Plan, postponed: Option<Duration>) {
+        let ask_again = plan.waiting.as_ref().is_some_and(|waiting| waiting.must_ask_again());
+        self.cache.read(&job.key, &job.uid, |readings| {
+            readings.snapshot = Reading::NotRead;
+            readings.job_set = None;
+            if ask_again {
+                readings.pods = Reading::NotRead;
+            }
+        });
+        if ask_again {
+            self.retry(&job.key, lane, Duration::ZERO);
+            return;
+        }
+        self.queue.retry(&job.key, postponed);
+        let finished = job.finished.is_some() && postponed.is_none();
+        if finished {
+            self.progress().remove(&job.key);
+        } else {
+            self.with_progress(&job.key, |progress| progress.failures = 0);
+        }
+    }
+
+    fn failed(&self, job: &JobFacts, lane: Lane, action: &Action, error: &RequestError) -> Round {
+        let class = error.class();
+        if class == Class::Exists {
+            return Round::Again;
+        }
+        self.cache.read(&job.key, &job.uid, |readings| {
+            readings.snapshot = Reading::NotRead;
+            readings.job_set = None;
+        });
+        let at_least = match class {
+            Class::Throttled(wait) => {
+                let mut pause = self.pause.lock().unwrap_or_else(PoisonError::into_inner);
+                *pause = Some(Instant::now() + wait);
+                wait
+            }
+            Class::NamespaceGoing => NAMESPACE_GOING,
+            _ => Duration::ZERO,
+        };
+        let failures = self.retry(&job.key, lane, at_least);
+        let tell = match class {
+            Class::Denied => true,
+            Class::Transient => failures >= TELL_FROM,
+            _ => false,
+        };
+        if tell {
+            tracing::warn!(job = %job.key, uid = job.uid, failures, %error, "{} failed", name(action));
+            if let Some(notice) = complaint(action, error) {
+                self.executor.events.tell(job, &notice);
+            }
+        } else {
+            tracing::debug!(job = %job.key, uid = job.uid, ?class, %error, "{} failed", name(action));
+        }
+        Round::Settled
+    }
+
+    /// Arms the next try; returns how many failed in a row.
+    fn retry(&self, key: &ObjectKey, lane: Lane, at_least: Duration) -> u32 {
+        let failures = self.with_progress(key, |progress| {
+            progress.failures = progress.failures.saturating_add(1);
+            progress.failures
+        });
+        self.queue.retry(key, Some(backoff(failures, lane).max(at_least)));
+        failures
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        self.queue.alarm(key, None);
+        self.queue.retry(key, None);
+        self.progress().remove(key);
+    }
+
+    fn progress(&self) -> std::sync::MutexGuard<'_, HashMap<ObjectKey, Progress>> {
+        // Every change under the lock is complete in itself, so a poisoned state is still a good one.
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with_progress<T>(&self, key: &ObjectKey, change: impl FnOnce(&mut Progress) -> T) -> T {
+        change(self.progress().entry(key.clone()).or_default())
+    }
+}
+
+/// What users are told when an action fails.
+fn complaint(action: &Action, error: &RequestError) -> Option<Notice> {
+    let error = error.to_string();
+    match action {
+        Action::CreateSnapshot(_)
+        | Action::ReadSnapshot
+        | Action::CreateJobSet(_)
+        | Action::ReadJobSet
+        | Action::UpdateJobSet(_)
+        | Action::SuspendJobSet { .. } => Some(Notice::CreationFailed(error)),
+        Action::DeleteJobSet { .. } | Action::CheckPods { .. } => {
+            Some(Notice::ReleaseFailed(error))
+        }
+        Action::DeleteTrainJob(_) => Some(Notice::TtlDeletionFailed(error)),
+        Action::WriteStatus(_) | Action::Tell(_) => None,
+    }
+}
+
+/// Logs what was done: what changes a job's course for everybody, the rest for who looks closer.
+fn report(job: &JobFacts, action: &Action) {
+    let (key, uid, name) = (&job.key, &job.uid, name(action));
+    match action {
+        Action::WriteStatus(StatusWrite { deadline_due: Some(due), .. }) => {
+            tracing::info!(job = %key, uid, %due, "failed by its deadline");
+        }
+        Action::DeleteTrainJob(deletion) => {
+            tracing::info!(job = %key, uid, due = %deletion.due, "deleted by its TTL");
+        }
+        Action::CreateJobSet(_) | Action::DeleteJobSet { .. } => {
+            tracing::info!(job = %key, uid, "{name} done");
+        }
+        Action::SuspendJobSet { suspend, .. } => {
+            tracing::info!(job = %key, uid, suspend, "{name} done");
+        }
+        _ => tracing::debug!(job = %key, uid, "{name} done"),
+    }
+}
+
+const fn name(action: &Action) -> &'static str {
+    match action {
+        Action::WriteStatus(_) => "status write",
+        Action::CreateSnapshot(_) => "snapshot creation",
+        Action::ReadSnapshot => "snapshot read",
+        Action::CreateJobSet(_) => "JobSet creation",
+        Action::ReadJobSet => "JobSet read",
+        Action::UpdateJobSet(_) => "JobSet update",
+        Action::SuspendJobSet { .. } => "JobSet suspension",
+        Action::DeleteJobSet { .. } => "JobSet deletion",
+        Action::CheckPods { .. } => "Pod check",
+        Action::DeleteTrainJob(_) => "TTL deletion",
+        Action::Tell(_) => "notice",
+    }
+}
