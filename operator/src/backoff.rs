@@ -18,8 +18,8 @@ const FIRST: Duration = Duration::from_millis(100);
 pub fn backoff(failures: u32, lane: Lane) -> Duration {
     let longest = match lane {
         Lane::Stop => Duration::from_secs(5),
-        Lane::Live => Duration::from_secs(60),
-        Lane::Cleanup => Duration::from_secs(120),
+        Lane::Live => Duration::from_mins(1),
+        Lane::Cleanup => Duration::from_mins(2),
     };
     let doubled = FIRST.saturating_mul(1 << failures.saturating_sub(1).min(16));
     spread(doubled.min(longest))

@@ -101,12 +101,12 @@ fn describe(status: &Status) -> String {
 
 #[cfg(test)]
 mod tests {
-    use kube::core::response::{StatusCause, StatusDetails};
+    use serde_json::json;
 
     use super::*;
 
-    fn refused(code: u16, reason: &str, details: Option<StatusDetails>) -> Class {
-        let status = Status { code, reason: reason.into(), details, ..Status::default() };
+    fn refused(status: serde_json::Value) -> Class {
+        let status: Status = serde_json::from_value(status).unwrap();
         RequestError::Refused(status.boxed()).class()
     }
 
@@ -125,21 +125,17 @@ mod tests {
             (503, "ServiceUnavailable", Class::Transient),
             (504, "Timeout", Class::Transient),
         ] {
-            assert_eq!(refused(code, reason, None), expected, "{code} {reason}");
+            let class = refused(json!({ "code": code, "reason": reason }));
+            assert_eq!(class, expected, "{code} {reason}");
         }
     }
 
     #[test]
     fn retry_after_and_a_terminating_namespace_are_understood() {
-        let later = StatusDetails { retry_after_seconds: 7, ..StatusDetails::default() };
-        let expected = Class::Throttled(Duration::from_secs(7));
-        assert_eq!(refused(429, "TooManyRequests", Some(later)), expected);
-        let cause = StatusCause {
-            reason: "NamespaceTerminating".into(),
-            message: String::new(),
-            field: String::new(),
-        };
-        let going = StatusDetails { causes: vec![cause], ..StatusDetails::default() };
-        assert_eq!(refused(403, "Forbidden", Some(going)), Class::NamespaceGoing);
+        let later = json!({ "code": 429, "details": { "retryAfterSeconds": 7 } });
+        assert_eq!(refused(later), Class::Throttled(Duration::from_secs(7)));
+        let causes = json!([{ "reason": "NamespaceTerminating" }]);
+        let going = json!({ "code": 403, "reason": "Forbidden", "details": { "causes": causes } });
+        assert_eq!(refused(going), Class::NamespaceGoing);
     }
 }

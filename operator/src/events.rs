@@ -39,9 +39,9 @@ use crate::{
 /// How many events may wait to be sent.
 const BACKLOG: usize = 1_000;
 /// A new note for the same reason about the same job, at most this often.
-const WARN_EVERY: Duration = Duration::from_secs(60);
+const WARN_EVERY: Duration = Duration::from_mins(1);
 /// How long a told warning is remembered.
-const REMEMBER: Duration = Duration::from_secs(3_600);
+const REMEMBER: Duration = Duration::from_hours(1);
 /// How many warnings are remembered before old ones are looked for.
 const REMEMBER_AT_LEAST: usize = 4_096;
 
@@ -144,7 +144,7 @@ impl Sender {
                 match error.class() {
                     Class::Exists | Class::NamespaceGoing | Class::Gone => {}
                     _ => {
-                        tracing::debug!(%namespace, reason = event.reason, %error, "event not sent")
+                        tracing::debug!(%namespace, reason = event.reason, %error, "event not sent");
                     }
                 }
             }

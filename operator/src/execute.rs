@@ -124,7 +124,7 @@ impl Executor {
         pass: Pass<'_>,
         config_map: &ConfigMap,
     ) -> Result<(), RequestError> {
-        let request = create(request::<ConfigMap>(pass.job), config_map)?;
+        let request = create(&request::<ConfigMap>(pass.job), config_map)?;
         match self.send::<ConfigMap>(pass.lane, Ok(request)).await {
             Ok(_) => Ok(()),
             Err(error) if error.class() == Class::Exists => {
@@ -143,7 +143,7 @@ impl Executor {
     }
 
     async fn create_job_set(&self, pass: Pass<'_>, job_set: &JobSet) -> Result<(), RequestError> {
-        let request = create(request::<JobSet>(pass.job), job_set)?;
+        let request = create(&request::<JobSet>(pass.job), job_set)?;
         match self.send::<JobSetView>(pass.lane, Ok(request)).await {
             Ok(created) => {
                 self.saw_job_set(&created);
@@ -340,7 +340,7 @@ fn request<K: Resource<DynamicType = ()>>(job: &JobFacts) -> Request {
 }
 
 fn create(
-    request: Request,
+    request: &Request,
     object: &impl serde::Serialize,
 ) -> Result<http::Request<Vec<u8>>, RequestError> {
     let data = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;

@@ -12,7 +12,7 @@ use std::{
 
 use tokio::time::Instant;
 use trainjob_core::{
-    action::{Action, Plan, StatusWrite, Urgency},
+    action::{Action, Plan, StatusWrite, Urgency, Waiting},
     facts::{JobFacts, ObjectKey},
     lane::{self, Lane},
     notice::Notice,
@@ -176,7 +176,7 @@ impl Reconciler {
 
     /// Nothing to do for now: what was read is forgotten, but for what later passes build on.
     fn settle(&self, job: &JobFacts, lane: Lane, plan: &Plan, postponed: Option<Duration>) {
-        let ask_again = plan.waiting.as_ref().is_some_and(|waiting| waiting.must_ask_again());
+        let ask_again = plan.waiting.as_ref().is_some_and(Waiting::must_ask_again);
         self.cache.read(&job.key, &job.uid, |readings| {
             readings.snapshot = Reading::NotRead;
             readings.job_set = None;

@@ -87,7 +87,8 @@ pub async fn run(
         "the timers"
     });
 
-    let work = work(&reconciler, &clients, &readiness, all_listed, config.concurrency.get(), stop.clone());
+    let work =
+        work(&reconciler, &clients, &readiness, all_listed, config.concurrency.get(), stop.clone());
     let ended = tokio::select! {
         () = work => Ok(()),
         ended = tasks.join_next() => {

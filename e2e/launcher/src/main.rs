@@ -3,8 +3,11 @@
 //! It has no dependencies, so it is running a second after it was asked to, and what takes long is
 //! built under its eyes.
 
+use std::convert::Infallible;
 use std::env;
 use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 use launcher::{build_workspace, say};
@@ -15,30 +18,18 @@ fn main() -> ExitCode {
         say("usage: launcher PROGRAM [ARGUMENTS]");
         return ExitCode::from(2);
     };
-    match launch(&program, arguments) {
-        Ok(code) => code,
-        Err(error) => {
-            say(format_args!("{}: {error}", program.display()));
-            ExitCode::FAILURE
-        }
-    }
+    let Err(error) = launch(&program, arguments);
+    say(format_args!("{}: {error}", program.display()));
+    ExitCode::FAILURE
 }
 
-fn launch(
-    program: &OsString,
-    arguments: impl Iterator<Item = OsString>,
-) -> std::io::Result<ExitCode> {
+fn launch(program: &OsString, arguments: impl Iterator<Item = OsString>) -> io::Result<Infallible> {
     let mut path = env::current_exe()?;
     path.pop();
     let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     build_workspace(&cargo, &path)?;
 
     path.push(program);
-    // Ctrl-C reaches the program itself, as a member of the same foreground group; the launcher
-    // dies of it too, which the shell expects of an interrupted command.
-    let status = Command::new(&path).args(arguments).status()?;
-    Ok(match status.code() {
-        Some(code) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
-        None => ExitCode::FAILURE,
-    })
+    // The program takes the launcher's place: signals reach it, and its exit code is ours.
+    Err(Command::new(&path).args(arguments).exec())
 }

@@ -45,6 +45,10 @@ impl fmt::Display for ObjectKey {
 
 /// The facts about a TrainJob.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own; all combinations occur"
+)]
 pub struct JobFacts {
     /// Namespace and name.
     pub key: ObjectKey,
@@ -165,13 +169,11 @@ fn deadline(stored: Option<i64>) -> (Option<i64>, Option<OutOfRange>) {
 
 fn ttl(stored: Option<i32>) -> (Option<u32>, Option<OutOfRange>) {
     let Some(value) = stored else { return (None, None) };
-    match u32::try_from(value) {
-        Ok(seconds) => (Some(seconds), None),
-        Err(_) => {
-            let (field, value) = ("spec.ttlSecondsAfterFinished", i64::from(value));
-            (None, Some(OutOfRange { field, value, minimum: 0 }))
-        }
+    if let Ok(seconds) = u32::try_from(value) {
+        return (Some(seconds), None);
     }
+    let (field, value) = ("spec.ttlSecondsAfterFinished", i64::from(value));
+    (None, Some(OutOfRange { field, value, minimum: 0 }))
 }
 
 /// The terminal condition that became true first; of two in the same second, the first in the list.

@@ -4,6 +4,13 @@
 //! shows; the runtimes they name are in `golden/runtimes/`. The expected JobSets were derived by hand
 //! from what Kubeflow Trainer does; nothing regenerates them.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test may fail loudly"
+)]
+
 use std::{
     fs,
     path::{Path, PathBuf},

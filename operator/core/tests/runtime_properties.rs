@@ -1,5 +1,7 @@
 //! What holds for every TrainJob and every runtime, sensible or not.
 
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail loudly")]
+
 use std::collections::BTreeMap;
 
 use proptest::{collection::vec, option, prelude::*, sample::select};

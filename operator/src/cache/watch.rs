@@ -246,7 +246,7 @@ enum Cause {
 
 impl Trouble {
     fn with(&mut self, error: &watcher::Error) {
-        let Some(cause) = cause(error) else {
+        let Some((cause, error)) = cause(error) else {
             tracing::debug!(kind = self.kind, %error, "watch begins anew");
             return;
         };
@@ -277,16 +277,30 @@ impl Trouble {
     }
 }
 
-/// The cause of a failure, unless it is one that belongs to the normal life of a watch.
-fn cause(error: &watcher::Error) -> Option<Cause> {
+/// The cause of a failure and what the API server or the network says of it, unless it belongs to the
+/// normal life of a watch: one that ends, or an API server that is busy for a moment.
+fn cause(error: &watcher::Error) -> Option<(Cause, String)> {
     let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) =
         error
     else {
         return None;
     };
-    Some(match error {
-        kube::Error::Api(status) if status.code == 404 => Cause::NotInstalled,
-        kube::Error::Api(status) if matches!(status.code, 401 | 403) => Cause::Forbidden,
-        _ => Cause::Unreachable,
-    })
+    match error {
+        kube::Error::Api(status) if status.code == 429 => None,
+        kube::Error::Api(status) => {
+            let cause = match status.code {
+                404 => Cause::NotInstalled,
+                401 | 403 => Cause::Forbidden,
+                _ => Cause::Unreachable,
+            };
+            Some((cause, status.message.clone()))
+        }
+        _ => Some((Cause::Unreachable, chain(error))),
+    }
+}
+
+/// An error with what caused it, down to the system's own words.
+fn chain(error: &dyn std::error::Error) -> String {
+    std::iter::successors(error.source(), |error| error.source())
+        .fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

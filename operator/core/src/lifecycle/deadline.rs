@@ -105,8 +105,8 @@ mod tests {
         Subject { created_at: CREATED, seconds: Some(60), suspend: false, suspended: None, clock }
     }
 
-    const fn resumed_at(since: i64) -> Option<SuspendedCondition> {
-        Some(SuspendedCondition { holds: false, since: Timestamp(since) })
+    const fn resumed_at(since: i64) -> SuspendedCondition {
+        SuspendedCondition { holds: false, since: Timestamp(since) }
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn a_resume_starts_the_clock_of_the_last_resume_anew() {
         for (clock, due) in [(Clock::Creation, 1_060), (Clock::LastResume, 5_060)] {
-            let resumed = Subject { suspended: resumed_at(5_000), ..job(clock) };
+            let resumed = Subject { suspended: Some(resumed_at(5_000)), ..job(clock) };
             let due = Timestamp(due);
             assert_eq!(decide(&resumed, Timestamp(0)), Decision::Wait { due }, "{clock:?}");
         }

@@ -32,7 +32,8 @@ pub(super) struct Draft<'a> {
     pub(super) labels: Keys,
     /// Annotations of the JobSet.
     pub(super) annotations: Keys,
-    /// The template. From the start `parallelism` and `completions` of each job are its node count.
+    /// The template. From the start each job has as many completions as Pods at once, whatever the
+    /// runtime says of either: its number of nodes.
     pub(super) spec: JobSetSpec,
 }
 
@@ -66,7 +67,7 @@ impl<'a> Draft<'a> {
 
     /// The training step, to be changed.
     pub(super) fn trainer_mut(&mut self) -> Option<&mut ReplicatedJob> {
-        self.spec.replicated_jobs.iter_mut().flatten().find(|job| is_trainer(job))
+        self.jobs_mut().find(|job| is_trainer(job))
     }
 
     /// The jobs, to be changed.

@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `dataset-initializer`, `model-initializer` | one replica; `STORAGE_URI`, environment and Secret of the initializer |
 //! | `trainer` | one replica; image, command, arguments and environment of `spec.trainer` |
-//! | any | as many completions as Pods at once |
 //!
 //! The user's variables are set after the framework's, so that where admission lets the two collide the
 //! user wins. Whatever else the template says passes through.
@@ -14,7 +13,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use trainjob_api::{
-    JobSet,
+    JobSet, TrainJob,
     constants::{ANCESTOR_TRAINER, DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, STORAGE_URI_ENV},
     jobset::ReplicatedJob,
     trainjob::{InitializerStep, Trainer},
@@ -49,7 +48,7 @@ pub(super) fn finish(mut draft: Draft<'_>) -> JobSet {
     }
 }
 
-fn finish_step(step: &mut ReplicatedJob, job: &trainjob_api::TrainJob) {
+fn finish_step(step: &mut ReplicatedJob, job: &TrainJob) {
     let initializer = job.spec.initializer.as_ref();
     let (name, wishes) = match ancestor(step) {
         Some(DATASET_INITIALIZER) => {

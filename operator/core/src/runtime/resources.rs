@@ -61,3 +61,39 @@ fn units(name: &str, Quantity(value): &Quantity) -> Result<i64, BuildError> {
     whole_units(value)
         .ok_or_else(|| BuildError::Quantity { resource: name.into(), value: value.clone() })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn resources(value: &Value) -> ResourceRequirements {
+        serde_json::from_value(value.clone()).unwrap()
+    }
+
+    #[test]
+    fn wishes_are_laid_over_key_by_key_and_claims_are_dropped() {
+        for (base, wishes, expected) in [
+            (
+                json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1"}}),
+                json!({"limits": {"cpu": "8"}, "requests": {"memory": "2Gi"}}),
+                json!({
+                    "limits": {"cpu": "8", "memory": "1Gi"},
+                    "requests": {"cpu": "1", "memory": "2Gi"},
+                }),
+            ),
+            (
+                json!({"claims": [{"name": "a"}]}),
+                json!({"claims": [{"name": "b"}], "limits": {"cpu": "1"}}),
+                json!({"limits": {"cpu": "1"}}),
+            ),
+            (json!({"limits": {}}), json!({}), json!({})),
+        ] {
+            let overlaid = overlay(Some(&resources(&base)), &resources(&wishes));
+            assert_eq!(overlaid, resources(&expected), "{wishes} over {base}");
+        }
+        let wishes = resources(&json!({"limits": {"cpu": "1"}}));
+        assert_eq!(overlay(None, &wishes), wishes);
+    }
+}

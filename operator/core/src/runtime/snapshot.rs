@@ -82,7 +82,9 @@ pub fn render(job: &TrainJob, runtime: &Runtime) -> Result<ConfigMap, BuildError
         metadata: essential(&runtime.metadata),
         spec: runtime.spec.clone(),
     };
-    let yaml = serde_saphyr::to_string(&document)
+    // Quoted strings only: YAML readers, Go's among them, disagree about tabs in block scalars.
+    let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
+    let yaml = serde_saphyr::to_string_with_options(&document, options)
         .map_err(|error| BuildError::Snapshot(error.to_string()))?;
     Ok(ConfigMap {
         metadata: ObjectMeta {

@@ -56,14 +56,16 @@ fn merge_field(field: &str, current: &mut Value, change: &Value) {
 }
 
 fn merge_list(rule: ListRule, base: &mut Vec<Value>, patch: &[Value]) {
-    match rule {
-        _ if patch.is_empty() => {}
-        ListRule::Replace => *base = patch.to_vec(),
-        ListRule::ByKey(key) => {
-            *base = merge_items(base, patch, |item| item.get(key).unwrap_or(&Value::Null))
-        }
-        ListRule::Set => *base = merge_items(base, patch, itself),
+    if patch.is_empty() {
+        return;
     }
+    *base = match rule {
+        ListRule::Replace => patch.to_vec(),
+        ListRule::ByKey(key) => {
+            merge_items(base, patch, |item| item.get(key).unwrap_or(&Value::Null))
+        }
+        ListRule::Set => merge_items(base, patch, itself),
+    };
 }
 
 /// Merges two lists whose items are the same where `key` is.

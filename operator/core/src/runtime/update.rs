@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     /// A JobSet with this metadata, suspension and Pod template, the last merged over a small one.
-    fn job_set(metadata: Value, suspend: bool, pod_metadata: Value, pod: Value) -> JobSet {
+    fn job_set(metadata: &Value, suspend: bool, pod_metadata: &Value, pod: &Value) -> JobSet {
         let mut spec = json!({"containers": [{"name": "node", "image": "a"}]});
         spec.as_object_mut().unwrap().extend(pod.as_object().unwrap().clone());
         let mut all = json!({"name": "tj", "uid": "V", "resourceVersion": "7"});
@@ -116,18 +116,18 @@ mod tests {
 
     #[test]
     fn equal_job_sets_need_no_update() {
-        let same = job_set(json!({}), true, json!({"labels": {"a": "1"}}), json!({}));
+        let same = job_set(&json!({}), true, &json!({"labels": {"a": "1"}}), &json!({}));
         assert_eq!(update_suspended(&same, &same), None);
     }
 
     #[test]
     fn nothing_is_said_in_several_ways() {
-        let current = job_set(json!({}), true, json!(null), json!({"tolerations": []}));
+        let current = job_set(&json!({}), true, &json!(null), &json!({"tolerations": []}));
         let mut desired = job_set(
-            json!({"labels": {}}),
+            &json!({"labels": {}}),
             true,
-            json!({"labels": {}, "annotations": {}}),
-            json!({"nodeSelector": {}}),
+            &json!({"labels": {}, "annotations": {}}),
+            &json!({"nodeSelector": {}}),
         );
         assert_eq!(update_suspended(&current, &desired), None);
 
@@ -139,8 +139,8 @@ mod tests {
 
     #[test]
     fn an_update_is_of_the_object_it_was_read_from() {
-        let current = job_set(json!({}), true, json!({}), json!({}));
-        let mut desired = job_set(json!({}), false, json!({}), json!({}));
+        let current = job_set(&json!({}), true, &json!({}), &json!({}));
+        let mut desired = job_set(&json!({}), false, &json!({}), &json!({}));
         desired.metadata.uid = None;
         desired.metadata.resource_version = None;
         let updated = updated(&current, &desired);
@@ -151,20 +151,20 @@ mod tests {
     #[test]
     fn what_kueue_withdraws_goes_and_what_jobset_set_stays() {
         let current = job_set(
-            json!({"labels": {"theirs": "1"}, "annotations": {"ours": "old"}}),
+            &json!({"labels": {"theirs": "1"}, "annotations": {"ours": "old"}}),
             true,
-            json!({"labels": {"kueue.x-k8s.io/podset": "node", "jobset.sigs.k8s.io/x": "1"}}),
-            json!({
+            &json!({"labels": {"kueue.x-k8s.io/podset": "node", "jobset.sigs.k8s.io/x": "1"}}),
+            &json!({
                 "nodeSelector": {"zone": "a", "gone": "1"},
                 "tolerations": [{"key": "gone"}],
                 "schedulingGates": [{"name": "gone"}],
             }),
         );
         let desired = job_set(
-            json!({"labels": {"ours": "1"}, "annotations": {"ours": "new"}}),
+            &json!({"labels": {"ours": "1"}, "annotations": {"ours": "new"}}),
             true,
-            json!({"labels": {"a": "1"}, "annotations": {"b": "2"}}),
-            json!({"nodeSelector": {"zone": "b"}, "tolerations": [{"key": "new"}]}),
+            &json!({"labels": {"a": "1"}, "annotations": {"b": "2"}}),
+            &json!({"nodeSelector": {"zone": "b"}, "tolerations": [{"key": "new"}]}),
         );
         let updated = updated(&current, &desired);
         let pod = updated.pointer(POD).unwrap();
@@ -186,12 +186,12 @@ mod tests {
 
     #[test]
     fn what_jobset_does_not_let_change_is_not_changed() {
-        let current = job_set(json!({}), true, json!({}), json!({}));
+        let current = job_set(&json!({}), true, &json!({}), &json!({}));
         let mut desired = job_set(
-            json!({"finalizers": ["f"], "ownerReferences": []}),
+            &json!({"finalizers": ["f"], "ownerReferences": []}),
             true,
-            json!({"finalizers": ["f"]}),
-            json!({"containers": [{"name": "node", "image": "b"}], "affinity": {"nodeAffinity": {}}}),
+            &json!({"finalizers": ["f"]}),
+            &json!({"containers": [{"name": "node", "image": "b"}], "affinity": {"nodeAffinity": {}}}),
         );
         desired.spec.managed_by = Some("somebody".into());
         let steps = desired.spec.replicated_jobs.as_mut().unwrap();
@@ -202,8 +202,9 @@ mod tests {
 
     #[test]
     fn an_update_is_made_once() {
-        let current = job_set(json!({}), true, json!({"labels": {"x": "1"}}), json!({}));
-        let desired = job_set(json!({}), false, json!({}), json!({"nodeSelector": {"zone": "b"}}));
+        let current = job_set(&json!({}), true, &json!({"labels": {"x": "1"}}), &json!({}));
+        let desired =
+            job_set(&json!({}), false, &json!({}), &json!({"nodeSelector": {"zone": "b"}}));
         let once = update_suspended(&current, &desired).unwrap();
         assert_eq!(update_suspended(&once, &desired), None);
     }
