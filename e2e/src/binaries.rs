@@ -90,10 +90,17 @@ impl Binaries {
         let mut places: Vec<PathBuf> =
             env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from).into_iter().collect();
         places.push(build.bin());
-        if !has_go() {
+        let has_go = has_go();
+        if !has_go {
             places.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
         }
         if !missing(programs, &places).is_empty() {
+            if !has_go {
+                bail!(
+                    "there is no `go`: install Go 1.26 or later to build the control plane, or \
+                     provide its programs in KUBEBUILDER_ASSETS or PATH"
+                );
+            }
             build.run(programs, &places)?;
         }
         let paths = programs.iter().map(|program| {
@@ -155,13 +162,18 @@ impl Build {
         if missing.is_empty() {
             return Ok(());
         }
-        let unfinished = tempfile::tempdir_in(&self.directory)?;
-        self.install(&missing, unfinished.path())?;
+        let unfinished = self.directory.join("unfinished");
+        // A build that was killed leaves hundreds of megabytes.
+        if unfinished.exists() {
+            fs::remove_dir_all(&unfinished)?;
+        }
+        self.install(&missing, &unfinished)?;
         for program in missing {
-            let built = unfinished.path().join(program.built_name());
+            let built = unfinished.join(program.built_name());
             fs::rename(&built, bin.join(program.name()))
                 .with_context(|| format!("the build gave no {}", built.display()))?;
         }
+        fs::remove_dir(unfinished)?;
         Ok(())
     }
 
@@ -200,17 +212,13 @@ impl Build {
                 packages.get()
             )
         };
-        let status = run_with_heartbeat(&mut command, count, beat).context(NO_GO)?;
+        let status = run_with_heartbeat(&mut command, count, beat)?;
         if !status.success() {
             bail!("go install failed ({status}):\n{}", complaints.join("\n"));
         }
         Ok(())
     }
 }
-
-/// What to say when `go` cannot be run.
-pub(crate) const NO_GO: &str = "cannot run `go`: install Go 1.26 or later to build the control plane, or \
-                     provide all its programs in KUBEBUILDER_ASSETS or PATH";
 
 fn has_go() -> bool {
     Command::new("go").arg("version").output().is_ok_and(|output| output.status.success())

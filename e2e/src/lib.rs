@@ -1,4 +1,23 @@
 //! The proof: a real control plane in a box, and what runs in it.
+//!
+//! A test starts a [`cluster::Cluster`], or shares one through a `static`, takes a namespace of its
+//! own, and waits with [`until::until`] for what must happen:
+//!
+//! ```no_run
+//! # async fn test() -> anyhow::Result<()> {
+//! use e2e::cluster::{Cluster, Options};
+//! use tokio::sync::OnceCell;
+//!
+//! static SHARED: OnceCell<Cluster> = OnceCell::const_new();
+//! let cluster = SHARED.get_or_try_init(|| Cluster::start(Options::default())).await?;
+//! let namespace = cluster.namespace("story").await?;
+//! cluster.apply_yaml(&namespace, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}").await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What fake Pods do is said by annotations: see the files in `stages/`.
+
 mod access;
 pub mod apply;
 pub mod binaries;

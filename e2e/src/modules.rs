@@ -10,7 +10,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use launcher::{run_with_heartbeat, say};
 
-use crate::binaries::{NO_GO, go};
+use crate::binaries::go;
+
+const NO_GO: &str = "cannot run `go`, which knows where the files of JobSet and KWOK are";
 
 /// A Go module some files of which the box needs.
 #[derive(Debug, Clone, Copy)]

@@ -202,6 +202,22 @@ impl Cache {
         gone
     }
 
+    /// Takes in a reply that shows the TrainJob with this UID to be gone.
+    pub fn forget_job(&self, key: &ObjectKey, uid: &str) {
+        let mut state = self.lock();
+        if state.jobs.forget(key, |job| job.facts.uid == uid) {
+            state.forget_job(key);
+        }
+    }
+
+    /// Takes in a reply that shows the JobSet with this UID to be gone.
+    pub fn forget_job_set(&self, key: &ObjectKey, uid: &str) {
+        let mut state = self.lock();
+        if state.job_sets.forget(key, |job_set| job_set.uid == uid) {
+            state.forget_job_set(key);
+        }
+    }
+
     /// Takes in a runtime; returns the unfinished jobs that name it.
     pub fn put_runtime(&self, runtime: Runtime) -> Vec<ObjectKey> {
         let mut state = self.lock();

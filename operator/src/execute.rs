@@ -211,8 +211,9 @@ impl Executor {
         let preconditions = Preconditions { uid: Some(uid.into()), resource_version: None };
         let params = delete_params(PropagationPolicy::Foreground, preconditions);
         let request = request::<JobSet>(pass.job).delete(&pass.job.key.name, &params);
-        if let Some(terminating) = self.delete::<JobSetView>(pass.lane, request).await? {
-            self.saw_job_set(&terminating);
+        match self.delete::<JobSetView>(pass.lane, request).await? {
+            Some(terminating) => self.saw_job_set(&terminating),
+            None => self.cache.forget_job_set(&pass.job.key, uid),
         }
         Ok(())
     }
@@ -256,9 +257,7 @@ impl Executor {
             Some(terminating) => {
                 self.cache.put_job(terminating, Source::Reply);
             }
-            None => {
-                self.cache.remove_job(&pass.job.key, &deletion.resource_version);
-            }
+            None => self.cache.forget_job(&pass.job.key, &deletion.uid),
         }
         Ok(())
     }

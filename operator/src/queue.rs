@@ -27,6 +27,9 @@ const TURNS_PER_CLEANUP: u8 = 8;
 /// The longest sleep between two looks at the wall clock. A step of the clock is noticed this late.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
+/// A heap of timers is swept when it is at least this long and mostly of no use.
+const SWEEP_FROM: usize = 1_024;
+
 /// The queue, shared by watches, workers and the timer task.
 #[derive(Debug, Default)]
 pub struct Queue {
@@ -86,11 +89,20 @@ impl<At: Ord + Copy> Timers<At> {
             Some(at) if self.armed.get(key) != Some(&at) => {
                 self.armed.insert(key.clone(), at);
                 self.heap.push(Reverse((at, key.clone())));
+                self.sweep();
             }
             Some(_) => {}
             None => {
                 self.armed.remove(key);
             }
+        }
+    }
+
+    /// Drops entries that do not count any more once they are most: they would stay until their time.
+    fn sweep(&mut self) {
+        if self.heap.len() > SWEEP_FROM && self.heap.len() > 2 * self.armed.len() {
+            let armed = &self.armed;
+            self.heap.retain(|Reverse((at, key))| armed.get(key) == Some(at));
         }
     }
 
@@ -301,6 +313,15 @@ mod tests {
         assert_eq!(due, vec![key("due")]);
         assert_eq!(sleep, LONGEST_SLEEP);
         assert!(queue.due().0.is_empty());
+    }
+
+    #[test]
+    fn timers_that_are_moved_again_and_again_take_no_room() {
+        let queue = Queue::default();
+        for at in 0..100_000 {
+            queue.alarm(&key("a"), Some(Timestamp(i64::MAX - at)));
+        }
+        assert!(queue.lock().alarms.heap.len() <= SWEEP_FROM + 1);
     }
 
     #[test]

@@ -218,7 +218,10 @@ impl Reconciler {
         let failures = self.retry(&job.key, lane, at_least);
         let tell = match class {
             Class::Denied => true,
-            Class::Transient => failures >= TELL_FROM,
+            // That the API server cannot be reached is said once, by the watches.
+            Class::Transient => {
+                failures >= TELL_FROM && !matches!(error, RequestError::Unreachable(_))
+            }
             _ => false,
         };
         if tell {

@@ -4,7 +4,11 @@
 //! been filled. Stopping: readiness goes off, no new work is taken in, the work under way is finished,
 //! then the servers end.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use thiserror::Error;
 use tokio::{
@@ -141,6 +145,7 @@ fn watcher(
         }),
         readiness,
         listed,
+        unreachable: AtomicBool::new(false),
     }
 }
 

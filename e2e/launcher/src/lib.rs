@@ -4,6 +4,7 @@
 //! that it is alive, in a terminal as well as in the log of a CI job, so every sign of life is a
 //! plain line.
 
+use std::env;
 use std::fmt::Display;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 use std::path::Path;
@@ -87,6 +88,14 @@ pub fn build_workspace(cargo: &str, target: &Path) -> io::Result<()> {
         Some(name) => name,
     };
     let mut command = Command::new(cargo);
+    // What cargo told us of the package we belong to would be taken as a change by build scripts
+    // that look at it (ring's does), and much would be built again at every turn.
+    for (name, _) in env::vars_os() {
+        let about_us = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_", "CARGO_BIN_"];
+        if name.to_str().is_some_and(|name| about_us.iter().any(|it| name.starts_with(it))) {
+            command.env_remove(name);
+        }
+    }
     command.args(["build", "--workspace", "--bins", "--profile", profile]);
     command.current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());
     if let Some(directory) = target.parent() {
@@ -103,4 +112,23 @@ pub fn build_workspace(cargo: &str, target: &Path) -> io::Result<()> {
     let beat = |elapsed: Duration| format!("    … building, {} s so far", elapsed.as_secs());
     let status = run_with_heartbeat(&mut command, forward, beat)?;
     if status.success() { Ok(()) } else { Err(io::Error::other("the build failed")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_handed_on_and_the_status_is_the_commands_own() {
+        let mut lines = Vec::new();
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo one >&2; echo two >&2; exit 3"]);
+        let collect = |line: &str| {
+            lines.push(line.to_owned());
+            true
+        };
+        let status = run_with_heartbeat(&mut command, collect, |_| String::new()).unwrap();
+        assert_eq!(lines, ["one", "two"]);
+        assert_eq!(status.code(), Some(3));
+    }
 }

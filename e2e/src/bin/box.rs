@@ -1,6 +1,7 @@
 //! `cargo box`: a real control plane in a box, until Ctrl-C.
 
 use std::io::{self, Write};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -10,6 +11,7 @@ use e2e::operator::{
     Operator, OperatorOptions, SERVICE_ACCOUNT, install_crds, install_operator_rbac,
 };
 use launcher::say;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// A real Kubernetes control plane with JobSet and fake GPU nodes, on 127.0.0.1, until Ctrl-C.
@@ -24,9 +26,24 @@ struct Arguments {
     operator: bool,
 }
 
-#[tokio::main]
-async fn main() -> Result<()> {
+fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    let outcome = Runtime::new().map_err(Into::into).and_then(|runtime| {
+        let outcome = runtime.block_on(run_until_stopped(&arguments));
+        // A build that is under way is not waited for.
+        runtime.shutdown_background();
+        outcome
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(format_args!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run_until_stopped(arguments: &Arguments) -> Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let stopped = async {
@@ -37,7 +54,7 @@ async fn main() -> Result<()> {
     };
     // Whatever it is doing when it is told to stop, dropping it stops everything.
     tokio::select! {
-        outcome = run(&arguments) => outcome,
+        outcome = run(arguments) => outcome,
         () = stopped => {
             say("Stopped.");
             Ok(())

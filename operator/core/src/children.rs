@@ -167,7 +167,7 @@ fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -
         Source::Frozen(runtime) => (Some(runtime), None),
         Source::Live(runtime) => (None, Some(runtime)),
         Source::Unread => return Step::act(vec![Action::ReadSnapshot, Action::ReadJobSet]),
-        // What it was made from is lost, which is no reason to keep it from running (D-7).
+        // What it was made from is lost, which is no reason to keep it from running.
         Source::Missing | Source::Unusable(_) => return Step::act(resume.into_iter().collect()),
     };
     let (Some(runtime), Some(current)) =

@@ -55,7 +55,7 @@ impl<T> Versions<T> {
         self.objects.iter().map(|(key, (_, object))| (key, object))
     }
 
-    /// Takes in an object; false when something newer is known.
+    /// Takes in an object; false when that version or a newer one is known.
     pub fn put(&mut self, key: &ObjectKey, version: u64, object: T, source: Source) -> bool {
         if !self.is_news(key, version, source) {
             return false;
@@ -71,11 +71,11 @@ impl<T> Versions<T> {
                 relist.listed.insert(key.clone());
                 relist.newest = relist.newest.max(version);
                 // A list restarts history (etcd may have been restored): only replies are newer.
-                version >= known || !relist.replied.contains(key)
+                version > known || (version < known && !relist.replied.contains(key))
             }
             (Source::Watch, None) => {
                 self.delivered = self.delivered.max(version);
-                version >= known || version == 0
+                version > known || version == 0
             }
             (Source::Reply, relist) => {
                 let news = version > self.delivered && version > known;
@@ -96,6 +96,15 @@ impl<T> Versions<T> {
         }
         self.objects.remove(key);
         true
+    }
+
+    /// Forgets an object that a reply has shown to be gone, if it is still the one that `is_it` knows.
+    pub fn forget(&mut self, key: &ObjectKey, is_it: impl FnOnce(&T) -> bool) -> bool {
+        let gone = self.get(key).is_some_and(is_it);
+        if gone {
+            self.objects.remove(key);
+        }
+        gone
     }
 
     /// A complete list begins.
@@ -131,7 +140,8 @@ mod tests {
         assert!(jobs.put(&key("a"), 9, "written", Source::Reply));
         assert!(!jobs.put(&key("a"), 7, "older", Source::Watch));
         assert_eq!(jobs.get(&key("a")), Some(&"written"));
-        assert!(jobs.put(&key("a"), 9, "delivered", Source::Watch));
+        assert!(!jobs.put(&key("a"), 9, "delivered", Source::Watch));
+        assert!(jobs.put(&key("a"), 10, "newer", Source::Watch));
     }
 
     #[test]
@@ -159,7 +169,7 @@ mod tests {
             assert!(jobs.put(&key(name), 5, name, Source::Watch));
         }
         jobs.relist();
-        assert!(jobs.put(&key("stays"), 5, "stays", Source::Watch));
+        assert!(!jobs.put(&key("stays"), 5, "stays", Source::Watch), "unchanged, so no news");
         assert!(jobs.put(&key("made meanwhile"), 11, "new", Source::Reply));
         assert_eq!(jobs.listed(), vec![key("goes")]);
         assert!(jobs.get(&key("made meanwhile")).is_some());

@@ -5,7 +5,15 @@
 //! fails is tried again for ever; the log says so once, says what to do about it, and says when it is
 //! over.
 
-use std::{collections::HashSet, pin::pin, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use futures::{Stream, StreamExt};
 use kube::{
@@ -49,6 +57,8 @@ pub struct Watcher {
     pub readiness: Readiness,
     /// The kinds whose first list is complete.
     pub listed: watch::Sender<HashSet<&'static str>>,
+    /// Whether the API server could not be reached when last tried; said once for all kinds.
+    pub unreachable: AtomicBool,
 }
 
 /// Names of the kinds that are watched, as readiness shows them.
@@ -175,7 +185,7 @@ impl Watcher {
     {
         let api: Api<K> = Api::all(self.client.clone());
         let mut events = pin!(stream(api));
-        let mut trouble = Trouble { kind, install, said: None };
+        let mut trouble = Trouble { kind, install, said: None, unreachable: &self.unreachable };
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => {
@@ -230,10 +240,11 @@ impl Backoff for Wait {
 }
 
 /// What is wrong with a watch, said once.
-struct Trouble {
+struct Trouble<'a> {
     kind: &'static str,
     install: &'static str,
     said: Option<Cause>,
+    unreachable: &'a AtomicBool,
 }
 
 /// Why a watch fails, as far as it makes a difference to who reads the log.
@@ -244,7 +255,7 @@ enum Cause {
     Unreachable,
 }
 
-impl Trouble {
+impl Trouble<'_> {
     fn with(&mut self, error: &watcher::Error) {
         let Some((cause, error)) = cause(error) else {
             tracing::debug!(kind = self.kind, %error, "watch begins anew");
@@ -264,15 +275,23 @@ impl Trouble {
             Cause::Forbidden => {
                 tracing::error!(kind, %error, "not allowed to list and watch {kind}. Waiting for the right");
             }
+            Cause::Unreachable if self.unreachable.swap(true, Ordering::Relaxed) => {}
             Cause::Unreachable => {
-                tracing::error!(kind, %error, "cannot watch {kind}. Trying again until it works");
+                tracing::error!(
+                    error,
+                    "cannot reach the API server. Trying again until it answers"
+                );
             }
         }
     }
 
     fn over(&mut self) {
-        if self.said.take().is_some() {
-            tracing::info!(kind = self.kind, "watching {} again", self.kind);
+        match self.said.take() {
+            Some(Cause::Unreachable) if self.unreachable.swap(false, Ordering::Relaxed) => {
+                tracing::info!("the API server answers again");
+            }
+            Some(Cause::Unreachable) | None => {}
+            Some(_) => tracing::info!(kind = self.kind, "watching {}", self.kind),
         }
     }
 }

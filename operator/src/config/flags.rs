@@ -1,34 +1,193 @@
-use crate::logging::Options;
+//! The command line: the operator's own flags, and those of Kubeflow Trainer that it replaces.
+
 use std::{ffi::OsString, path::PathBuf};
-/// The command line.
+
+use clap::{ArgAction, Parser, ValueEnum, error::ErrorKind};
+use thiserror::Error;
+use tracing::level_filters::LevelFilter;
+
+use super::gates::{Gates, boolean};
+use crate::logging::{Format, Options};
+
+/// What the command line says.
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
-    /// The configuration file; `None`: defaults.
+    /// The configuration file; `None`: every default.
     pub config: Option<PathBuf>,
-    /// The client configuration; `None`: in-cluster, else the usual places.
+    /// The file that says how to reach the API server; `None`: `$KUBECONFIG`, `~/.kube/config` or the
+    /// Pod's service account.
     pub kubeconfig: Option<PathBuf>,
+    /// Feature gates that are set after those of the file.
+    pub feature_gates: Gates,
     /// How to log.
     pub logging: Options,
 }
+
 /// Why there are no flags.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Error)]
 pub enum FlagsError {
-    /// Nothing is wrong: help or the version was asked for. Print it and exit with 0.
+    /// Nothing is wrong: help or the version was asked for, and this is it. Goes to stdout; exit 0.
     #[error("{0}")]
     Answer(String),
-    /// One line. Exit with 1.
+    /// What is wrong, in one line. Exit 1.
     #[error("{0}")]
     Invalid(String),
 }
+
 impl Flags {
     /// Reads the command line; the first of `args` is the program's name.
     ///
+    /// A flag that is given twice counts the last time. An empty path is no path.
+    ///
     /// # Errors
     ///
-    /// See [`FlagsError`].
-    pub fn read<A: Into<OsString> + Clone>(
-        _args: impl IntoIterator<Item = A>,
-    ) -> Result<Self, FlagsError> {
-        Ok(Self::default())
+    /// [`FlagsError::Answer`] for `--help` and `--version`, [`FlagsError::Invalid`] for a flag that is
+    /// unknown, lacks its value or has one that is not allowed.
+    pub fn read<A>(args: impl IntoIterator<Item = A>) -> Result<Self, FlagsError>
+    where
+        A: Into<OsString> + Clone,
+    {
+        let args = Args::try_parse_from(args).map_err(|error| match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+                FlagsError::Answer(error.to_string())
+            }
+            _ => FlagsError::Invalid(first_paragraph(&error.to_string())),
+        })?;
+        Ok(Self {
+            logging: args.logging(),
+            config: path(args.config),
+            kubeconfig: path(args.kubeconfig),
+            feature_gates: args.feature_gates,
+        })
+    }
+}
+
+fn path(text: OsString) -> Option<PathBuf> {
+    (!text.is_empty()).then(|| text.into())
+}
+
+/// What is wrong, in one line, without the usage that clap adds.
+fn first_paragraph(message: &str) -> String {
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let paragraph = message.split("\n\n").next().unwrap_or(message);
+    paragraph.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+/// The controller of TrainJobs: runs them, ends them on time, removes what is finished.
+#[derive(Debug, Parser)]
+#[command(name = "trainjob-operator", version, args_override_self = true)]
+struct Args {
+    /// Configuration file (kind Configuration of config.trainer.kubeflow.org/v1alpha1); every default
+    /// if empty
+    #[arg(long, value_name = "FILE", default_value = "")]
+    config: OsString,
+
+    /// How to reach the API server; $KUBECONFIG, ~/.kube/config or the Pod's service account if empty
+    #[arg(long, value_name = "FILE", default_value = "")]
+    kubeconfig: OsString,
+
+    /// Feature gates, set after those of the file: NAME=true,NAME=false
+    #[arg(long, value_name = "GATES", default_value = "", hide_default_value = true)]
+    feature_gates: Gates,
+
+    /// What a log line looks like [default: json]
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<FormatName>,
+
+    /// Least important level that is logged [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<LevelName>,
+
+    /// The same as --log-format=text --log-level=debug
+    #[arg(
+        long, value_name = "BOOLEAN", value_parser = boolean, num_args = 0..=1, require_equals = true,
+        default_value = "false", default_missing_value = "true", action = ArgAction::Set,
+        hide_default_value = true, help_heading = TRAINER
+    )]
+    zap_devel: bool,
+
+    /// Format of log lines; --log-format goes first
+    #[arg(long, value_name = "ENCODER", help_heading = TRAINER)]
+    zap_encoder: Option<Encoder>,
+
+    /// debug, info, warn, error, panic, or a verbosity: 0 is info, 1 to 4 debug, 5 and more trace;
+    /// --log-level goes first
+    #[arg(long, value_name = "LEVEL", value_parser = zap_level, help_heading = TRAINER)]
+    zap_log_level: Option<LevelFilter>,
+
+    /// Ignored: there are no stack traces
+    #[arg(long, value_name = "LEVEL", help_heading = TRAINER)]
+    zap_stacktrace_level: Option<String>,
+
+    /// Ignored: times are RFC 3339
+    #[arg(long, value_name = "ENCODING", help_heading = TRAINER)]
+    zap_time_encoding: Option<String>,
+}
+
+const TRAINER: &str = "Flags of Kubeflow Trainer, read for compatibility";
+
+impl Args {
+    fn logging(&self) -> Options {
+        let (format, level) = if self.zap_devel {
+            (Format::Text, LevelFilter::DEBUG)
+        } else {
+            (Format::Json, LevelFilter::INFO)
+        };
+        let zap_format = self.zap_encoder.map(|encoder| match encoder {
+            Encoder::Json => Format::Json,
+            Encoder::Console => Format::Text,
+        });
+        let own_format = self.log_format.map(|name| match name {
+            FormatName::Json => Format::Json,
+            FormatName::Text => Format::Text,
+        });
+        let own_level = self.log_level.map(|name| match name {
+            LevelName::Error => LevelFilter::ERROR,
+            LevelName::Warn => LevelFilter::WARN,
+            LevelName::Info => LevelFilter::INFO,
+            LevelName::Debug => LevelFilter::DEBUG,
+            LevelName::Trace => LevelFilter::TRACE,
+        });
+        Options {
+            format: own_format.or(zap_format).unwrap_or(format),
+            level: own_level.or(self.zap_log_level).unwrap_or(level),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum FormatName {
+    Json,
+    Text,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LevelName {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Encoder {
+    Json,
+    Console,
+}
+
+/// A level of Trainer's logger. Its verbosities are those of Kubernetes, where 4 is for debugging.
+fn zap_level(text: &str) -> Result<LevelFilter, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "debug" => Ok(LevelFilter::DEBUG),
+        "info" => Ok(LevelFilter::INFO),
+        "warn" => Ok(LevelFilter::WARN),
+        "error" | "panic" => Ok(LevelFilter::ERROR),
+        verbosity => match verbosity.parse::<u32>() {
+            Ok(0) => Ok(LevelFilter::INFO),
+            Ok(1..=4) => Ok(LevelFilter::DEBUG),
+            Ok(_) => Ok(LevelFilter::TRACE),
+            Err(_) => Err("expected debug, info, warn, error, panic or a number from 0".to_owned()),
+        },
     }
 }

@@ -4,8 +4,6 @@ use std::{collections::BTreeMap, str::FromStr};
 
 use serde::{Deserialize, de::IntoDeserializer};
 
-use super::error::Problem;
-
 /// What can be switched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub enum Gate {
@@ -58,23 +56,16 @@ pub(super) enum Origin {
     Flag,
 }
 
-/// Refuses gates that switch on what this release does not have. The flag is applied after the file.
-pub(super) fn check(
+/// The gate that switches on what this release does not have, if one does.
+///
+/// The flag is applied after the file, and a feature's own gate before that of its group.
+pub(super) fn unavailable(
     file: &BTreeMap<Gate, bool>,
     flag: &BTreeMap<Gate, bool>,
-) -> Result<(), (Origin, Problem)> {
-    let value = |gate| {
-        let of = |gates: &BTreeMap<Gate, bool>, origin| gates.get(&gate).map(|on| (*on, origin));
-        of(flag, Origin::Flag).or_else(|| of(file, Origin::File)).map(|(on, o)| (gate, on, o))
-    };
-    let Some((gate, true, origin)) =
-        value(Gate::TrainJobStatus).or_else(|| value(Gate::AllAlpha))
-    else {
-        return Ok(());
-    };
-    let field = match origin {
-        Origin::File => format!("featureGates.{gate:?}"),
-        Origin::Flag => format!("{gate:?}"),
-    };
-    Err((origin, Problem::new(field, "the status server is not part of this release, expected false")))
+) -> Option<(Gate, Origin)> {
+    [Gate::TrainJobStatus, Gate::AllAlpha]
+        .into_iter()
+        .flat_map(|gate| [(gate, Origin::Flag, flag), (gate, Origin::File, file)])
+        .find_map(|(gate, origin, gates)| Some((*gates.get(&gate)?, gate, origin)))
+        .and_then(|(on, gate, origin)| on.then_some((gate, origin)))
 }

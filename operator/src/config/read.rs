@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_path_to_error::{Deserializer, Track};
 
-use super::{ConfigError, error::Problem, file::Configuration, value::section};
+use super::{ConfigError, error::Problem, file::Configuration, rules, value::section};
 
 /// Reads the file at `path`.
 pub(super) fn read(path: &Path) -> Result<Configuration, ConfigError> {
@@ -17,12 +17,13 @@ pub(super) fn read(path: &Path) -> Result<Configuration, ConfigError> {
         .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
     tree(&text)
         .and_then(fields)
+        .and_then(|file| rules::check(&file).map(|()| file))
         .map_err(|problem| ConfigError::Invalid { path: path.to_owned(), problem })
 }
 
 fn tree(yaml: &str) -> Result<Value, Problem> {
     let mut track = Track::new();
-    let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
+    let options = serde_saphyr::options! { with_snippet: false };
     serde_saphyr::with_deserializer_from_str_with_options(yaml, options, |deserializer| {
         Value::deserialize(Deserializer::new(deserializer, &mut track))
     })

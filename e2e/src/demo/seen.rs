@@ -1,0 +1,216 @@
+//! What the demo sees: objects as their watches deliver them, and when.
+//!
+//! They are read with types of the demo's own, from the same API that anybody can watch. A judge who
+//! looks through the eyes of the judged proves nothing.
+
+use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::ResourceExt;
+use kube::api::{ApiResource, GroupVersionKind, Object};
+use serde::{Deserialize, Serialize};
+
+use crate::demo::clock::Timestamp;
+
+/// The label of JobSet's Pods that names their JobSet, and so their TrainJob.
+const JOBSET_LABEL: &str = "jobset.sigs.k8s.io/jobset-name";
+
+const GPU: &str = "nvidia.com/gpu";
+
+/// A TrainJob, as far as the demo reads it.
+pub type TrainJob = Object<Spec, Status>;
+
+/// How a TrainJob is addressed.
+#[must_use]
+pub fn train_jobs() -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("trainer.kubeflow.org", "v1alpha1", "TrainJob"))
+}
+
+/// How a JobSet is addressed.
+#[must_use]
+pub fn job_sets() -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("jobset.x-k8s.io", "v1alpha2", "JobSet"))
+}
+
+/// What the demo reads of a TrainJob's spec.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Spec {
+    /// Whether it is to hold no Pods.
+    pub suspend: bool,
+    /// Its deadline.
+    pub active_deadline_seconds: Option<i64>,
+    /// Its time to live.
+    pub ttl_seconds_after_finished: Option<i64>,
+}
+
+/// What the demo reads of a TrainJob's status.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Status {
+    /// How it is.
+    pub conditions: Vec<Condition>,
+}
+
+/// Something that changed, and the instant at which its watch delivered it.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// When.
+    pub at: Timestamp,
+    /// The TrainJob it is about.
+    pub job: String,
+    /// What.
+    pub change: Change,
+}
+
+/// What changed about one TrainJob.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// The TrainJob is there, or is different.
+    Job(Box<JobState>),
+    /// The TrainJob is gone.
+    JobGone,
+    /// Its JobSet is there.
+    JobSet,
+    /// Its JobSet is gone.
+    JobSetGone,
+    /// A Pod of it is there, or is different.
+    Pod(String, PodState),
+    /// A Pod of it is gone.
+    PodGone(String),
+    /// Its users were told something.
+    Told(String),
+}
+
+/// A TrainJob at one instant.
+#[derive(Debug, Clone)]
+pub struct JobState {
+    /// When it was created.
+    pub created: Timestamp,
+    /// The stored `deletionTimestamp`.
+    pub deleted: Option<Timestamp>,
+    /// What was asked for.
+    pub spec: Spec,
+    /// How it is.
+    pub conditions: Vec<Condition>,
+}
+
+impl JobState {
+    /// The condition of type `kind`, if its status is True.
+    #[must_use]
+    pub fn condition(&self, kind: &str) -> Option<&Condition> {
+        self.conditions.iter().find(|it| it.type_ == kind && it.status == "True")
+    }
+}
+
+impl From<&TrainJob> for JobState {
+    fn from(job: &TrainJob) -> Self {
+        let instant = |time: &Option<Time>| time.as_ref().map(|time| time.0);
+        Self {
+            created: instant(&job.metadata.creation_timestamp).unwrap_or_default(),
+            deleted: instant(&job.metadata.deletion_timestamp),
+            spec: job.spec.clone(),
+            conditions: job.status.clone().unwrap_or_default().conditions,
+        }
+    }
+}
+
+/// A Pod at one instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PodState {
+    /// How far it is.
+    pub phase: PodPhase,
+    /// The GPUs it asks for.
+    pub gpus: i64,
+}
+
+/// How far a Pod is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PodPhase {
+    /// It has no node yet, and so holds nothing.
+    Unscheduled,
+    /// It has a node, and what it asks for there.
+    Starting,
+    /// It runs.
+    Running,
+    /// It has ended, and holds nothing any more.
+    Ended,
+}
+
+impl PodState {
+    /// The GPUs that nobody else can have because of it.
+    #[must_use]
+    pub const fn held_gpus(&self) -> i64 {
+        match self.phase {
+            PodPhase::Starting | PodPhase::Running => self.gpus,
+            PodPhase::Unscheduled | PodPhase::Ended => 0,
+        }
+    }
+}
+
+impl From<&Pod> for PodState {
+    fn from(pod: &Pod) -> Self {
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        let scheduled = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+        let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+        let phase = match phase {
+            Some("Succeeded" | "Failed") => PodPhase::Ended,
+            Some("Running") => PodPhase::Running,
+            _ if scheduled => PodPhase::Starting,
+            _ => PodPhase::Unscheduled,
+        };
+        Self { phase, gpus: containers.map(gpus).sum() }
+    }
+}
+
+fn gpus(container: &Container) -> i64 {
+    let limits = container.resources.as_ref().and_then(|resources| resources.limits.as_ref());
+    let limit = limits.and_then(|limits| limits.get(GPU));
+    limit.and_then(|quantity| quantity.0.parse().ok()).unwrap_or(0)
+}
+
+/// The TrainJob a Pod belongs to.
+#[must_use]
+pub fn job_of(pod: &Pod) -> Option<String> {
+    pod.labels().get(JOBSET_LABEL).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pod_holds_its_gpus_from_the_moment_it_has_a_node_until_it_has_ended() {
+        let container = json!({"name": "node", "resources": {"limits": {"nvidia.com/gpu": "4"}}});
+        for (node, phase, held) in [
+            (None, "Pending", 0),
+            (Some("gpu-0"), "Pending", 4),
+            (Some("gpu-0"), "Running", 4),
+            (Some("gpu-0"), "Succeeded", 0),
+            (Some("gpu-0"), "Failed", 0),
+        ] {
+            let pod: Pod = serde_json::from_value(json!({
+                "metadata": {"name": "a", "labels": {(JOBSET_LABEL): "job"}},
+                "spec": {"nodeName": node, "containers": [container]},
+                "status": {"phase": phase},
+            }))
+            .unwrap();
+            assert_eq!(PodState::from(&pod).held_gpus(), held, "{node:?} {phase}");
+            assert_eq!(job_of(&pod).as_deref(), Some("job"));
+        }
+    }
+
+    #[test]
+    fn a_train_job_without_status_has_no_conditions() {
+        let job: TrainJob = serde_json::from_value(json!({
+            "metadata": {"name": "a", "creationTimestamp": "2026-01-04T10:00:00Z"},
+            "spec": {"runtimeRef": {"name": "r"}, "ttlSecondsAfterFinished": 5},
+        }))
+        .unwrap();
+        let state = JobState::from(&job);
+        assert_eq!(state.created.to_string(), "2026-01-04T10:00:00Z");
+        assert_eq!(state.spec.ttl_seconds_after_finished, Some(5));
+        assert!(state.conditions.is_empty() && !state.spec.suspend);
+    }
+}

@@ -1,0 +1,289 @@
+//! What the tests of the operator share: a box with the operator in it, a namespace for each test,
+//! and faults to put in its way.
+//!
+//! A test is a story about one [`Tenant`]: create a job, wait for what must happen, see that what
+//! must not happen does not. When it fails, [`Tenant::explained`] adds what the cluster and the
+//! operator have to say about it.
+
+mod door;
+mod policy;
+mod requests;
+pub mod tenant;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::apply::apply;
+use crate::cluster::{Cluster, Options};
+use crate::operator::{
+    Operator, OperatorOptions, SERVICE_ACCOUNT, install_crds, install_operator_rbac,
+};
+
+pub use door::{Door, Verdict};
+pub use policy::{Denial, Operation};
+pub use requests::Request;
+pub use tenant::Tenant;
+
+/// Long enough for two cores that build something else at the same time.
+pub const PATIENCE: Duration = Duration::from_mins(1);
+
+/// How late the operator may be on such a machine. It is never early.
+pub const LATE: i64 = 5;
+
+/// The namespace of the operator.
+pub const SYSTEM: &str = "trainjob-system";
+
+/// The user that the operator is.
+pub const OPERATOR_USER: &str = "system:serviceaccount:trainjob-system:trainjob-operator";
+
+/// A ClusterTrainingRuntime whose Pods run until they are stopped, which takes them less than a
+/// second.
+pub const RUNS: &str = "runs";
+/// One whose Pods complete after a second.
+pub const COMPLETES: &str = "completes";
+/// One whose Pods complete after a second, and whose JobSets are deleted a second later.
+pub const VANISHES: &str = "vanishes";
+/// One whose Pods fail after a second.
+pub const FAILS: &str = "fails";
+/// One whose Pods do not react to SIGTERM and are killed after [`STUBBORN_SECONDS`].
+pub const STUBBORN: &str = "stubborn";
+/// The grace period of the Pods of [`STUBBORN`].
+pub const STUBBORN_SECONDS: i64 = 8;
+
+/// Notes what the operator asks for; see [`Request`].
+const AUDIT_POLICY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/fixtures/audit.yaml");
+
+/// Between two looks of [`stays`].
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A box that has everything the operator needs, and at most one operator.
+#[derive(Debug)]
+pub struct World {
+    /// The box.
+    pub cluster: Cluster,
+    kubeconfig: PathBuf,
+    operator: Mutex<Option<Arc<Operator>>>,
+}
+
+impl World {
+    /// Starts a box with the CRDs, the operator's rights and the runtimes of this module, but
+    /// without an operator.
+    ///
+    /// # Errors
+    ///
+    /// Something of that does not start or is refused.
+    pub async fn without_operator(options: Options) -> Result<Self> {
+        let jobset = options.jobset;
+        let world = Self::without_crds(options).await?;
+        install_crds(&world.cluster).await?;
+        if jobset {
+            apply(&world.cluster.client().await?, "default", runtimes()).await?;
+        }
+        Ok(world)
+    }
+
+    /// Starts a box with the operator's rights and nothing else that it needs.
+    ///
+    /// # Errors
+    ///
+    /// It does not start.
+    pub async fn without_crds(mut options: Options) -> Result<Self> {
+        options.apiserver_flags.extend([
+            format!("--audit-policy-file={AUDIT_POLICY}"),
+            // Below the folder of the box, where all its processes work.
+            format!("--audit-log-path={}", requests::AUDIT_LOG),
+        ]);
+        let cluster = Cluster::start(options).await?;
+        install_operator_rbac(&cluster, SYSTEM).await?;
+        let kubeconfig = cluster.service_account_kubeconfig(SYSTEM, SERVICE_ACCOUNT).await?;
+        Ok(Self { cluster, kubeconfig, operator: Mutex::default() })
+    }
+
+    /// Starts a box and an operator with its default configuration.
+    ///
+    /// # Errors
+    ///
+    /// Something does not start.
+    pub async fn start() -> Result<Self> {
+        let world = Self::without_operator(Options::default()).await?;
+        world.start_operator().await?;
+        Ok(world)
+    }
+
+    /// Starts an operator as its own `ServiceAccount` and does not wait until it is ready. One that
+    /// runs already is asked to stop.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be started.
+    pub async fn launch_operator(&self, config_yaml: &str) -> Result<Arc<Operator>> {
+        self.stop_operator().await?;
+        let options = OperatorOptions {
+            config_yaml: config_yaml.to_owned(),
+            kubeconfig: Some(self.kubeconfig.clone()),
+            ..OperatorOptions::default()
+        };
+        let operator = Arc::new(Operator::start(&self.cluster, options).await?);
+        self.slot().replace(Arc::clone(&operator));
+        Ok(operator)
+    }
+
+    /// Starts an operator with its default configuration and waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// It does not become ready.
+    pub async fn start_operator(&self) -> Result<Arc<Operator>> {
+        self.start_operator_with("").await
+    }
+
+    /// Starts an operator and waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// It does not become ready.
+    pub async fn start_operator_with(&self, config_yaml: &str) -> Result<Arc<Operator>> {
+        let operator = self.launch_operator(config_yaml).await?;
+        operator.wait_ready().await?;
+        Ok(operator)
+    }
+
+    /// Asks the operator to stop, if one runs, and waits until it has.
+    ///
+    /// # Errors
+    ///
+    /// It does not end.
+    pub async fn stop_operator(&self) -> Result<()> {
+        let operator = self.slot().take();
+        if let Some(operator) = operator {
+            operator.sigterm()?;
+            operator.wait(PATIENCE).await?;
+        }
+        Ok(())
+    }
+
+    /// Kills the operator, as a crash of its machine would.
+    pub fn kill_operator(&self) {
+        if let Some(operator) = self.slot().take() {
+            operator.kill9();
+        }
+    }
+
+    /// Makes a namespace for one test.
+    ///
+    /// # Errors
+    ///
+    /// The API server refuses.
+    pub async fn tenant(&self, prefix: &str) -> Result<Tenant<'_>> {
+        Tenant::new(self, self.cluster.namespace(prefix).await?).await
+    }
+
+    /// Runs one test in a namespace of its own; a failure shows what there is to know about it.
+    ///
+    /// # Errors
+    ///
+    /// The test fails.
+    pub async fn test(
+        &self,
+        prefix: &str,
+        story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let tenant = self.tenant(prefix).await?;
+        tenant.explained(story(&tenant)).await
+    }
+
+    /// What all operators of this box have logged, the last one last.
+    ///
+    /// # Errors
+    ///
+    /// A log cannot be read.
+    pub fn logs(&self) -> Result<String> {
+        let folder = self.cluster.folder();
+        let mut logs: Vec<(u32, PathBuf)> = fs::read_dir(folder)?
+            .filter_map(|entry| {
+                let path = entry.ok()?.path();
+                let number = path.file_name()?.to_str()?.strip_prefix("operator-")?;
+                Some((number.strip_suffix(".log")?.parse().ok()?, path))
+            })
+            .collect();
+        logs.sort();
+        logs.into_iter().try_fold(String::new(), |mut text, (_, path)| {
+            let bytes = fs::read(&path).with_context(|| format!("no {}", path.display()))?;
+            text.push_str(&String::from_utf8_lossy(&bytes));
+            Ok(text)
+        })
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<Arc<Operator>>> {
+        self.operator.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sees that `check` holds all through `window`; fails at the first look at which it does not.
+///
+/// That something does not happen has no event to wait for. This is the one way in which tests let
+/// time pass, and it is for nothing else.
+///
+/// # Errors
+///
+/// The check failed.
+pub async fn stays(
+    what: &str,
+    window: Duration,
+    check: impl AsyncFn() -> Result<()>,
+) -> Result<()> {
+    let (begin, end) = (Instant::now(), Instant::now() + window);
+    loop {
+        let look = check().await;
+        look.with_context(|| format!("{what}: not so after {:?}", begin.elapsed()))?;
+        if Instant::now() >= end {
+            return Ok(());
+        }
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+/// The runtimes that the constants of this module name.
+fn runtimes() -> Vec<Value> {
+    let delay = "pod-complete.stage.kwok.x-k8s.io/delay";
+    vec![
+        runtime(RUNS, &json!({}), 3, None),
+        runtime(COMPLETES, &json!({delay: "1s"}), 3, None),
+        runtime(VANISHES, &json!({delay: "1s"}), 3, Some(1)),
+        runtime(FAILS, &json!({delay: "1s", "e2e.trainjob.dev/outcome": "fail"}), 3, None),
+        runtime(STUBBORN, &json!({"e2e.trainjob.dev/sigterm": "ignore"}), STUBBORN_SECONDS, None),
+    ]
+}
+
+/// A ClusterTrainingRuntime of one Pod, with what these `annotations` make a fake Pod do.
+#[must_use]
+pub fn runtime(name: &str, annotations: &Value, grace: i64, jobset_ttl: Option<i64>) -> Value {
+    let pod = json!({
+        "metadata": {"annotations": annotations},
+        "spec": {
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": grace,
+            "containers": [{"name": "node", "image": "example.com/train:1"}],
+        },
+    });
+    let job = json!({
+        "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+        "spec": {"backoffLimit": 0, "template": pod},
+    });
+    let mut job_set = json!({"replicatedJobs": [{"name": "node", "template": job}]});
+    if let Some(seconds) = jobset_ttl {
+        job_set["ttlSecondsAfterFinished"] = json!(seconds);
+    }
+    json!({
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "ClusterTrainingRuntime",
+        "metadata": {"name": name},
+        "spec": {"mlPolicy": {"numNodes": 1}, "template": {"spec": job_set}},
+    })
+}
