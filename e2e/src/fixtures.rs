@@ -276,10 +276,11 @@ pub fn runtime(name: &str, annotations: &Value, grace: i64, jobset_ttl: Option<i
         "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
         "spec": {"backoffLimit": 0, "template": pod},
     });
-    let mut job_set = json!({"replicatedJobs": [{"name": "node", "template": job}]});
-    if let Some(seconds) = jobset_ttl {
-        job_set["ttlSecondsAfterFinished"] = json!(seconds);
-    }
+    let jobs = json!([{"name": "node", "template": job}]);
+    let job_set = match jobset_ttl {
+        Some(seconds) => json!({"ttlSecondsAfterFinished": seconds, "replicatedJobs": jobs}),
+        None => json!({"replicatedJobs": jobs}),
+    };
     json!({
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "ClusterTrainingRuntime",

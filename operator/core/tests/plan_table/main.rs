@@ -1,0 +1,20 @@
+//! What `plan` decides, rule by rule: each test is a sentence that a user would agree with.
+//!
+//! The rules are those of `docs/semantics.md`; every file has the tests of one of them.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail loudly")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod scene;
+
+mod children;
+mod deadline;
+mod end;
+mod late;
+mod ours;
+mod release;
+mod status;
+mod suspension;
+mod ttl;
+mod waiting;
