@@ -8,7 +8,7 @@ use std::{path::Path, time::Duration};
 
 use kube::{
     Client, Config,
-    config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
+    config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use thiserror::Error;
 
@@ -40,14 +40,15 @@ pub enum ClientError {
         source: KubeconfigError,
     },
     /// There is no kubeconfig, and this is no Pod.
-    #[error("no --kubeconfig given, and not running in a Pod: {0}")]
-    InCluster(#[from] InClusterError),
+    #[error("no --kubeconfig given: {0}")]
+    Inferred(#[from] InferConfigError),
     /// The configuration cannot be turned into a client.
     #[error("cannot set up a client: {0}")]
     Client(#[from] kube::Error),
 }
 
-/// Sets up the clients: from a kubeconfig file, or as a Pod. Sends nothing.
+/// Sets up the clients: from the given kubeconfig file; without one, from that of `$KUBECONFIG` or
+/// `~/.kube/config`, or as a Pod. Sends nothing.
 ///
 /// # Errors
 ///
@@ -55,7 +56,7 @@ pub enum ClientError {
 pub async fn connect(kubeconfig: Option<&Path>) -> Result<Clients, ClientError> {
     let mut config = match kubeconfig {
         Some(path) => from_file(path).await?,
-        None => Config::incluster()?,
+        None => Config::infer().await?,
     };
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.default_retry = false;

@@ -1,6 +1,6 @@
 //! The operator's configuration: a file, the flags, and what the operator makes of them.
 //!
-//! [`Flags`] are read first; they may name a file. The [`file`] has the format of Kubeflow Trainer, so
+//! [`Flags`] are read first; they may name a file. The [file](mod@file) has the format of Kubeflow Trainer, so
 //! that a cluster can keep the one it has, and one section more, `lifecycle`. It is read once and
 //! strictly: an unknown field, a field given twice or a value out of range is an error, because a
 //! setting that is silently not what it looks like is worse than an operator that does not start.
@@ -39,6 +39,11 @@ use value::{BindAddress, Count, EndpointName, PerSecond};
 
 /// The kind whose entry in `controller.groupKindConcurrency` counts.
 const TRAIN_JOB: &str = "TrainJob.trainer.kubeflow.org";
+/// The kinds that Trainer counts too, and that have no workers of their own here.
+const OTHER_KINDS: [&str; 2] =
+    ["TrainingRuntime.trainer.kubeflow.org", "ClusterTrainingRuntime.trainer.kubeflow.org"];
+/// What `clientConnection` means where it says nothing itself.
+const TRAINERS_LIMIT: Rate = Rate { per_second: 50.0, burst: NonZeroU32::MIN.saturating_add(99) };
 /// How many TrainJobs are worked on at the same time unless the file says otherwise.
 const DEFAULT_CONCURRENCY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
 
@@ -96,24 +101,23 @@ pub fn load(flags: &Flags) -> Result<Config, ConfigError> {
             },
         });
     }
-    Ok(Config::from(&file))
+    Ok(resolve(&file))
 }
 
-impl From<&Configuration> for Config {
-    fn from(file: &Configuration) -> Self {
-        let concurrency = file.controller.as_ref().and_then(|controller| {
-            let of_train_jobs = controller.group_kind_concurrency.as_ref()?.get(TRAIN_JOB)?;
-            NonZeroUsize::new(usize::try_from(of_train_jobs.get()).ok()?)
-        });
-        Self {
-            settings: settings(file.lifecycle.as_ref()),
-            concurrency: concurrency.unwrap_or(DEFAULT_CONCURRENCY),
-            rate_limit: file.client_connection.as_ref().and_then(rate_limit),
-            health_address: health_address(file.health.as_ref()),
-            health_endpoints: health_endpoints(file.health.as_ref()),
-            normal_events: normal_events(file.lifecycle.as_ref()),
-            warnings: rules::warnings(file),
-        }
+/// What a file that has been checked means.
+fn resolve(file: &Configuration) -> Config {
+    let concurrency = file.controller.as_ref().and_then(|controller| {
+        let of_train_jobs = controller.group_kind_concurrency.as_ref()?.get(TRAIN_JOB)?;
+        NonZeroUsize::new(usize::try_from(of_train_jobs.get()).ok()?)
+    });
+    Config {
+        settings: settings(file.lifecycle.as_ref()),
+        concurrency: concurrency.unwrap_or(DEFAULT_CONCURRENCY),
+        rate_limit: file.client_connection.as_ref().and_then(rate_limit),
+        health_address: health_address(file.health.as_ref()),
+        health_endpoints: health_endpoints(file.health.as_ref()),
+        normal_events: normal_events(file.lifecycle.as_ref()),
+        warnings: rules::warnings(file),
     }
 }
 
@@ -133,9 +137,11 @@ fn settings(lifecycle: Option<&Lifecycle>) -> Settings {
 }
 
 fn rate_limit(connection: &ClientConnection) -> Option<Rate> {
-    let per_second = connection.qps.map_or(50.0, PerSecond::get);
-    let burst = NonZeroU32::new(connection.burst.map_or(100, Count::get));
-    (per_second > 0.0).then(|| Rate { per_second, burst: burst.unwrap_or(NonZeroU32::MIN) })
+    let per_second = connection.qps.map_or(TRAINERS_LIMIT.per_second, PerSecond::get);
+    let burst = connection.burst.map_or(TRAINERS_LIMIT.burst, |burst| {
+        NonZeroU32::new(burst.get()).unwrap_or(NonZeroU32::MIN)
+    });
+    (per_second > 0.0).then_some(Rate { per_second, burst })
 }
 
 fn normal_events(lifecycle: Option<&Lifecycle>) -> Option<Rate> {

@@ -6,6 +6,7 @@
 
 use std::{
     collections::HashSet,
+    io,
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
@@ -13,7 +14,7 @@ use std::{
 use thiserror::Error;
 use tokio::{
     sync::{Semaphore, watch},
-    task::JoinSet,
+    task::{JoinError, JoinSet},
 };
 
 use crate::{
@@ -40,7 +41,7 @@ const DRAIN: Duration = Duration::from_secs(20);
 pub enum RunError {
     /// Health cannot be served.
     #[error("cannot serve health: {0}")]
-    Health(#[source] std::io::Error),
+    Health(#[source] io::Error),
     /// A task that never ends has ended.
     #[error("{0} ended unexpectedly")]
     TaskEnded(&'static str),
@@ -58,7 +59,7 @@ pub async fn run(
 ) -> Result<(), RunError> {
     let readiness = Readiness::awaiting(KINDS);
     let (drained, until_drained) = watch::channel(false);
-    let health = serve_health(&config, &readiness, until_drained).await?;
+    let mut servers = serve_health(&config, &readiness, until_drained).await?;
 
     let limiter =
         config.rate_limit.map(|rate| Arc::new(Limiter::new(rate.per_second, rate.burst.get())));
@@ -99,6 +100,7 @@ pub async fn run(
             let task = ended.and_then(Result::ok).unwrap_or("a task");
             Err(RunError::TaskEnded(task))
         }
+        Some(served) = servers.join_next() => served_health(served),
     };
     if ended.is_ok() {
         // `work` returns only after this.
@@ -107,12 +109,8 @@ pub async fn run(
     readiness.shutting_down();
     tasks.shutdown().await;
     drained.send_replace(true);
-    if let Some(health) = health {
-        health
-            .await
-            .map_err(std::io::Error::other)
-            .and_then(|served| served)
-            .map_err(RunError::Health)?;
+    while let Some(served) = servers.join_next().await {
+        served_health(served)?;
     }
     ended
 }
@@ -121,11 +119,18 @@ async fn serve_health(
     config: &Config,
     readiness: &Readiness,
     until: watch::Receiver<bool>,
-) -> Result<Option<tokio::task::JoinHandle<std::io::Result<()>>>, RunError> {
-    let Some(address) = config.health_address else { return Ok(None) };
-    let listener = health::listen(address).await.map_err(RunError::Health)?;
-    let endpoints = config.health_endpoints.clone();
-    Ok(Some(tokio::spawn(health::serve(listener, endpoints, readiness.clone(), until))))
+) -> Result<JoinSet<io::Result<()>>, RunError> {
+    let mut servers = JoinSet::new();
+    if let Some(address) = config.health_address {
+        let listener = health::listen(address).await.map_err(RunError::Health)?;
+        let endpoints = config.health_endpoints.clone();
+        servers.spawn(health::serve(listener, endpoints, readiness.clone(), until));
+    }
+    Ok(servers)
+}
+
+fn served_health(served: Result<io::Result<()>, JoinError>) -> Result<(), RunError> {
+    served.map_err(io::Error::other).and_then(|served| served).map_err(RunError::Health)
 }
 
 fn watcher(

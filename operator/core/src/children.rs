@@ -123,6 +123,10 @@ fn create(observed: &Observed<'_>, manifest: &TrainJob) -> Step {
             actions.push(Action::CreateJobSet(Box::new(job_set)));
             Step { actions, rendered: Some(digest(manifest)), ..Step::default() }
         }
+        // There may be a snapshot, and then the runtime as it is now does not matter.
+        Err(_) if matches!(observed.readings.snapshot, Reading::NotRead) => {
+            Step::act(vec![Action::ReadSnapshot])
+        }
         Err(error) => {
             Step::wait(Waiting::Runtime(runtime.key.clone()), "BuildFailed", error.to_string())
         }
@@ -170,9 +174,10 @@ fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -
         // What it was made from is lost, which is no reason to keep it from running.
         Source::Missing | Source::Unusable(_) => return Step::act(resume.into_iter().collect()),
     };
-    let (Some(runtime), Some(current)) =
-        (frozen.as_deref().or(live), observed.readings.job_set.as_ref())
-    else {
+    // Somebody may have put another in its place, which the watch has yet to show.
+    let is_it = |read: &&JobSet| read.metadata.uid.as_ref() == Some(&job_set.uid);
+    let current = observed.readings.job_set.as_ref().filter(is_it);
+    let (Some(runtime), Some(current)) = (frozen.as_deref().or(live), current) else {
         return Step::act(vec![Action::ReadJobSet]);
     };
     match objects(manifest, runtime, live.is_some()) {
@@ -181,6 +186,8 @@ fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -
             actions.extend(update.map(|updated| Action::UpdateJobSet(Box::new(updated))));
             Step { actions, rendered: Some(digest), ..Step::default() }
         }
+        // The runtime as it is now is not what it was made from: that is lost here, too.
+        Err(_) if live.is_some() => Step::act(resume.into_iter().collect()),
         Err(error) => {
             Step::wait(Waiting::Runtime(runtime.key.clone()), "BuildFailed", error.to_string())
         }

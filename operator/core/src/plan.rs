@@ -91,7 +91,11 @@ fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Timestamp) 
     let step = children::next_step(observed, manifest, own);
     let obstacle = step.obstacle.as_ref();
     let why = obstacle.and_then(|obstacle| obstacle.told.as_ref());
-    status::mirror_waiting(&mut conditions, why.map(|told| (told.reason, &*told.message)), now);
+    // While something is still to be read or made, it is not known yet whether the job waits.
+    if step.actions.is_empty() {
+        let why = why.map(|told| (told.reason, &*told.message));
+        status::mirror_waiting(&mut conditions, why, now);
+    }
     let news = why.filter(|_| {
         conditions::find(&conditions, status::WAITING)
             != conditions::find(stored_conditions(manifest), status::WAITING)

@@ -25,7 +25,7 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 use trainjob_api::{ClusterTrainingRuntime, TrainJob, TrainingRuntime, jobset::JobSetView};
 use trainjob_core::{
     facts::{JobSetFacts, ObjectKey},
@@ -38,6 +38,9 @@ use crate::health::Readiness;
 
 /// First and longest wait before a watch that failed is tried again.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
+
+/// A watch that has not failed for so long begins again with the first wait.
+const QUIET: Duration = Duration::from_secs(15);
 
 /// How to get the kinds that others install.
 const INSTALL_CRDS: &str =
@@ -217,9 +220,13 @@ fn unreadable(kind: &str, invalid: &InvalidObject) {
 }
 
 /// Doubling waits between two tries of a watch, spread so that not all kinds come at once.
+///
+/// A watch that begins a list has not succeeded yet, though to the library it has; so what counts as
+/// success is that it has been quiet for a while.
 #[derive(Debug, Default)]
 struct Wait {
     failures: u32,
+    last: Option<Instant>,
 }
 
 impl Iterator for Wait {
@@ -227,6 +234,10 @@ impl Iterator for Wait {
 
     fn next(&mut self) -> Option<Duration> {
         let (first, longest) = BACKOFF;
+        let now = Instant::now();
+        if self.last.replace(now).is_some_and(|last| now.duration_since(last) > QUIET) {
+            self.failures = 0;
+        }
         let wait = first.saturating_mul(1 << self.failures.min(8)).min(longest);
         self.failures = self.failures.saturating_add(1);
         Some(crate::backoff::spread(wait))
@@ -234,9 +245,7 @@ impl Iterator for Wait {
 }
 
 impl Backoff for Wait {
-    fn reset(&mut self) {
-        self.failures = 0;
-    }
+    fn reset(&mut self) {}
 }
 
 /// What is wrong with a watch, said once.
@@ -322,4 +331,22 @@ fn cause(error: &watcher::Error) -> Option<(Cause, String)> {
 fn chain(error: &dyn std::error::Error) -> String {
     std::iter::successors(error.source(), |error| error.source())
         .fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_grow_while_a_watch_fails_and_begin_anew_after_a_quiet_time() {
+        let mut wait = Wait::default();
+        for expected in [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000] {
+            let next = wait.next().unwrap();
+            wait.reset();
+            assert!((expected / 2..=expected).contains(&next.as_millis()), "{expected}: {next:?}");
+            tokio::time::advance(next).await;
+        }
+        tokio::time::advance(QUIET * 2).await;
+        assert!(wait.next().unwrap() <= BACKOFF.0);
+    }
 }

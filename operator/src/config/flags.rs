@@ -2,7 +2,10 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{ArgAction, Parser, ValueEnum, error::ErrorKind};
+use clap::{
+    ArgAction, Parser, ValueEnum,
+    error::{ContextKind, ErrorKind},
+};
 use thiserror::Error;
 use tracing::level_filters::LevelFilter;
 
@@ -37,7 +40,7 @@ pub enum FlagsError {
 impl Flags {
     /// Reads the command line; the first of `args` is the program's name.
     ///
-    /// A flag that is given twice counts the last time. An empty path is no path.
+    /// A flag that is given twice counts the last time, a feature gate too. An empty path is no path.
     ///
     /// # Errors
     ///
@@ -51,13 +54,15 @@ impl Flags {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
                 FlagsError::Answer(error.to_string())
             }
-            _ => FlagsError::Invalid(first_paragraph(&error.to_string())),
+            _ => FlagsError::Invalid(one_line(&error)),
         })?;
         Ok(Self {
             logging: args.logging(),
             config: path(args.config),
             kubeconfig: path(args.kubeconfig),
-            feature_gates: args.feature_gates,
+            feature_gates: Gates(
+                args.feature_gates.into_iter().flat_map(|gates| gates.0).collect(),
+            ),
         })
     }
 }
@@ -66,11 +71,16 @@ fn path(text: OsString) -> Option<PathBuf> {
     (!text.is_empty()).then(|| text.into())
 }
 
-/// What is wrong, in one line, without the usage that clap adds.
-fn first_paragraph(message: &str) -> String {
-    let message = message.strip_prefix("error: ").unwrap_or(message);
+/// What is wrong, without the usage that clap adds.
+fn one_line(error: &clap::Error) -> String {
+    let message = error.to_string();
+    let message = message.strip_prefix("error: ").unwrap_or(&message);
     let paragraph = message.split("\n\n").next().unwrap_or(message);
-    paragraph.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+    let lines: Vec<_> = paragraph.lines().map(str::trim).collect();
+    match error.get(ContextKind::SuggestedArg) {
+        Some(suggestion) => format!("{}, expected perhaps '{suggestion}'", lines.join(" ")),
+        None => lines.join(" "),
+    }
 }
 
 /// The controller of TrainJobs: runs them, ends them on time, removes what is finished.
@@ -79,16 +89,16 @@ fn first_paragraph(message: &str) -> String {
 struct Args {
     /// Configuration file (kind Configuration of config.trainer.kubeflow.org/v1alpha1); every default
     /// if empty
-    #[arg(long, value_name = "FILE", default_value = "")]
+    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
     config: OsString,
 
     /// How to reach the API server; $KUBECONFIG, ~/.kube/config or the Pod's service account if empty
-    #[arg(long, value_name = "FILE", default_value = "")]
+    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
     kubeconfig: OsString,
 
     /// Feature gates, set after those of the file: NAME=true,NAME=false
-    #[arg(long, value_name = "GATES", default_value = "", hide_default_value = true)]
-    feature_gates: Gates,
+    #[arg(long, value_name = "GATES")]
+    feature_gates: Vec<Gates>,
 
     /// What a log line looks like [default: json]
     #[arg(long, value_name = "FORMAT")]

@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeMap, str::FromStr};
 
-use serde::{Deserialize, de::IntoDeserializer};
+use serde::Deserialize;
 
 /// What can be switched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
 pub enum Gate {
     /// The server that Pods report their progress to; alpha, off. Not part of this release.
     TrainJobStatus,
@@ -13,6 +14,21 @@ pub enum Gate {
     AllAlpha,
     /// Every beta feature that is not named itself; off. There is none.
     AllBeta,
+}
+
+impl TryFrom<String> for Gate {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        match name.as_str() {
+            "TrainJobStatus" => Ok(Self::TrainJobStatus),
+            "AllAlpha" => Ok(Self::AllAlpha),
+            "AllBeta" => Ok(Self::AllBeta),
+            _ => Err(format!(
+                "unknown feature gate `{name}`, expected one of `TrainJobStatus`, `AllAlpha`, `AllBeta`"
+            )),
+        }
+    }
 }
 
 /// The value of `--feature-gates`: `gate=true,gate=false`. Of two values of a gate the last counts.
@@ -28,16 +44,10 @@ impl FromStr for Gates {
             let (name, value) = item
                 .split_once('=')
                 .ok_or_else(|| format!("no value for `{item}`, expected {item}=true or false"))?;
-            gates.insert(gate(name.trim())?, boolean(value.trim())?);
+            gates.insert(name.trim().to_owned().try_into()?, boolean(value.trim())?);
         }
         Ok(Self(gates))
     }
-}
-
-fn gate(name: &str) -> Result<Gate, String> {
-    Gate::deserialize(name.into_deserializer()).map_err(|error: serde::de::value::Error| {
-        error.to_string().replacen("unknown variant", "unknown feature gate", 1)
-    })
 }
 
 /// A boolean as Go's flags take it.

@@ -7,7 +7,8 @@ use std::{fs, path::Path};
 
 use serde::Deserialize;
 use serde_json::Value;
-use serde_path_to_error::{Deserializer, Track};
+use serde_path_to_error::{Deserializer, Segment, Track};
+use serde_saphyr::NonFiniteFloatPolicy;
 
 use super::{ConfigError, error::Problem, file::Configuration, rules, value::section};
 
@@ -22,8 +23,13 @@ pub(super) fn read(path: &Path) -> Result<Configuration, ConfigError> {
 }
 
 fn tree(yaml: &str) -> Result<Value, Problem> {
+    let options = serde_saphyr::options! {
+        with_snippet: false,
+        reject_unsupported_tags: true,
+        // Whatever field it is given for then says what it expects instead.
+        non_finite_float_policy: NonFiniteFloatPolicy::AsString,
+    };
     let mut track = Track::new();
-    let options = serde_saphyr::options! { with_snippet: false };
     serde_saphyr::with_deserializer_from_str_with_options(yaml, options, |deserializer| {
         Value::deserialize(Deserializer::new(deserializer, &mut track))
     })
@@ -33,18 +39,14 @@ fn tree(yaml: &str) -> Result<Value, Problem> {
         });
         match error {
             serde_saphyr::Error::DuplicateMappingKey { key, .. } => {
-                let section = field(&track);
-                let dot = if section.is_empty() { "" } else { "." };
-                let key = key.unwrap_or_default();
-                Problem::new(
-                    format!("{section}{dot}{key}"),
-                    format!("duplicate field{place}, expected once"),
-                )
+                let path = [field(track), key.unwrap_or_default()];
+                let path: Vec<_> = path.into_iter().filter(|part| !part.is_empty()).collect();
+                Problem::new(path.join("."), format!("given again{place}, expected once"))
             }
             serde_saphyr::Error::MultipleDocuments { .. } => {
                 Problem::new("", format!("a second YAML document{place}, expected one"))
             }
-            error => Problem::new("", format!("not valid YAML: {error}")),
+            error => Problem::new(field(track), format!("not valid YAML: {error}")),
         }
     })
 }
@@ -56,13 +58,26 @@ fn fields(tree: Value) -> Result<Configuration, Problem> {
         Ok(None) => Err(Problem::new("", "empty, expected at least `apiVersion` and `kind`")),
         Err(error) => {
             let message = error.to_string().replacen("unknown variant", "unknown value", 1);
-            Err(Problem::new(field(&track), message))
+            Err(Problem::new(field(track), message))
         }
     }
 }
 
-/// The path of the field that reading stopped at.
-fn field(track: &Track) -> String {
-    let path = track.path();
-    if path.iter().next().is_some() { path.to_string() } else { String::new() }
+/// The path of the field that reading stopped at; empty for the whole.
+fn field(track: Track) -> String {
+    let mut field = String::new();
+    for segment in &track.path() {
+        match segment {
+            Segment::Seq { index } => field.extend(["[", &index.to_string(), "]"]),
+            Segment::Map { key } | Segment::Enum { variant: key } => {
+                if !field.is_empty() {
+                    field.push('.');
+                }
+                field.push_str(key);
+            }
+            // A key that is not known yet.
+            Segment::Unknown => {}
+        }
+    }
+    field
 }

@@ -1,9 +1,9 @@
 //! What the fields of a file say together: rules between them, and what deserves a warning.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use super::{
-    OTHER_KINDS, TRAIN_JOB,
+    OTHER_KINDS, TRAIN_JOB, TRAINERS_LIMIT,
     error::Problem,
     file::{Configuration, LeaderElection, Metrics},
     health_endpoints, rate_limit,
@@ -16,15 +16,14 @@ pub(super) fn check(file: &Configuration) -> Result<(), Problem> {
     file.metrics.as_ref().map_or(Ok(()), check_metrics)?;
     let endpoints = health_endpoints(file.health.as_ref());
     if endpoints.ready == endpoints.live {
-        let message = format!(
-            "`{}` is the name of the liveness endpoint, expected another",
-            endpoints.ready.trim_start_matches('/')
-        );
+        let name = endpoints.ready.trim_start_matches('/');
+        let message = format!("`{name}` is the liveness endpoint, expected another name");
         return Err(Problem::new("health.readinessEndpointName", message));
     }
     Ok(())
 }
 
+/// The three times must leave a leader the chance to renew, as client-go has it too.
 fn check_leader_election(election: &LeaderElection) -> Result<(), Problem> {
     if election.leader_elect != Some(true) {
         return Ok(());
@@ -35,28 +34,25 @@ fn check_leader_election(election: &LeaderElection) -> Result<(), Problem> {
     let lease = given(election.lease_duration, 15);
     let renew = given(election.renew_deadline, 10);
     let retry = given(election.retry_period, 2);
-    if retry.is_zero() {
-        let message = "invalid value: 0, expected more than that";
-        return Err(Problem::new("leaderElection.retryPeriod", message));
-    }
     if renew >= lease {
-        let message = format!("{renew:?} is too long, expected less than leaseDuration ({lease:?})");
+        let message = format!("{renew:?} is too long, expected less than leaseDuration, {lease:?}");
         return Err(Problem::new("leaderElection.renewDeadline", message));
     }
-    // As client-go has it: a period varies by up to a fifth, and one attempt has to fit.
-    if retry.mul_f64(1.2) >= renew {
-        let message =
-            format!("{retry:?} is too long, expected less than 5/6 of renewDeadline ({renew:?})");
+    // A period varies by up to a fifth of itself.
+    if retry.is_zero() || retry.saturating_mul(6) >= renew.saturating_mul(5) {
+        let message = format!(
+            "{retry:?}, expected more than 0 and less than 5/6 of renewDeadline, {renew:?}"
+        );
         return Err(Problem::new("leaderElection.retryPeriod", message));
     }
     Ok(())
 }
 
+/// Tokens are not sent over a connection that anybody can read.
 fn check_metrics(metrics: &Metrics) -> Result<(), Problem> {
     let authenticated = metrics.auth.as_ref().and_then(|auth| auth.enabled) == Some(true);
     if authenticated && metrics.secure_serving == Some(false) {
-        let message = "true, but metrics.secureServing is false and tokens would be readable on the \
-                       way, expected both true or this one false";
+        let message = "true, but metrics.secureServing is false, expected both true or this false";
         return Err(Problem::new("metrics.auth.enabled", message));
     }
     Ok(())
@@ -70,16 +66,48 @@ pub(super) fn warnings(file: &Configuration) -> Vec<String> {
         let names = without_effect.join(", ");
         warnings.push(format!("{names}: read and checked, but without effect in this release"));
     }
-    if file.leader_election.as_ref().and_then(|election| election.leader_elect) == Some(true) {
-        warnings.push(
-            "leaderElection: this release does not elect a leader yet, run exactly one replica"
-                .to_owned(),
-        );
+    if file.leader_election.as_ref().is_some_and(|election| election.leader_elect == Some(true)) {
+        let advice = "this release does not elect a leader yet, run exactly one replica";
+        warnings.push(format!("leaderElection: {advice}"));
     }
-    let limit = file.client_connection.as_ref().and_then(rate_limit);
-    if let Some(limit) = limit.filter(|limit| limit.per_second == 50.0 && limit.burst.get() == 100)
+    if file.client_connection.as_ref().and_then(rate_limit) == Some(TRAINERS_LIMIT) {
+        let advice = "requests are limited to Trainer's 50 a second, with bursts of 100; \
+                      without this section there is no limit";
+        warnings.push(format!("clientConnection: {advice}"));
+    }
+    if let Some(version) = file.tls.as_ref().and_then(|tls| tls.min_version.as_deref())
+        && !["1.0", "1.1", "1.2", "1.3"].contains(&version)
     {
-        
+        let advice = "expected one of 1.0, 1.1, 1.2, 1.3; ignored";
+        warnings.push(format!("tls.minVersion: unknown version {version:?}, {advice}"));
+    }
+    let no_kinds = BTreeMap::new();
+    let kinds = file.controller.as_ref().and_then(|c| c.group_kind_concurrency.as_ref());
+    for kind in kinds.unwrap_or(&no_kinds).keys() {
+        if kind != TRAIN_JOB && !OTHER_KINDS.contains(&kind.as_str()) {
+            let advice = format!("unknown kind, ignored; the one that counts is {TRAIN_JOB}");
+            warnings.push(format!("controller.groupKindConcurrency[{kind:?}]: {advice}"));
+        }
     }
     warnings
+}
+
+/// What the file sets and this release does not use.
+fn without_effect(file: &Configuration) -> Vec<&'static str> {
+    let lifecycle = file.lifecycle.as_ref();
+    [
+        ("webhook", file.webhook.is_some()),
+        ("metrics", file.metrics.is_some()),
+        ("certManagement", file.cert_management.is_some()),
+        ("statusServer", file.status_server.is_some()),
+        ("tls", file.tls.is_some()),
+        ("lifecycle.fieldUpdates", lifecycle.is_some_and(|l| l.field_updates.is_some())),
+        (
+            "lifecycle.defaultTTLSecondsAfterFinished",
+            lifecycle.is_some_and(|l| l.default_ttl_seconds_after_finished.is_some()),
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(name, set)| set.then_some(name))
+    .collect()
 }

@@ -218,7 +218,8 @@ fn amount(number: &str, unit: &str) -> Option<Duration> {
     if whole.is_empty() && fraction.is_empty() {
         return None;
     }
-    let mut total = if whole.is_empty() { 0 } else { whole.parse::<u64>().ok()?.checked_mul(nanos)? };
+    let mut total =
+        if whole.is_empty() { 0 } else { whole.parse::<u64>().ok()?.checked_mul(nanos)? };
     let mut place = nanos;
     for digit in fraction.chars() {
         place /= 10;
@@ -237,10 +238,26 @@ impl<'de> Deserialize<'de> for GoDuration {
 fn parsed<'de, D: Deserializer<'de>, T>(
     deserializer: D,
     expected: &'static str,
-    parse: impl FnOnce(&str) -> Option<T>,
+    parse: fn(&str) -> Option<T>,
 ) -> Result<T, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    parse(&text).ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&text), &expected))
+    deserializer.deserialize_str(ParsedVisitor { expected, parse })
+}
+
+struct ParsedVisitor<T> {
+    expected: &'static str,
+    parse: fn(&str) -> Option<T>,
+}
+
+impl<T> Visitor<'_> for ParsedVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        (self.parse)(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+    }
 }
 
 /// A section: named fields, never a list of their values. `null` is as if it were absent.
@@ -265,5 +282,40 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for SectionVisitor<T> {
 
     fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Self::Value, A::Error> {
         T::deserialize(MapAccessDeserializer::new(fields)).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_of_time_is_what_go_takes_it_for() {
+        for (text, nanos) in [
+            ("0", 0),
+            ("0s", 0),
+            ("+5s", 5_000_000_000),
+            ("15s", 15_000_000_000),
+            ("1m30s", 90_000_000_000),
+            ("1h1m1s1ms1us1ns", 3_661_001_001_001),
+            ("1.5h", 5_400_000_000_000),
+            (".5s", 500_000_000),
+            ("1.s", 1_000_000_000),
+            ("3µs", 3_000),
+            ("0.9ns", 0),
+            ("9223372036854775807ns", i64::MAX.unsigned_abs()),
+        ] {
+            let expected = Some(GoDuration(Duration::from_nanos(nanos)));
+            assert_eq!(GoDuration::parse(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_length_of_time_is_none() {
+        let too_long = ["9223372036854775808ns", "3000000h", "99999999999999999999s"];
+        let no_numbers = ["", "+", "s", ".s", "1", "15", "1s5", "-1s", "1 s", "1.2.3s", "1d", "١s"];
+        for text in too_long.into_iter().chain(no_numbers) {
+            assert_eq!(GoDuration::parse(text), None, "{text}");
+        }
     }
 }

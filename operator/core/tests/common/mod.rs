@@ -1,4 +1,4 @@
-//! Objects for the tests of `plan`, and words for what it plans.
+//! Objects for the tests of `plan`.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use trainjob_api::{
     jobset::{JobSetSpecView, JobSetView},
     time::Timestamp,
 };
-use trainjob_core::{Action, facts::JobSetFacts, runtime::Runtime};
+use trainjob_core::{facts::JobSetFacts, runtime::Runtime};
 
 /// The TrainJob `ns/tj` with `fields` in its spec, just as it was stored at `created`.
 pub(crate) fn train_job(fields: &Value, uid: &str, version: &str, created: i64) -> TrainJob {
@@ -91,23 +91,4 @@ pub(crate) fn facts(job_set: &JobSet) -> JobSetFacts {
         spec: JobSetSpecView { suspend: job_set.spec.suspend.unwrap_or(false) },
         status: job_set.status.clone().unwrap_or_default(),
     })
-}
-
-/// What an action does, in two or three words.
-pub(crate) fn word(action: &Action) -> String {
-    let word = match action {
-        Action::WriteStatus(_) => "write status",
-        Action::CreateSnapshot(_) => "create snapshot",
-        Action::ReadSnapshot => "read snapshot",
-        Action::CreateJobSet(_) => "create JobSet",
-        Action::ReadJobSet => "read JobSet",
-        Action::UpdateJobSet(_) => "update JobSet",
-        Action::SuspendJobSet { suspend: true, .. } => "suspend JobSet",
-        Action::SuspendJobSet { suspend: false, .. } => "resume JobSet",
-        Action::DeleteJobSet { .. } => "delete JobSet",
-        Action::CheckPods { .. } => "check Pods",
-        Action::DeleteTrainJob(_) => "delete TrainJob",
-        Action::Tell(notice) => return format!("tell {}", notice.reason()),
-    };
-    word.into()
 }

@@ -112,7 +112,8 @@ fn a_job_resumed_after_its_old_deadline_gets_a_full_new_one_by_the_clock_of_the_
 fn a_suspended_job_fails_by_the_clock_from_creation_and_its_status_says_both() {
     let plan = built(&json!({"activeDeadlineSeconds": 60, "suspend": true})).plan(1_060);
     let (suspended, failed) = (("Suspended", "Suspended"), ("Failed", "DeadlineExceeded"));
-    let expected = [suspended, failed].map(|(kind, reason)| (kind.into(), "True".into(), reason.into()));
+    let expected =
+        [suspended, failed].map(|(kind, reason)| (kind.into(), "True".into(), reason.into()));
     assert_eq!(written(&plan), expected);
 }
 
@@ -128,7 +129,11 @@ fn a_deadline_fires_whether_or_not_anything_ever_ran() {
         ("its JobSet is going", built(&late).with_job_set_terminating(1_050), &stored_then_told),
         ("its JobSet is suspended", built(&late).with_job_set_suspended(true), &stopped),
         ("it is being deleted", built(&late).terminating(), &stopped),
-        ("it is a remote copy", built(&late).labelled("kueue.x-k8s.io/multikueue-origin"), &stopped),
+        (
+            "it is a remote copy",
+            built(&late).labelled("kueue.x-k8s.io/multikueue-origin"),
+            &stopped,
+        ),
     ] {
         assert_eq!(scene.words(9_999), expected, "{what}");
     }

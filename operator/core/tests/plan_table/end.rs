@@ -1,10 +1,13 @@
 //! How a job ends, and that it ends once (§1, §3.5).
 
 use serde_json::json;
+use trainjob_api::time::Timestamp;
 use trainjob_core::{
     Action,
     action::{StatusWrite, Urgency},
+    facts::Outcome,
     notice::Notice,
+    observed::Reading,
 };
 
 use crate::{
@@ -102,16 +105,20 @@ fn the_first_end_of_a_job_is_final_whatever_its_jobset_its_deadline_or_its_runti
 
 #[test]
 fn of_two_stored_ends_the_first_counts() {
-    let fields = json!({"ttlSecondsAfterFinished": 60});
-    for (complete, failed, due) in
-        [(2_000, 2_001, 2_060), (2_001, 2_000, 2_060), (2_000, 2_000, 2_060)]
+    use Outcome::{Complete, Failed};
+    for (complete, failed, outcome) in
+        [(2_000, 2_001, Complete), (2_001, 2_000, Failed), (2_000, 2_000, Complete)]
     {
-        let scene = new(&fields).with_conditions(&[
+        let scene = new(&json!({"ttlSecondsAfterFinished": 60})).with_conditions(&[
             condition("Complete", "True", "AllJobsCompleted", complete),
             condition("Failed", "True", "FailedJobs", failed),
         ]);
         let plan = scene.plan(9_999);
-        assert_eq!(deletion(&plan).due.0, due, "complete at {complete}, failed at {failed}");
+        assert_eq!(
+            (deletion(&plan).due, deletion(&plan).outcome),
+            (Timestamp(2_060), outcome),
+            "complete at {complete}, failed at {failed}"
+        );
     }
 }
 
@@ -164,10 +171,9 @@ fn nothing_is_made_or_changed_for_a_job_that_has_ended() {
     for end in ENDS {
         for (suspend, snapshot) in [(false, true), (false, false), (true, true), (true, false)] {
             let mut scene = ended(&json!({"suspend": suspend}), end, 2_000).without_job_set();
-            scene.readings.pods = trainjob_core::observed::Reading::Absent;
+            scene.readings.pods = Reading::Absent;
             if snapshot {
-                scene.readings.snapshot =
-                    trainjob_core::observed::Reading::Found(scene.snapshot("then"));
+                scene.readings.snapshot = Reading::Found(scene.snapshot("then"));
             }
             for now in [CREATED, 2_000, 9_999] {
                 assert_eq!(scene.words(now), [""; 0], "{end:?} at {now}");

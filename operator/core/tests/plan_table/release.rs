@@ -24,9 +24,8 @@ fn a_job_that_its_deadline_failed_is_released_only_when_its_pods_are_seen_gone()
     let unknown = Reading::NotRead;
     let running = Reading::Found(RunningPods(2));
     let gone = Reading::Absent;
-    let going = |since: i64, pods: &Reading<_>| {
-        failed(pods.clone()).with_job_set_terminating(since)
-    };
+    let going =
+        |since: i64, pods: &Reading<_>| failed(pods.clone()).with_job_set_terminating(since);
     let without = |pods: &Reading<_>| failed(pods.clone()).without_job_set();
     // At 3000, for each: what is done, what it waits for, and when it is looked at again.
     let (release, finalizer) = (Some(Waiting::Release), Some(Waiting::Finalizer));

@@ -17,7 +17,7 @@ use trainjob_core::{
     runtime::{Runtime, build, snapshot},
 };
 
-use crate::common::{condition, facts, owner, runtime, train_job, word};
+use crate::common::{condition, facts, owner, runtime, train_job};
 
 /// When every job was created.
 pub(crate) const CREATED: i64 = 1_000;
@@ -178,6 +178,13 @@ impl Scene {
         self
     }
 
+    /// The same, with a JobSet that is known to be what the job asks for.
+    pub(crate) fn up_to_date(mut self) -> Self {
+        let unbuilt = Self { readings: Readings::default(), ..self.clone() }.without_job_set();
+        self.readings.rendered = unbuilt.plan(CREATED).rendered;
+        self
+    }
+
     /// This job's snapshot of the runtime with `image`.
     pub(crate) fn snapshot(&self, image: &str) -> ConfigMap {
         snapshot::render(&self.job, &runtime(image)).unwrap()
@@ -208,6 +215,25 @@ impl Scene {
 /// A plan in words.
 pub(crate) fn words(plan: &Plan) -> Vec<String> {
     plan.actions.iter().map(word).collect()
+}
+
+/// What an action does, in two or three words.
+fn word(action: &Action) -> String {
+    let word = match action {
+        Action::WriteStatus(_) => "write status",
+        Action::CreateSnapshot(_) => "create snapshot",
+        Action::ReadSnapshot => "read snapshot",
+        Action::CreateJobSet(_) => "create JobSet",
+        Action::ReadJobSet => "read JobSet",
+        Action::UpdateJobSet(_) => "update JobSet",
+        Action::SuspendJobSet { suspend: true, .. } => "suspend JobSet",
+        Action::SuspendJobSet { suspend: false, .. } => "resume JobSet",
+        Action::DeleteJobSet { .. } => "delete JobSet",
+        Action::CheckPods { .. } => "check Pods",
+        Action::DeleteTrainJob(_) => "delete TrainJob",
+        Action::Tell(notice) => return format!("tell {}", notice.reason()),
+    };
+    word.into()
 }
 
 /// The status write of a plan that begins with one.

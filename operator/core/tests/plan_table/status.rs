@@ -34,7 +34,8 @@ fn counts_are_the_jobset_s_and_written_at_once_when_nothing_is_active_any_more()
         (Some(0), None, Some(Coalesced)),
     ] {
         for finished in [false, true] {
-            let scene = if finished { ended(&json!({}), ENDS[0], 2_000) } else { built(&json!({})) };
+            let scene =
+                if finished { ended(&json!({}), ENDS[0], 2_000) } else { built(&json!({})) };
             let scene = match after {
                 Some(active) => scene.with_active(active),
                 None => scene,
@@ -79,7 +80,11 @@ fn what_others_wrote_into_the_status_stays() {
 fn step(scene: &mut Scene, now: i64) -> Vec<(String, String, String)> {
     let plan = scene.plan(now);
     *scene = scene.clone().after(&plan);
-    scene.job.status.iter().flat_map(|status| status.conditions.iter().flatten())
+    scene
+        .job
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten())
         .map(|c| (c.type_.clone(), c.status.clone(), c.reason.clone()))
         .collect()
 }
@@ -110,8 +115,12 @@ fn conditions_live_as_they_do_with_kubeflow_trainer() {
 
 #[test]
 fn a_transition_time_moves_only_with_the_status() {
-    let mut scene = built(&json!({"suspend": true}))
-        .with_conditions(&[condition("Suspended", "True", "Suspended", 1_100)]);
+    let mut scene = built(&json!({"suspend": true})).with_conditions(&[condition(
+        "Suspended",
+        "True",
+        "Suspended",
+        1_100,
+    )]);
     // The message is put right, the time stays.
     let plan = scene.plan(2_000);
     let [suspended] = &status_write(&plan).conditions.clone().unwrap()[..] else { panic!() };

@@ -1,0 +1,492 @@
+//! A cluster in memory: the objects of one TrainJob's name, changed as an API server lets them change.
+//!
+//! Every request of the operator is checked where it takes effect, against what is stored then: a stale
+//! decision may be made, but it may do no harm.
+
+use std::{collections::BTreeMap, fmt};
+
+use k8s_openapi::{
+    api::core::v1::ConfigMap,
+    apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta},
+};
+use serde::Serialize;
+use trainjob_api::{
+    JobSet, TrainJob,
+    constants::{MANAGED_BY, MULTIKUEUE_ORIGIN_LABEL},
+    time::Timestamp,
+};
+use trainjob_core::{
+    action::{StatusWrite, TtlDeletion},
+    facts::controlling_train_job,
+    lifecycle::deadline::Clock,
+    observed::{Propagation, Settings},
+    runtime::{Runtime, snapshot},
+};
+
+/// A finalizer that somebody else put on an object.
+pub(crate) const KEPT: &str = "example.com/keep";
+
+/// Why a request has no effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Conflict,
+    Exists,
+    NotFound,
+    /// A fault on the way there or back: the operator cannot know whether it had an effect.
+    Broken,
+}
+
+/// What goes wrong with the operator's next change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It does not arrive.
+    Lost,
+    /// It takes effect, but the reply does not arrive.
+    ReplyLost,
+}
+
+/// What is stored.
+#[derive(Default)]
+pub(crate) struct Cluster {
+    pub(crate) now: Timestamp,
+    pub(crate) job: Option<TrainJob>,
+    pub(crate) job_set: Option<JobSet>,
+    pub(crate) snapshot: Option<ConfigMap>,
+    pub(crate) runtime: Option<Runtime>,
+    /// Running Pods by the UID of their JobSet.
+    pub(crate) pods: BTreeMap<String, usize>,
+    pub(crate) settings: Settings,
+    /// How many JobSets are gone so far: a watch delivers each.
+    pub(crate) job_sets_gone: usize,
+    /// Counts every change.
+    pub(crate) version: u64,
+    pub(crate) fault: Option<Fault>,
+    job_set_counter: usize,
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { now, job, job_set, snapshot, pods, version, .. } = self;
+        write!(f, "version {version} at {}: job {}, ", now.0, brief(job))?;
+        write!(f, "JobSet {}, snapshot {}, Pods {pods:?}", brief(job_set), brief(snapshot))
+    }
+}
+
+/// An object as people like to see it.
+pub(crate) fn brief(object: &impl Serialize) -> String {
+    serde_json::to_string(object).unwrap()
+}
+
+impl Cluster {
+    /// A cluster without objects.
+    pub(crate) fn new(now: Timestamp, settings: Settings) -> Self {
+        Self { now, settings, ..Self::default() }
+    }
+
+    /// A new version, for an object that changes.
+    pub(crate) fn bump(&mut self, metadata: fn(&mut Self) -> Option<&mut ObjectMeta>) {
+        self.version += 1;
+        let version = self.version.to_string();
+        if let Some(metadata) = metadata(self) {
+            metadata.resource_version = Some(version);
+        }
+    }
+
+    /// Makes a change of a stored job, unless it changes nothing.
+    pub(crate) fn edit_job(&mut self, edit: impl FnOnce(&mut TrainJob)) {
+        let Some(job) = &mut self.job else { return };
+        let before = job.clone();
+        edit(job);
+        if *job != before {
+            self.bump(|cluster| cluster.job.as_mut().map(|job| &mut job.metadata));
+        }
+    }
+
+    /// Makes a change of a stored JobSet, unless it changes nothing.
+    pub(crate) fn edit_job_set(&mut self, edit: impl FnOnce(&mut JobSet)) {
+        let Some(job_set) = &mut self.job_set else { return };
+        let before = job_set.clone();
+        edit(job_set);
+        if *job_set != before {
+            self.bump(|cluster| cluster.job_set.as_mut().map(|job_set| &mut job_set.metadata));
+        }
+        self.run_pods();
+    }
+
+    /// Stores a JobSet as it was created now.
+    pub(crate) fn add_job_set(&mut self, mut job_set: JobSet) {
+        self.job_set_counter += 1;
+        job_set.metadata.uid = Some(format!("jobset-{}", self.job_set_counter));
+        job_set.metadata.creation_timestamp.get_or_insert_with(|| self.now.into());
+        self.job_set = Some(job_set);
+        self.bump(|cluster| cluster.job_set.as_mut().map(|job_set| &mut job_set.metadata));
+        self.run_pods();
+    }
+
+    /// JobSet's controller: a JobSet that may run has Pods.
+    fn run_pods(&mut self) {
+        let Some(job_set) = &self.job_set else { return };
+        let ended = job_set.status.iter().flat_map(|status| &status.conditions).any(|condition| {
+            condition.status == "True" && ["Completed", "Failed"].contains(&&*condition.type_)
+        });
+        let runs = job_set.spec.suspend != Some(true)
+            && job_set.metadata.deletion_timestamp.is_none()
+            && !ended;
+        if runs {
+            self.pods.insert(uid(&job_set.metadata), 2);
+        }
+    }
+
+    /// Pods end, but for those of a JobSet that still runs.
+    pub(crate) fn end_pods(&mut self) {
+        self.pods.clear();
+        self.run_pods();
+    }
+
+    /// Begins the deletion of the JobSet.
+    pub(crate) fn delete_job_set_of_anybody(&mut self) {
+        let now = self.now;
+        self.edit_job_set(|job_set| {
+            job_set.metadata.deletion_timestamp.get_or_insert_with(|| now.into());
+        });
+    }
+
+    /// The JobSet goes at once, perhaps before its Pods.
+    pub(crate) fn drop_job_set(&mut self) {
+        if self.job_set.take().is_some() {
+            self.job_sets_gone += 1;
+            self.version += 1;
+        }
+    }
+
+    /// Begins the deletion of the job.
+    pub(crate) fn delete_job(&mut self, propagation: Propagation) {
+        let now = self.now;
+        self.edit_job(|job| {
+            if propagation == Propagation::Foreground && job.metadata.deletion_timestamp.is_none() {
+                let finalizers = job.metadata.finalizers.get_or_insert_default();
+                finalizers.push("foregroundDeletion".into());
+            }
+            job.metadata.deletion_timestamp.get_or_insert_with(|| now.into());
+        });
+        self.drop_job_if_free();
+    }
+
+    /// The garbage collector, once around.
+    pub(crate) fn collect_garbage(&mut self) {
+        let job = self.job.as_ref();
+        let foreground = job.is_some_and(|job| has_finalizer(&job.metadata, "foregroundDeletion"));
+        let doomed = |metadata: &ObjectMeta| {
+            controlling_train_job(metadata).is_some_and(|owner| {
+                foreground || job.and_then(|job| job.metadata.uid.as_ref()) != Some(&owner.uid)
+            })
+        };
+        let (job_set, snapshot) = (self.job_set.as_ref(), self.snapshot.as_ref());
+        let job_set_doomed = job_set.is_some_and(|job_set| doomed(&job_set.metadata));
+        if snapshot.is_some_and(|snapshot| doomed(&snapshot.metadata)) {
+            self.snapshot = None;
+        }
+        if job_set_doomed {
+            self.delete_job_set_of_anybody();
+        }
+        if let Some(JobSet { metadata, .. }) = &self.job_set
+            && metadata.deletion_timestamp.is_some()
+            && !has_finalizer(metadata, KEPT)
+            && !self.pods.contains_key(&uid(metadata))
+        {
+            self.drop_job_set();
+        }
+        let owned = self.job_set.as_ref().is_some_and(|job_set| self.owns(&job_set.metadata));
+        if foreground && !owned {
+            self.edit_job(|job| {
+                let finalizers = job.metadata.finalizers.get_or_insert_default();
+                finalizers.retain(|finalizer| finalizer != "foregroundDeletion");
+            });
+        }
+        self.drop_job_if_free();
+    }
+
+    fn drop_job_if_free(&mut self) {
+        let free = |job: &TrainJob| {
+            job.metadata.deletion_timestamp.is_some()
+                && job.metadata.finalizers.iter().flatten().next().is_none()
+        };
+        if self.job.as_ref().is_some_and(free) {
+            self.job = None;
+            self.version += 1;
+        }
+    }
+
+    /// The versions of the job and of the JobSet.
+    pub(crate) fn versions(&self) -> [Option<String>; 2] {
+        let job = self.job.as_ref().map(|job| &job.metadata);
+        let job_set = self.job_set.as_ref().map(|job_set| &job_set.metadata);
+        [job, job_set].map(|metadata| metadata?.resource_version.clone())
+    }
+
+    /// Whether the stored job is the controller of an object.
+    pub(crate) fn owns(&self, metadata: &ObjectMeta) -> bool {
+        let job = self.job.as_ref().and_then(|job| job.metadata.uid.as_ref());
+        controlling_train_job(metadata).is_some_and(|owner| Some(&owner.uid) == job)
+    }
+
+    /// The runtime in the stored snapshot, if it is of use for `job`.
+    pub(crate) fn frozen_for(&self, job: &TrainJob) -> Option<Runtime> {
+        snapshot::read(job, self.snapshot.as_ref()?).ok()
+    }
+
+    /// Running Pods, but for those of one JobSet.
+    pub(crate) fn running_pods(&self, except: Option<&str>) -> usize {
+        let counted = self.pods.iter().filter(|(uid, _)| Some(&***uid) != except);
+        counted.map(|(_, count)| count).sum()
+    }
+}
+
+/// Requests of the operator, on behalf of `by`, the job as it knows it.
+impl Cluster {
+    /// Takes the fault that is due: the effect is told apart from the reply.
+    fn arrives(&mut self) -> Result<bool, Refusal> {
+        match self.fault.take() {
+            None => Ok(true),
+            Some(Fault::Lost) => Err(Refusal::Broken),
+            Some(Fault::ReplyLost) => Ok(false),
+        }
+    }
+
+    pub(crate) fn write_status(&mut self, write: &StatusWrite) -> Result<TrainJob, Refusal> {
+        let replies = self.arrives()?;
+        let job = self.job.as_ref().ok_or(Refusal::NotFound)?;
+        precondition(&job.metadata, &write.uid, Some(&write.resource_version))?;
+        assert!(is_ours(job), "a status write for a job that somebody else manages");
+        let before = job.clone();
+        self.edit_job(|job| {
+            let status = job.status.get_or_insert_default();
+            if let Some(conditions) = &write.conditions {
+                status.conditions = Some(conditions.clone());
+            }
+            if let Some(counts) = &write.jobs_status {
+                status.jobs_status = Some(counts.clone()).filter(|counts| !counts.is_empty());
+            }
+        });
+        let after = self.job.clone().ok_or(Refusal::NotFound)?;
+        assert!(before != after, "a status write that changes nothing");
+        self.judge_end(&before, &after);
+        replied(replies, after)
+    }
+
+    /// The end of a job is final, and its deadline ends it in time.
+    fn judge_end(&self, before: &TrainJob, after: &TrainJob) {
+        if terminal(before).is_some() {
+            assert_eq!(conditions(before), conditions(after), "an end is final");
+            return;
+        }
+        let ends = |condition: &&Condition| is_terminal(condition);
+        assert!(
+            conditions(after).iter().filter(ends).count() <= 1,
+            "a job ends once: {}",
+            brief(&after)
+        );
+        if terminal(after).is_some_and(|end| end.reason == "DeadlineExceeded") {
+            let due = deadline_due(before, self.settings.deadline_clock);
+            assert!(
+                due.is_some_and(|due| i128::from(self.now.0) >= due),
+                "early: {}",
+                brief(&before)
+            );
+        }
+    }
+
+    pub(crate) fn create_snapshot(&mut self, config_map: &ConfigMap) -> Result<(), Refusal> {
+        let replies = self.arrives()?;
+        if self.snapshot.is_some() {
+            return Err(Refusal::Exists);
+        }
+        self.snapshot = Some(config_map.clone());
+        self.version += 1;
+        replied(replies, ())
+    }
+
+    pub(crate) fn create_job_set(
+        &mut self,
+        by: &TrainJob,
+        job_set: &JobSet,
+    ) -> Result<JobSet, Refusal> {
+        let replies = self.arrives()?;
+        if self.job_set.is_some() {
+            return Err(Refusal::Exists);
+        }
+        let frozen = self.frozen_for(by).expect("the runtime is frozen before the JobSet is made");
+        let built = trainjob_core::runtime::build(by, &frozen);
+        assert!(
+            built.as_ref() == Ok(job_set),
+            "not made from the frozen runtime: {}",
+            brief(job_set)
+        );
+        self.add_job_set(job_set.clone());
+        replied(replies, self.job_set.clone().ok_or(Refusal::NotFound)?)
+    }
+
+    pub(crate) fn update_job_set(
+        &mut self,
+        by: &TrainJob,
+        job_set: &JobSet,
+    ) -> Result<JobSet, Refusal> {
+        let version = job_set.metadata.resource_version.as_deref();
+        self.change_job_set(by, &uid(&job_set.metadata), version, |stored| {
+            assert!(stored != job_set, "an update that changes nothing");
+            *stored = job_set.clone();
+        })
+    }
+
+    pub(crate) fn suspend_job_set(
+        &mut self,
+        by: &TrainJob,
+        uid: &str,
+        version: &str,
+        suspend: bool,
+    ) -> Result<JobSet, Refusal> {
+        self.change_job_set(by, uid, Some(version), |stored| {
+            assert_ne!(stored.spec.suspend.unwrap_or(false), suspend, "changes nothing");
+            stored.spec.suspend = Some(suspend);
+        })
+    }
+
+    pub(crate) fn delete_job_set(&mut self, by: &TrainJob, uid: &str) -> Result<JobSet, Refusal> {
+        if let Some(job) = self.job.as_ref().filter(|job| job.metadata.uid == by.metadata.uid) {
+            let end = terminal(job).expect("the end is stored before anything is deleted");
+            let (created, ended) = (self.job_set.as_ref().map(created_at), at(end));
+            let late = created.is_some_and(|created| created > ended);
+            assert!(end.reason == "DeadlineExceeded" || late, "a JobSet that may stay: {end:?}");
+        }
+        let now = self.now;
+        self.change_job_set(by, uid, None, |stored| {
+            stored.metadata.deletion_timestamp.get_or_insert_with(|| now.into());
+        })
+    }
+
+    fn change_job_set(
+        &mut self,
+        by: &TrainJob,
+        uid: &str,
+        version: Option<&str>,
+        change: impl FnOnce(&mut JobSet),
+    ) -> Result<JobSet, Refusal> {
+        let replies = self.arrives()?;
+        let before = self.job_set.clone().ok_or(Refusal::NotFound)?;
+        precondition(&before.metadata, uid, version)?;
+        let owner = controlling_train_job(&before.metadata).map(|owner| &owner.uid);
+        assert_eq!(
+            owner,
+            by.metadata.uid.as_ref(),
+            "a JobSet that is not the job's: {}",
+            brief(&before)
+        );
+        self.edit_job_set(change);
+        let after = self.job_set.clone().ok_or(Refusal::NotFound)?;
+        let resumed = before.spec.suspend == Some(true) && after.spec.suspend != Some(true);
+        if let (true, Some(frozen)) = (resumed, self.frozen_for(by))
+            && let Ok(wanted) = trainjob_core::runtime::build(by, &frozen)
+        {
+            let differs = trainjob_core::runtime::update_suspended(&after, &wanted);
+            assert!(
+                differs.is_none(),
+                "resumed as something else than asked for: {}",
+                brief(&after)
+            );
+        }
+        replied(replies, after)
+    }
+
+    pub(crate) fn delete_train_job(
+        &mut self,
+        deletion: &TtlDeletion,
+    ) -> Result<Option<TrainJob>, Refusal> {
+        let replies = self.arrives()?;
+        let job = self.job.as_ref().ok_or(Refusal::NotFound)?;
+        precondition(&job.metadata, &deletion.uid, Some(&deletion.resource_version))?;
+        let due = ttl_due(job, self.settings).expect("a job that its TTL does not apply to");
+        assert!(i128::from(self.now.0) >= due, "deleted early: {}", brief(job));
+        assert_eq!(i128::from(deletion.due.0), due, "lateness is measured from the stored values");
+        if terminal(job).is_some_and(|end| end.reason == "DeadlineExceeded") && is_ours(job) {
+            let own = self.job_set.as_ref().filter(|job_set| self.owns(&job_set.metadata));
+            assert!(own.is_none(), "deleted before it was released: {}", brief(&own));
+        }
+        self.delete_job(deletion.propagation);
+        replied(replies, self.job.clone())
+    }
+}
+
+fn replied<T>(replies: bool, reply: T) -> Result<T, Refusal> {
+    if replies { Ok(reply) } else { Err(Refusal::Broken) }
+}
+
+fn precondition(metadata: &ObjectMeta, uid: &str, version: Option<&str>) -> Result<(), Refusal> {
+    let stored = (metadata.uid.as_deref(), metadata.resource_version.as_deref());
+    let fits = stored.0 == Some(uid) && version.is_none_or(|version| stored.1 == Some(version));
+    if fits { Ok(()) } else { Err(Refusal::Conflict) }
+}
+
+pub(crate) fn uid(metadata: &ObjectMeta) -> String {
+    metadata.uid.clone().unwrap_or_default()
+}
+
+fn has_finalizer(metadata: &ObjectMeta, name: &str) -> bool {
+    metadata.finalizers.iter().flatten().any(|finalizer| finalizer == name)
+}
+
+pub(crate) fn created_at(job_set: &JobSet) -> Timestamp {
+    Timestamp::from(job_set.metadata.creation_timestamp.as_ref().unwrap())
+}
+
+/// The meaning of a stored job, said once more and in other words than the core's.
+pub(crate) fn conditions(job: &TrainJob) -> &[Condition] {
+    job.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default()
+}
+
+pub(crate) fn is_ours(job: &TrainJob) -> bool {
+    job.spec.managed_by.as_deref().unwrap_or(MANAGED_BY) == MANAGED_BY
+}
+
+fn is_terminal(condition: &Condition) -> bool {
+    condition.status == "True" && ["Complete", "Failed"].contains(&&*condition.type_)
+}
+
+pub(crate) fn at(condition: &Condition) -> Timestamp {
+    Timestamp::from(&condition.last_transition_time)
+}
+
+/// The condition that ended a job.
+pub(crate) fn terminal(job: &TrainJob) -> Option<&Condition> {
+    let mut first = None;
+    for condition in conditions(job).iter().filter(|condition| is_terminal(condition)) {
+        if first.is_none_or(|first| at(condition) < at(first)) {
+            first = Some(condition);
+        }
+    }
+    first
+}
+
+/// When the deadline of an unfinished job is due: in seconds without bounds.
+pub(crate) fn deadline_due(job: &TrainJob, clock: Clock) -> Option<i128> {
+    let seconds = job.spec.active_deadline_seconds.filter(|seconds| *seconds > 0)?;
+    let created = Timestamp::from(job.metadata.creation_timestamp.as_ref().unwrap());
+    let suspended = conditions(job).iter().find(|condition| condition.type_ == "Suspended");
+    let start = match (clock, job.spec.suspend == Some(true), suspended) {
+        (Clock::Creation, ..) | (Clock::LastResume, false, None) => created,
+        (Clock::LastResume, true, _) => return None,
+        (Clock::LastResume, false, Some(condition)) if condition.status == "True" => return None,
+        (Clock::LastResume, false, Some(condition)) => at(condition),
+    };
+    let due = i128::from(start.0) + i128::from(seconds);
+    (due < i128::from(i64::MAX)).then_some(due)
+}
+
+/// When the TTL of a job is due, if it has one that applies to it.
+pub(crate) fn ttl_due(job: &TrainJob, settings: Settings) -> Option<i128> {
+    let exempt = !(is_ours(job) || settings.ttl_for_managed_elsewhere)
+        || job.metadata.deletion_timestamp.is_some()
+        || job.metadata.labels.iter().flatten().any(|(name, _)| name == MULTIKUEUE_ORIGIN_LABEL);
+    let seconds = job.spec.ttl_seconds_after_finished.filter(|seconds| *seconds >= 0)?;
+    let finished = at(terminal(job)?);
+    (!exempt).then(|| i128::from(finished.0) + i128::from(seconds))
+}

@@ -1,0 +1,412 @@
+//! Where a test begins, and what happens in it: any combination of what can be stored, and of what
+//! users, other controllers and bad luck do.
+
+use k8s_openapi::{
+    api::core::v1::ConfigMap,
+    apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference},
+};
+use proptest::{collection::vec, option, prelude::*, sample::select};
+use serde_json::json;
+use trainjob_api::{
+    JobSet, TrainJob,
+    constants::MULTIKUEUE_ORIGIN_LABEL,
+    jobset::{JobSetStatus, ReplicatedJobStatus},
+    time::Timestamp,
+    trainjob::JobStatus,
+};
+use trainjob_core::{
+    lifecycle::deadline::Clock,
+    observed::{Propagation, Settings},
+    runtime::{Runtime, build, snapshot},
+};
+
+use crate::{
+    cluster::{Cluster, Fault, KEPT},
+    common::{broken_runtime, condition, owner, patches, runtime, set_spec, train_job},
+};
+
+/// When every test begins.
+const START: i64 = 100_000;
+/// The first and last seconds that Kubernetes can store.
+const TIMES: (i64, i64) = (-377_705_023_201, 253_402_207_200);
+
+/// What is stored at the start.
+#[derive(Debug, Clone)]
+pub(crate) struct Start {
+    settings: Settings,
+    job: Job,
+    runtime: RuntimeState,
+    snapshot: SnapshotState,
+    job_set: Option<JobSetState>,
+}
+
+#[derive(Debug, Clone)]
+struct Job {
+    suspend: Option<bool>,
+    deadline: Option<i64>,
+    ttl: Option<i32>,
+    created: i64,
+    elsewhere: bool,
+    remote_copy: bool,
+    terminating: bool,
+    unknown_kind: bool,
+    patch: u8,
+    conditions: Vec<(usize, bool, i64)>,
+    active: Option<i32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum RuntimeState {
+    Absent,
+    Broken,
+    Image(u8),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum SnapshotState {
+    Absent,
+    Of(Owner, u8),
+    Damaged,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Owner {
+    ThisJob,
+    Predecessor,
+    Nobody,
+}
+
+#[derive(Debug, Clone)]
+struct JobSetState {
+    owner: Owner,
+    created: i64,
+    suspended: bool,
+    terminating: Option<i64>,
+    kept: bool,
+    ends: Vec<(bool, i64)>,
+    active: Option<i32>,
+    patch: u8,
+    pods: bool,
+}
+
+/// One thing that happens.
+#[derive(Debug, Clone)]
+pub(crate) enum Event {
+    Suspend(bool),
+    SetDeadline(Option<i64>),
+    SetTtl(Option<i32>),
+    Patch(u8),
+    DeleteJob { background: bool, kept: bool },
+    DropFinalizers,
+    Recreate,
+    Runtime(RuntimeState),
+    Snapshot(SnapshotState),
+    JobSetCounts(Option<i32>),
+    JobSetEnds { completed: bool, at: i64 },
+    JobSetSuspended(bool),
+    JobSetDeleted { kept: bool },
+    JobSetDropped,
+    JobSetMade(Owner),
+    PodsEnd,
+    CollectGarbage,
+    Crash,
+    Fault(Fault),
+    Wait(i64),
+}
+
+/// An event, and how much of it the operator notices at once.
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    pub(crate) event: Event,
+    /// Whether the watches deliver what is new.
+    pub(crate) deliver: bool,
+    /// Whether the operator works on the job.
+    pub(crate) work: bool,
+}
+
+/// The types and reasons of conditions that may be stored. `Suspended` may be False as well.
+const CONDITIONS: [(&str, &str); 7] = [
+    ("Suspended", "Suspended"),
+    ("Complete", "AllJobsCompleted"),
+    ("Failed", "FailedJobs"),
+    ("Failed", "DeadlineExceeded"),
+    ("Failed", "TrainingRuntimeNotSupported"),
+    ("Waiting", "RuntimeNotFound"),
+    ("TheirOwn", "Theirs"),
+];
+
+/// Mostly an instant near the start, sometimes any that can be stored.
+fn time() -> impl Strategy<Value = i64> {
+    prop_oneof![9 => START - 300..START + 100, 1 => TIMES.0..=TIMES.1]
+}
+
+fn deadline() -> impl Strategy<Value = Option<i64>> {
+    prop_oneof![
+        3 => Just(None),
+        6 => (1..400_i64).prop_map(Some),
+        1 => any::<i64>().prop_map(Some),
+        1 => select(vec![i64::MIN, -1, 0, i64::MAX - START, i64::MAX]).prop_map(Some),
+    ]
+}
+
+fn ttl() -> impl Strategy<Value = Option<i32>> {
+    prop_oneof![
+        3 => Just(None),
+        6 => (0..400_i32).prop_map(Some),
+        1 => any::<i32>().prop_map(Some),
+        1 => select(vec![i32::MIN, -1, 0, i32::MAX]).prop_map(Some),
+    ]
+}
+
+fn rarely() -> impl Strategy<Value = bool> {
+    prop::bool::weighted(0.1)
+}
+
+fn counts() -> impl Strategy<Value = Option<i32>> {
+    option::of(0..3_i32)
+}
+
+fn owners() -> impl Strategy<Value = Owner> {
+    prop_oneof![8 => Just(Owner::ThisJob), 1 => Just(Owner::Predecessor), 1 => Just(Owner::Nobody)]
+}
+
+fn runtimes() -> impl Strategy<Value = RuntimeState> {
+    use RuntimeState::{Absent, Broken, Image};
+    prop_oneof![1 => Just(Absent), 1 => Just(Broken), 4 => (0..3_u8).prop_map(Image)]
+}
+
+fn snapshots() -> impl Strategy<Value = SnapshotState> {
+    prop_oneof![
+        4 => Just(SnapshotState::Absent),
+        4 => (owners(), 0..3_u8).prop_map(|(owner, image)| SnapshotState::Of(owner, image)),
+        1 => Just(SnapshotState::Damaged),
+    ]
+}
+
+fn stored_conditions() -> impl Strategy<Value = Vec<(usize, bool, i64)>> {
+    let one = (0..CONDITIONS.len(), prop::bool::weighted(0.8), time());
+    prop_oneof![2 => Just(vec![]), 3 => vec(one, 0..4)]
+}
+
+prop_compose! {
+    fn jobs()(
+        suspend in option::of(any::<bool>()),
+        (deadline, ttl) in (deadline(), ttl()),
+        created in time(),
+        (elsewhere, remote_copy, terminating, unknown_kind) in (rarely(), rarely(), rarely(), rarely()),
+        patch in 0..3_u8,
+        conditions in stored_conditions(),
+        active in counts(),
+    ) -> Job {
+        Job {
+            suspend, deadline, ttl, created, elsewhere, remote_copy, terminating, unknown_kind, patch,
+            conditions, active,
+        }
+    }
+}
+
+prop_compose! {
+    fn job_sets()(
+        owner in owners(),
+        created in time(),
+        (suspended, kept, pods) in (any::<bool>(), rarely(), any::<bool>()),
+        terminating in prop_oneof![5 => Just(None), 1 => time().prop_map(Some)],
+        ends in prop_oneof![3 => Just(vec![]), 1 => vec((any::<bool>(), time()), 1..3)],
+        active in counts(),
+        patch in 0..3_u8,
+    ) -> JobSetState {
+        JobSetState { owner, created, suspended, terminating, kept, ends, active, patch, pods }
+    }
+}
+
+prop_compose! {
+    /// Everything that may be stored.
+    pub(crate) fn starts()(
+        last_resume in any::<bool>(),
+        background in rarely(),
+        ttl_for_managed_elsewhere in any::<bool>(),
+        job in jobs(),
+        runtime in runtimes(),
+        snapshot in snapshots(),
+        job_set in option::of(job_sets()),
+    ) -> Start {
+        let settings = Settings {
+            deadline_clock: if last_resume { Clock::LastResume } else { Clock::Creation },
+            deletion_propagation:
+                if background { Propagation::Background } else { Propagation::Foreground },
+            ttl_for_managed_elsewhere,
+        };
+        Start { settings, job, runtime, snapshot, job_set }
+    }
+}
+
+/// Everything that may happen.
+pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let event = prop_oneof![
+        4 => any::<bool>().prop_map(Event::Suspend),
+        1 => deadline().prop_map(Event::SetDeadline),
+        1 => ttl().prop_map(Event::SetTtl),
+        2 => (0..3_u8).prop_map(Event::Patch),
+        1 => (any::<bool>(), any::<bool>())
+            .prop_map(|(background, kept)| Event::DeleteJob { background, kept }),
+        1 => Just(Event::DropFinalizers),
+        1 => Just(Event::Recreate),
+        2 => runtimes().prop_map(Event::Runtime),
+        2 => snapshots().prop_map(Event::Snapshot),
+        2 => counts().prop_map(Event::JobSetCounts),
+        1 => (any::<bool>(), time()).prop_map(|(completed, at)| Event::JobSetEnds { completed, at }),
+        1 => any::<bool>().prop_map(Event::JobSetSuspended),
+        1 => any::<bool>().prop_map(|kept| Event::JobSetDeleted { kept }),
+        1 => Just(Event::JobSetDropped),
+        2 => owners().prop_map(Event::JobSetMade),
+        2 => Just(Event::PodsEnd),
+        3 => Just(Event::CollectGarbage),
+        1 => Just(Event::Crash),
+        2 => select(vec![Fault::Lost, Fault::ReplyLost]).prop_map(Event::Fault),
+        4 => (1..200_i64).prop_map(Event::Wait),
+    ];
+    let (often, mostly) = (prop::bool::weighted(0.7), prop::bool::weighted(0.9));
+    vec(
+        (event, often, mostly).prop_map(|(event, deliver, work)| Step { event, deliver, work }),
+        0..10,
+    )
+}
+
+impl Start {
+    /// The cluster in which this is stored.
+    pub(crate) fn cluster(&self) -> Cluster {
+        let mut cluster = Cluster::new(Timestamp(START), self.settings);
+        cluster.job = Some(self.job.stored());
+        cluster.bump(|cluster| cluster.job.as_mut().map(|job| &mut job.metadata));
+        cluster.runtime = self.runtime.stored();
+        cluster.snapshot = self.snapshot.stored(cluster.job.as_ref().unwrap());
+        if let Some(state) = &self.job_set {
+            let job_set = state.stored(&self.job);
+            cluster.add_job_set(job_set);
+            if !state.pods {
+                cluster.end_pods();
+            }
+        }
+        cluster
+    }
+}
+
+impl Job {
+    fn stored(&self) -> TrainJob {
+        let mut job =
+            train_job(&json!({"runtimePatches": patch(self.patch)}), "job-0", "", self.created);
+        job.spec.suspend = self.suspend;
+        job.spec.active_deadline_seconds = self.deadline;
+        job.spec.ttl_seconds_after_finished = self.ttl;
+        job.spec.managed_by = self.elsewhere.then(|| "kueue.x-k8s.io/multikueue".into());
+        job.spec.runtime_ref.kind = self.unknown_kind.then(|| "Unknown".into());
+        if self.remote_copy {
+            job.metadata.labels =
+                Some([(MULTIKUEUE_ORIGIN_LABEL.into(), "multikueue".into())].into());
+        }
+        if self.terminating {
+            job.metadata.deletion_timestamp = Some(Timestamp(START).into());
+            job.metadata.finalizers = Some(vec![KEPT.into()]);
+        }
+        let mut conditions: Vec<Condition> = Vec::new();
+        for &(index, holds, at) in &self.conditions {
+            let (kind, reason) = CONDITIONS[index];
+            // The schema keys the list by type.
+            if conditions.iter().all(|present| present.type_ != kind) {
+                conditions.push(condition(kind, if holds { "True" } else { "False" }, reason, at));
+            }
+        }
+        let status = job.status.get_or_insert_default();
+        status.conditions = Some(conditions).filter(|conditions| !conditions.is_empty());
+        status.jobs_status = self
+            .active
+            .map(|active| vec![JobStatus { name: "node".into(), active, ..JobStatus::default() }]);
+        job
+    }
+}
+
+/// Patches that only differ in what JobSet lets change; 0 is none.
+fn patch(number: u8) -> serde_json::Value {
+    if number == 0 { json!(null) } else { patches(&number.to_string()) }
+}
+
+impl RuntimeState {
+    pub(crate) fn stored(self) -> Option<Runtime> {
+        match self {
+            Self::Absent => None,
+            Self::Broken => Some(broken_runtime()),
+            Self::Image(image) => Some(runtime(&image.to_string())),
+        }
+    }
+}
+
+impl SnapshotState {
+    pub(crate) fn stored(self, job: &TrainJob) -> Option<ConfigMap> {
+        let of = |image: u8| snapshot::render(job, &runtime(&image.to_string())).unwrap();
+        match self {
+            Self::Absent => None,
+            Self::Damaged => Some(ConfigMap { data: None, ..of(0) }),
+            Self::Of(owner, image) => {
+                let mut config_map = of(image);
+                config_map.metadata.owner_references = owner.reference(job);
+                Some(config_map)
+            }
+        }
+    }
+}
+
+impl Owner {
+    fn reference(self, job: &TrainJob) -> Option<Vec<OwnerReference>> {
+        match self {
+            Self::ThisJob => Some(vec![owner(job.metadata.uid.as_deref().unwrap())]),
+            Self::Predecessor => Some(vec![owner("predecessor")]),
+            Self::Nobody => None,
+        }
+    }
+
+    /// A JobSet of the job's name with this owner.
+    pub(crate) fn job_set(self, job: &TrainJob) -> JobSet {
+        let mut job_set = build(job, &runtime("0")).unwrap();
+        job_set.metadata.owner_references = self.reference(job);
+        job_set
+    }
+}
+
+impl JobSetState {
+    fn stored(&self, job: &Job) -> JobSet {
+        let job = Job { patch: self.patch, ..job.clone() }.stored();
+        let mut job_set = self.owner.job_set(&job);
+        job_set.metadata.creation_timestamp = Some(Timestamp(self.created).into());
+        job_set.metadata.deletion_timestamp = self.terminating.map(|at| Timestamp(at).into());
+        job_set.metadata.finalizers = self.kept.then(|| vec![KEPT.into()]);
+        job_set.spec.suspend = Some(self.suspended);
+        for &(completed, at) in &self.ends {
+            end(&mut job_set, completed, at);
+        }
+        count(&mut job_set, self.active);
+        job_set
+    }
+}
+
+/// JobSet's controller says that a JobSet has ended.
+pub(crate) fn end(job_set: &mut JobSet, completed: bool, at: i64) {
+    let kind = if completed { "Completed" } else { "Failed" };
+    let JobSetStatus { conditions, .. } = job_set.status.get_or_insert_default();
+    if conditions.iter().all(|present| present.type_ != kind) {
+        conditions.push(condition(kind, "True", "SaidByJobSet", at));
+    }
+}
+
+/// JobSet's controller counts.
+pub(crate) fn count(job_set: &mut JobSet, active: Option<i32>) {
+    let status = job_set.status.get_or_insert_default();
+    status.replicated_jobs_status = active
+        .map(|active| ReplicatedJobStatus { name: "node".into(), active, ..Default::default() })
+        .into_iter()
+        .collect();
+}
+
+/// A user changes the job's patches.
+pub(crate) fn set_patch(job: &mut TrainJob, number: u8) {
+    set_spec(job, &json!({"runtimePatches": patch(number)}));
+}

@@ -1,0 +1,165 @@
+//! Suspending and resuming (`trainer-behaviour` §3.11), and what may change meanwhile.
+
+use serde_json::{Value, json};
+use trainjob_api::JobSet;
+use trainjob_core::{Action, Plan, observed::Reading};
+
+use crate::{
+    common::{condition, patches, set_spec},
+    scene::{CREATED, JOB_SET_UID, JOB_SET_VERSION, Scene, built, new, words},
+};
+
+/// A job that says `suspend` and whose JobSet is suspended or not; its status says what it should.
+fn job(suspend: bool, job_set_suspended: bool) -> Scene {
+    let mut recorded = condition("Suspended", "True", "Suspended", CREATED);
+    recorded.message = "TrainJob is suspended".into();
+    let conditions = if suspend { vec![recorded] } else { vec![] };
+    built(&json!({"suspend": suspend}))
+        .with_job_set_suspended(job_set_suspended)
+        .with_conditions(&conditions)
+}
+
+/// The same after its patches were changed, with its JobSet as it was.
+fn patched(mut scene: Scene) -> Scene {
+    set_spec(&mut scene.job, &json!({"runtimePatches": patches("new")}));
+    scene
+}
+
+/// The same, with everything read that following the job may take.
+fn read(mut scene: Scene) -> Scene {
+    scene.readings.snapshot = Reading::Found(scene.snapshot("now"));
+    scene.readings.job_set = scene.job_set.clone();
+    scene
+}
+
+fn resume(suspend: bool) -> Action {
+    Action::SuspendJobSet {
+        uid: JOB_SET_UID.into(),
+        resource_version: JOB_SET_VERSION.into(),
+        suspend,
+    }
+}
+
+/// The JobSet that a plan of one action updates.
+fn updated(plan: &Plan) -> &JobSet {
+    match &plan.actions[..] {
+        [Action::UpdateJobSet(job_set)] => job_set,
+        other => panic!("no update but {other:?}"),
+    }
+}
+
+/// What the patches of a job say in its JobSet.
+fn patch_of(job_set: &JobSet) -> Value {
+    let job_set = serde_json::to_value(job_set).unwrap();
+    job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["metadata"]["labels"]
+        ["patch"]
+        .clone()
+}
+
+#[test]
+fn a_jobset_is_suspended_and_resumed_with_its_job_and_left_alone_while_it_runs() {
+    for (suspend, job_set_suspended, expected) in [
+        (true, false, vec![resume(true)]),
+        (true, true, vec![]),
+        (false, true, vec![resume(false)]),
+        (false, false, vec![]),
+    ] {
+        let plan = job(suspend, job_set_suspended).up_to_date().plan(2_000);
+        assert_eq!(plan.actions, expected, "job {suspend}, JobSet {job_set_suspended}");
+        assert_eq!((plan.rendered, plan.waiting), (None, None));
+    }
+}
+
+#[test]
+fn manual_edits_of_a_running_jobset_survive_and_edits_of_its_job_do_not_reach_it() {
+    let mut scene = patched(job(false, false)).up_to_date();
+    assert_eq!(scene.plan(2_000), Plan::default());
+    scene.readings.rendered = None;
+    assert_eq!(scene.plan(2_000), Plan::default());
+}
+
+#[test]
+fn stopping_comes_first_and_takes_one_call() {
+    // Even where the job was changed too, and nothing is known of what its JobSet was made from.
+    assert_eq!(patched(job(true, false)).plan(2_000).actions, [resume(true)]);
+}
+
+#[test]
+fn the_end_of_a_suspension_is_recorded_before_the_jobset_is_resumed() {
+    let scene = job(false, true).up_to_date().with_conditions(&[condition(
+        "Suspended",
+        "True",
+        "Suspended",
+        1_100,
+    )]);
+    assert_eq!(scene.words(2_000), ["write status", "resume JobSet"]);
+}
+
+#[test]
+fn a_suspended_jobset_follows_its_job() {
+    for suspend in [true, false] {
+        let scene = patched(job(suspend, true));
+        let before = job(suspend, true).up_to_date();
+        for (what, rendered) in [("unknown", None), ("older", before.readings.rendered)] {
+            let mut scene = scene.clone();
+            scene.readings.rendered = rendered;
+            assert_eq!(scene.words(2_000), ["read snapshot", "read JobSet"], "{what}");
+
+            scene.readings.snapshot = Reading::Found(scene.snapshot("now"));
+            assert_eq!(scene.words(2_000), ["read JobSet"], "{what}");
+
+            scene.readings.job_set = scene.job_set.clone();
+            let plan = scene.plan(2_000);
+            let job_set = updated(&plan);
+            assert_eq!(patch_of(job_set), "new", "{what}");
+            assert_eq!(job_set.spec.suspend, Some(suspend), "changed and resumed in one call");
+            assert_eq!(job_set.metadata.uid.as_deref(), Some(JOB_SET_UID));
+            assert_eq!(job_set.metadata.resource_version.as_deref(), Some(JOB_SET_VERSION));
+            assert_eq!(plan.rendered, scene.up_to_date().readings.rendered, "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_suspended_jobset_that_needs_no_change_is_known_to_from_then_on() {
+    let scene = read(job(true, true));
+    let plan = scene.plan(2_000);
+    assert_eq!((words(&plan), plan.rendered), (vec![], scene.up_to_date().readings.rendered));
+}
+
+#[test]
+fn a_job_whose_snapshot_is_gone_freezes_its_runtime_again() {
+    let mut scene = read(patched(job(false, true)));
+    scene.readings.snapshot = Reading::Absent;
+    assert_eq!(scene.words(2_000), ["create snapshot", "update JobSet"]);
+}
+
+#[test]
+fn that_nobody_knows_what_a_jobset_was_made_from_does_not_keep_it_from_running() {
+    let mut foreign = new(&json!({})).snapshot("now");
+    foreign.metadata.owner_references = None;
+    for (what, snapshot) in [("gone", Reading::Absent), ("foreign", Reading::Found(foreign))] {
+        for (suspend, expected) in [(false, vec![resume(false)]), (true, vec![])] {
+            let scene = read(patched(job(suspend, true))).without_runtime();
+            let plan = scene.having_read(snapshot.clone()).plan(2_000);
+            assert_eq!((plan.actions, plan.waiting), (expected, None), "{what}, {suspend}");
+        }
+    }
+}
+
+#[test]
+fn a_jobset_that_was_read_but_is_another_than_the_one_that_is_known_is_not_touched() {
+    // Ours was deleted and another made in its place; the watch does not know it yet.
+    let mut scene = read(patched(job(false, true)));
+    scene.readings.job_set.as_mut().unwrap().metadata.uid = Some("other".into());
+    assert_eq!(scene.words(2_000), ["read JobSet"]);
+}
+
+#[test]
+fn a_job_set_is_made_suspended_or_running_as_the_job_says() {
+    for suspend in [true, false] {
+        let plan = new(&json!({"suspend": suspend})).plan(2_000);
+        let Some(Action::CreateJobSet(job_set)) = plan.actions.last() else { panic!("{plan:?}") };
+        assert_eq!(job_set.spec.suspend, Some(suspend));
+    }
+}

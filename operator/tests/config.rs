@@ -1,0 +1,360 @@
+//! The configuration as a user gives it: a file, and flags.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+#[path = "config/bad_fields.rs"]
+mod bad_fields;
+
+use std::{
+    fs,
+    num::{NonZeroU32, NonZeroUsize},
+    path::{Path, PathBuf},
+};
+
+use trainjob_core::{
+    lifecycle::deadline::Clock,
+    observed::{Propagation, Settings},
+};
+use trainjob_operator::{
+    config::{Config, Flags, FlagsError, Rate, load},
+    health::Endpoints,
+    logging::{Format, Options},
+};
+
+const HEADER: &str = "apiVersion: config.trainer.kubeflow.org/v1alpha1\nkind: Configuration\n";
+
+fn defaults() -> Config {
+    Config {
+        settings: Settings {
+            deadline_clock: Clock::Creation,
+            deletion_propagation: Propagation::Foreground,
+            ttl_for_managed_elsewhere: false,
+        },
+        concurrency: NonZeroUsize::new(64).unwrap(),
+        rate_limit: None,
+        health_address: Some("[::]:8081".parse().unwrap()),
+        health_endpoints: Endpoints { ready: "/readyz".into(), live: "/healthz".into() },
+        normal_events: rate(5.0, 50),
+        warnings: Vec::new(),
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a rate is wanted where there may be none")]
+fn rate(per_second: f64, burst: u32) -> Option<Rate> {
+    Some(Rate { per_second, burst: NonZeroU32::new(burst).unwrap() })
+}
+
+/// What a file with this text gives; the error without the folder of the file.
+fn text(yaml: &str) -> Result<Config, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.yaml");
+    fs::write(&path, yaml).unwrap();
+    let folder = format!("{}/", folder.path().display());
+    file(&path).map_err(|error| error.replace(&folder, ""))
+}
+
+/// What a file with these fields gives.
+fn fields(yaml: &str) -> Result<Config, String> {
+    text(&format!("{HEADER}{yaml}\n"))
+}
+
+fn file(path: &Path) -> Result<Config, String> {
+    let flags = Flags { config: Some(path.to_owned()), ..Flags::default() };
+    load(&flags).map_err(|error| error.to_string())
+}
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/config").join(name)
+}
+
+fn flags(args: &[&str]) -> Result<Flags, String> {
+    Flags::read(["trainjob-operator"].iter().chain(args)).map_err(|error| match error {
+        FlagsError::Answer(answer) => format!("answer: {answer}"),
+        FlagsError::Invalid(message) => message,
+    })
+}
+
+#[test]
+fn without_a_file_and_with_an_empty_one_everything_has_its_default() {
+    assert_eq!(load(&Flags::default()).unwrap(), defaults());
+    assert_eq!(fields("").unwrap(), defaults());
+}
+
+#[test]
+fn a_section_or_field_that_is_null_is_as_if_it_were_absent() {
+    let sections = [
+        "webhook",
+        "leaderElection",
+        "metrics",
+        "health",
+        "controller",
+        "certManagement",
+        "clientConnection",
+        "statusServer",
+        "featureGates",
+        "tls",
+        "lifecycle",
+    ];
+    let nulls: Vec<_> = sections.iter().map(|name| format!("{name}:\n")).collect();
+    assert_eq!(fields(&nulls.concat()).unwrap(), defaults());
+    let fields = fields(
+        "health: {healthProbeBindAddress: ~, readinessEndpointName: ~}\n\
+         controller: {groupKindConcurrency: ~}\n\
+         lifecycle: {deadlineClock: ~, events: {normalPerSecond: ~}}",
+    );
+    assert_eq!(fields.unwrap(), defaults());
+}
+
+#[test]
+fn the_file_that_trainer_ships_is_taken_with_three_warnings() {
+    let expected = Config {
+        concurrency: NonZeroUsize::new(5).unwrap(),
+        rate_limit: rate(50.0, 100),
+        warnings: [
+            "webhook, metrics, certManagement, statusServer: read and checked, but without effect in \
+             this release",
+            "leaderElection: this release does not elect a leader yet, run exactly one replica",
+            "clientConnection: requests are limited to Trainer's 50 a second, with bursts of 100; \
+             without this section there is no limit",
+        ]
+        .map(str::to_owned)
+        .into(),
+        ..defaults()
+    };
+    assert_eq!(file(&data("trainer.yaml")).unwrap(), expected);
+}
+
+#[test]
+fn every_field_is_read() {
+    let expected = Config {
+        settings: Settings {
+            deadline_clock: Clock::LastResume,
+            deletion_propagation: Propagation::Background,
+            ttl_for_managed_elsewhere: true,
+        },
+        concurrency: NonZeroUsize::new(7).unwrap(),
+        rate_limit: rate(12.5, 20),
+        health_address: Some("[::1]:9091".parse().unwrap()),
+        health_endpoints: Endpoints { ready: "/ready".into(), live: "/live".into() },
+        normal_events: rate(0.25, 1),
+        warnings: [
+            "webhook, metrics, certManagement, statusServer, tls, lifecycle.fieldUpdates, \
+             lifecycle.defaultTTLSecondsAfterFinished: read and checked, but without effect in this \
+             release",
+            "leaderElection: this release does not elect a leader yet, run exactly one replica",
+        ]
+        .map(str::to_owned)
+        .into(),
+    };
+    assert_eq!(file(&data("complete.yaml")).unwrap(), expected);
+}
+
+#[test]
+fn json_is_yaml() {
+    let json = r#"{"apiVersion":"config.trainer.kubeflow.org/v1alpha1","kind":"Configuration",
+        "health":{"healthProbeBindAddress":"0"}}"#;
+    assert_eq!(text(json).unwrap(), Config { health_address: None, ..defaults() });
+}
+
+#[test]
+fn the_health_server_listens_where_it_is_told() {
+    for (given, expected) in [
+        ("'0'", None),
+        ("''", Some("[::]:8081")),
+        (":9000", Some("[::]:9000")),
+        (":0", Some("[::]:0")),
+        ("0.0.0.0:9000", Some("0.0.0.0:9000")),
+        ("localhost:9000", Some("127.0.0.1:9000")),
+        ("'[::1]:9000'", Some("[::1]:9000")),
+    ] {
+        let config = fields(&format!("health: {{healthProbeBindAddress: {given}}}")).unwrap();
+        assert_eq!(config.health_address, expected.map(|a| a.parse().unwrap()), "{given}");
+    }
+}
+
+#[test]
+fn requests_are_limited_only_where_the_file_says_so() {
+    for (given, expected) in [
+        ("{}", rate(50.0, 100)),
+        ("{qps: 200}", rate(200.0, 100)),
+        ("{burst: 7}", rate(50.0, 7)),
+        ("{qps: 0.5, burst: 0}", rate(0.5, 1)),
+        ("{qps: 0, burst: 7}", None),
+    ] {
+        let config = fields(&format!("clientConnection: {given}")).unwrap();
+        assert_eq!(config.rate_limit, expected, "{given}");
+        let warned = config.warnings.iter().any(|warning| warning.contains("Trainer's 50"));
+        assert_eq!(warned, expected == rate(50.0, 100), "{given}");
+    }
+}
+
+#[test]
+fn normal_events_can_be_switched_off() {
+    for given in ["{normalPerSecond: 0}", "{normalBurst: 0}"] {
+        let config = fields(&format!("lifecycle: {{events: {given}}}")).unwrap();
+        assert_eq!(config.normal_events, None, "{given}");
+    }
+}
+
+#[test]
+fn what_upstream_warns_of_is_a_warning_here() {
+    let no_effect = "read and checked, but without effect in this release";
+    for (given, expected) in [
+        (
+            "tls: {minVersion: '2.0'}",
+            vec![
+                format!("tls: {no_effect}"),
+                "tls.minVersion: unknown version \"2.0\", expected one of 1.0, 1.1, 1.2, 1.3; ignored"
+                    .to_owned(),
+            ],
+        ),
+        ("tls: {minVersion: '1.2', cipherSuites: [X]}", vec![format!("tls: {no_effect}")]),
+        (
+            "controller: {groupKindConcurrency: {TrainJobs: 3}}",
+            vec![
+                "controller.groupKindConcurrency[\"TrainJobs\"]: unknown kind, ignored; the one that \
+                 counts is TrainJob.trainer.kubeflow.org"
+                    .to_owned(),
+            ],
+        ),
+        ("leaderElection: {leaderElect: false, leaseDuration: 1s}", vec![]),
+    ] {
+        assert_eq!(fields(given).unwrap(), Config { warnings: expected, ..defaults() }, "{given}");
+    }
+}
+
+#[test]
+fn a_bad_field_is_refused_in_one_line_that_says_what_would_be_right() {
+    for (given, expected) in bad_fields::BAD_FIELDS {
+        assert_eq!(fields(given).unwrap_err(), format!("config.yaml: {expected}"), "{given}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_configuration_is_refused() {
+    let version = "config.trainer.kubeflow.org/v1alpha1";
+    for (given, expected) in [
+        ("", "empty, expected at least `apiVersion` and `kind`".to_owned()),
+        ("text", "invalid type: string \"text\", expected a section of named fields".to_owned()),
+        ("kind: Configuration", "missing field `apiVersion`".to_owned()),
+        ("apiVersion: v1", format!("apiVersion: unknown value `v1`, expected `{version}`")),
+        (
+            &format!("apiVersion: {version}\nkind: ConfigMap"),
+            "kind: unknown value `ConfigMap`, expected `Configuration`".to_owned(),
+        ),
+    ] {
+        assert_eq!(text(given).unwrap_err(), format!("config.yaml: {expected}"), "{given}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_an_error_that_names_it() {
+    let error = file(&data("missing.yaml")).unwrap_err();
+    let path = data("missing.yaml");
+    let expected = "cannot be read: No such file or directory (os error 2)";
+    assert_eq!(error, format!("{}: {expected}", path.display()));
+}
+
+#[test]
+fn the_feature_gate_of_the_flag_is_applied_after_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.yaml");
+    let refused = "TrainJobStatus: the status server is not part of this release, expected false";
+    for (in_file, flag, expected) in [
+        ("{}", "", Ok(())),
+        ("{TrainJobStatus: false}", "AllBeta=true", Ok(())),
+        ("{TrainJobStatus: true}", "TrainJobStatus=false", Ok(())),
+        ("{AllAlpha: true}", "AllAlpha=false", Ok(())),
+        ("{AllAlpha: true}", "TrainJobStatus=false", Ok(())),
+        ("{TrainJobStatus: false}", "AllAlpha=true", Ok(())),
+        ("{TrainJobStatus: false}", "TrainJobStatus=true", Err(refused.to_owned())),
+        ("{}", "AllAlpha=T", Err(refused.replace("TrainJobStatus", "AllAlpha"))),
+    ] {
+        fs::write(&path, format!("{HEADER}featureGates: {in_file}\n")).unwrap();
+        let config = format!("--config={}", path.display());
+        let flags = flags(&[&config, &format!("--feature-gates={flag}")]).unwrap();
+        let loaded = load(&flags).map(drop).map_err(|error| error.to_string());
+        let expected = expected.map_err(|error| format!("--feature-gates: {error}"));
+        assert_eq!(loaded, expected, "{in_file} {flag}");
+    }
+}
+
+#[test]
+fn paths_may_be_given_and_left_empty() {
+    let given = flags(&["--config", "a.yaml", "--kubeconfig=b"]).unwrap();
+    assert_eq!((given.config, given.kubeconfig), (Some("a.yaml".into()), Some("b".into())));
+    for args in [&[][..], &["--config=", "--kubeconfig="], &["--config=a", "--config", ""]] {
+        let none = flags(args).unwrap();
+        assert_eq!((none.config, none.kubeconfig), (None, None), "{args:?}");
+    }
+}
+
+#[test]
+fn logging_flags_are_trainers_and_the_operators_own_go_first() {
+    use tracing::level_filters::LevelFilter;
+    for (args, format, level) in [
+        (&[][..], Format::Json, LevelFilter::INFO),
+        (&["--log-format=text", "--log-level=warn"], Format::Text, LevelFilter::WARN),
+        (&["--log-level", "error", "--log-level", "trace"], Format::Json, LevelFilter::TRACE),
+        (&["--zap-devel"], Format::Text, LevelFilter::DEBUG),
+        (&["--zap-devel=true", "--zap-encoder=json"], Format::Json, LevelFilter::DEBUG),
+        (&["--zap-devel=0"], Format::Json, LevelFilter::INFO),
+        (&["--zap-encoder=console"], Format::Text, LevelFilter::INFO),
+        (&["--zap-encoder=console", "--log-format=json"], Format::Json, LevelFilter::INFO),
+        (&["--zap-log-level=0"], Format::Json, LevelFilter::INFO),
+        (&["--zap-log-level=2"], Format::Json, LevelFilter::DEBUG),
+        (&["--zap-log-level=4"], Format::Json, LevelFilter::DEBUG),
+        (&["--zap-log-level", "5"], Format::Json, LevelFilter::TRACE),
+        (&["--zap-log-level=error"], Format::Json, LevelFilter::ERROR),
+        (&["--zap-log-level=panic", "--log-level=info"], Format::Json, LevelFilter::INFO),
+        (
+            &["--zap-stacktrace-level=error", "--zap-time-encoding=epoch"],
+            Format::Json,
+            LevelFilter::INFO,
+        ),
+    ] {
+        assert_eq!(flags(args).unwrap().logging, Options { format, level }, "{args:?}");
+    }
+}
+
+#[test]
+fn a_bad_flag_is_refused_in_one_line() {
+    for (args, expected) in [
+        (&["--confg=x"][..], "unexpected argument '--confg' found, expected perhaps '--config'"),
+        (&["file"], "unexpected argument 'file' found"),
+        (&["--config"], "a value is required for '--config <FILE>' but none was supplied"),
+        (
+            &["--log-format=xml"],
+            "invalid value 'xml' for '--log-format <FORMAT>' [possible values: json, text]",
+        ),
+        (
+            &["--zap-log-level=-1"],
+            "invalid value '-1' for '--zap-log-level <LEVEL>': expected debug, info, warn, error, \
+             panic or a number from 0",
+        ),
+        (
+            &["--zap-devel=maybe"],
+            "invalid value 'maybe' for '--zap-devel[=<BOOLEAN>]': unknown value \"maybe\", expected \
+             true or false",
+        ),
+        (
+            &["--feature-gates=AllAlpha"],
+            "invalid value 'AllAlpha' for '--feature-gates <GATES>': no value for `AllAlpha`, expected \
+             AllAlpha=true or false",
+        ),
+        (
+            &["--feature-gates", "AllBeta=true,Other=true"],
+            "invalid value 'AllBeta=true,Other=true' for '--feature-gates <GATES>': unknown feature \
+             gate `Other`, expected one of `TrainJobStatus`, `AllAlpha`, `AllBeta`",
+        ),
+    ] {
+        assert_eq!(flags(args).unwrap_err(), expected, "{args:?}");
+    }
+}
+
+#[test]
+fn help_and_version_are_answers() {
+    assert!(flags(&["--help"]).unwrap_err().starts_with("answer: The controller of TrainJobs"));
+    let version = format!("answer: trainjob-operator {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(flags(&["--version"]).unwrap_err(), version);
+}
