@@ -195,7 +195,8 @@ impl World {
         story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>,
     ) -> Result<()> {
         let tenant = self.tenant(prefix).await?;
-        tenant.explained(story(&tenant)).await
+        // On the heap: the future of a long test is large.
+        tenant.explained(Box::pin(story(&tenant))).await
     }
 
     /// What all operators of this box have logged, the last one last.

@@ -25,6 +25,7 @@ mod cache;
 pub mod cluster;
 pub mod component;
 pub mod credentials;
+pub mod demo;
 pub mod fixtures;
 pub mod guard;
 mod jobset;

@@ -30,6 +30,8 @@ pub struct JobRecord {
     pub facts: JobFacts,
     /// The object itself, without managed fields, while it is unfinished.
     pub manifest: Option<TrainJob>,
+    /// The runtime it names, while it is unfinished.
+    pub runtime: Option<RuntimeKey>,
 }
 
 impl JobRecord {
@@ -39,7 +41,8 @@ impl JobRecord {
         let facts = JobFacts::of(&job);
         job.metadata.managed_fields = None;
         let manifest = facts.finished.is_none().then_some(job);
-        Self { facts, manifest }
+        let runtime = manifest.as_ref().and_then(|manifest| runtime_key(manifest).ok());
+        Self { facts, manifest, runtime }
     }
 }
 
@@ -102,42 +105,50 @@ impl Cache {
     pub fn view(&self, key: &ObjectKey) -> Option<View> {
         let state = self.lock();
         let job = Arc::clone(state.jobs.get(key)?);
-        let runtime = job.manifest.as_ref().and_then(|manifest| runtime_key(manifest).ok());
+        let runtime = job.runtime.as_ref();
         let uid = &job.facts.uid;
         let readings = state.readings.get(key).filter(|of_job| of_job.uid == *uid);
         Some(View {
             job_set: state.job_sets.get(key).cloned(),
-            runtime: runtime.and_then(|key| state.runtimes.get(&key).cloned()),
+            runtime: runtime.and_then(|key| state.runtimes.get(key).cloned()),
             readings: readings.map(|of_job| of_job.readings.clone()).unwrap_or_default(),
             job,
         })
     }
 
-    /// A job's record and whether its Pods are known to be gone, for choosing a lane.
+    /// Asks something of what is known of a job: its facts, the JobSet of its name, and what was read.
     #[must_use]
     pub fn with_job<T>(
         &self,
         key: &ObjectKey,
-        ask: impl FnOnce(&JobFacts, &Readings) -> T,
+        ask: impl FnOnce(&JobFacts, Option<&JobSetFacts>, &Readings) -> T,
     ) -> Option<T> {
         let state = self.lock();
         let job = state.jobs.get(key)?;
         let none = Readings::default();
         let readings = state.readings.get(key).filter(|of_job| of_job.uid == job.facts.uid);
-        Some(ask(&job.facts, readings.map_or(&none, |of_job| &of_job.readings)))
+        let readings = readings.map_or(&none, |of_job| &of_job.readings);
+        Some(ask(&job.facts, state.job_sets.get(key).map(AsRef::as_ref), readings))
     }
 
-    /// The keys of all jobs for which `wanted` holds.
+    /// Keys and UIDs of all jobs for which `wanted` holds, given their facts and the JobSet of their name.
     #[must_use]
-    pub fn jobs_where(&self, wanted: impl Fn(&JobFacts) -> bool) -> Vec<ObjectKey> {
+    pub fn jobs_where(
+        &self,
+        wanted: impl Fn(&JobFacts, Option<&JobSetFacts>) -> bool,
+    ) -> Vec<(ObjectKey, String)> {
         let state = self.lock();
-        let wanted = state.jobs.iter().filter(|(_, job)| wanted(&job.facts));
-        wanted.map(|(key, _)| key.clone()).collect()
+        let job_set = |key| state.job_sets.get(key).map(AsRef::as_ref);
+        let wanted = state.jobs.iter().filter(|(key, job)| wanted(&job.facts, job_set(key)));
+        wanted.map(|(key, job)| (key.clone(), job.facts.uid.clone())).collect()
     }
 
-    /// Changes what was read directly for the job with this UID.
+    /// Changes what was read directly for the job with this UID, if there still is one.
     pub fn read(&self, key: &ObjectKey, uid: &str, change: impl FnOnce(&mut Readings)) {
         let mut state = self.lock();
+        if state.jobs.get(key).is_none_or(|job| job.facts.uid != uid) {
+            return;
+        }
         let of_job = state
             .readings
             .entry(key.clone())
@@ -160,17 +171,15 @@ impl Cache {
     pub fn put_job(&self, job: TrainJob, source: Source) -> bool {
         let record = JobRecord::of(job);
         let key = record.facts.key.clone();
-        let runtime = record.manifest.as_ref().and_then(|manifest| runtime_key(manifest).ok());
         let version = versions::parse(&record.facts.resource_version);
+        let runtime = record.runtime.clone();
         let mut state = self.lock();
+        let before = state.jobs.get(&key).and_then(|known| known.runtime.clone());
         if !state.jobs.put(&key, version, Arc::new(record), source) {
             return false;
         }
-        match runtime {
-            Some(runtime) => {
-                state.jobs_by_runtime.entry(runtime).or_default().insert(key);
-            }
-            None => state.forget_runtime_of(&key),
+        if before != runtime {
+            state.runtime_named(&key, before.as_ref(), runtime);
         }
         true
     }
@@ -179,10 +188,8 @@ impl Cache {
     pub fn remove_job(&self, key: &ObjectKey, resource_version: &str) -> bool {
         let mut state = self.lock();
         let gone = state.jobs.remove(key, versions::parse(resource_version));
-        if gone {
-            state.forget_job(key);
-        }
-        gone
+        state.forget_job(key, gone.as_deref());
+        gone.is_some()
     }
 
     /// Takes in a JobSet that a watch or a reply showed. True when that is news.
@@ -195,7 +202,7 @@ impl Cache {
     /// longer holds.
     pub fn remove_job_set(&self, key: &ObjectKey, resource_version: &str) -> bool {
         let mut state = self.lock();
-        let gone = state.job_sets.remove(key, versions::parse(resource_version));
+        let gone = state.job_sets.remove(key, versions::parse(resource_version)).is_some();
         if gone {
             state.forget_job_set(key);
         }
@@ -205,15 +212,14 @@ impl Cache {
     /// Takes in a reply that shows the TrainJob with this UID to be gone.
     pub fn forget_job(&self, key: &ObjectKey, uid: &str) {
         let mut state = self.lock();
-        if state.jobs.forget(key, |job| job.facts.uid == uid) {
-            state.forget_job(key);
-        }
+        let gone = state.jobs.forget(key, |job| job.facts.uid == uid);
+        state.forget_job(key, gone.as_deref());
     }
 
     /// Takes in a reply that shows the JobSet with this UID to be gone.
     pub fn forget_job_set(&self, key: &ObjectKey, uid: &str) {
         let mut state = self.lock();
-        if state.job_sets.forget(key, |job_set| job_set.uid == uid) {
+        if state.job_sets.forget(key, |job_set| job_set.uid == uid).is_some() {
             state.forget_job_set(key);
         }
     }
@@ -231,9 +237,9 @@ impl Cache {
         self.lock().runtimes.remove(key);
     }
 
-    /// Keeps of the runtimes `of_kind` only those in `listed`.
-    pub fn retain_runtimes(&self, of_kind: fn(&RuntimeKey) -> bool, listed: &HashSet<RuntimeKey>) {
-        self.lock().runtimes.retain(|key, _| !of_kind(key) || listed.contains(key));
+    /// Keeps of the runtimes of one kind only those in `listed`.
+    pub fn retain_runtimes(&self, kind: &str, listed: &HashSet<RuntimeKey>) {
+        self.lock().runtimes.retain(|key, _| key.kind() != kind || listed.contains(key));
     }
 
     /// A complete list of TrainJobs begins.
@@ -245,10 +251,10 @@ impl Cache {
     pub fn jobs_listed(&self) -> Vec<ObjectKey> {
         let mut state = self.lock();
         let vanished = state.jobs.listed();
-        for key in &vanished {
-            state.forget_job(key);
+        for (key, job) in &vanished {
+            state.forget_job(key, Some(job));
         }
-        vanished
+        vanished.into_iter().map(|(key, _)| key).collect()
     }
 
     /// A complete list of JobSets begins.
@@ -260,17 +266,20 @@ impl Cache {
     pub fn job_sets_listed(&self) -> Vec<ObjectKey> {
         let mut state = self.lock();
         let vanished = state.job_sets.listed();
-        for key in &vanished {
+        for (key, _) in &vanished {
             state.forget_job_set(key);
         }
-        vanished
+        vanished.into_iter().map(|(key, _)| key).collect()
     }
 }
 
 impl State {
-    fn forget_job(&mut self, key: &ObjectKey) {
-        self.readings.remove(key);
-        self.forget_runtime_of(key);
+    /// Forgets what belongs to a record that is gone.
+    fn forget_job(&mut self, key: &ObjectKey, gone: Option<&JobRecord>) {
+        if let Some(gone) = gone {
+            self.readings.remove(key);
+            self.runtime_named(key, gone.runtime.as_ref(), None);
+        }
     }
 
     fn forget_job_set(&mut self, key: &ObjectKey) {
@@ -281,11 +290,24 @@ impl State {
         }
     }
 
-    fn forget_runtime_of(&mut self, key: &ObjectKey) {
-        self.jobs_by_runtime.retain(|_, jobs| {
+    /// A job names another runtime than before, or none.
+    fn runtime_named(
+        &mut self,
+        key: &ObjectKey,
+        before: Option<&RuntimeKey>,
+        now: Option<RuntimeKey>,
+    ) {
+        if let Some(before) = before
+            && let Some(jobs) = self.jobs_by_runtime.get_mut(before)
+        {
             jobs.remove(key);
-            !jobs.is_empty()
-        });
+            if jobs.is_empty() {
+                self.jobs_by_runtime.remove(before);
+            }
+        }
+        if let Some(now) = now {
+            self.jobs_by_runtime.entry(now).or_default().insert(key.clone());
+        }
     }
 }
 

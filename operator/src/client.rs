@@ -16,6 +16,10 @@ use thiserror::Error;
 /// seconds an admission webhook may take by default, so that its verdict still arrives.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// The longest that nothing comes on a connection for lists and watches before it is given up. Longer
+/// than a quiet watch lasts.
+const SILENCE: Duration = Duration::from_secs(30);
+
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -60,8 +64,9 @@ pub async fn connect(kubeconfig: Option<&Path>) -> Result<Clients, ClientError> 
     };
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.default_retry = false;
-    let watch = Client::try_from(config.clone())?;
-    let work = Client::try_from(config)?;
+    let work = Client::try_from(config.clone())?;
+    config.read_timeout = Some(SILENCE);
+    let watch = Client::try_from(config)?;
     Ok(Clients { watch, work })
 }
 

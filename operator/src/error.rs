@@ -76,6 +76,7 @@ fn class_of(status: &Status) -> Class {
         403 if details.is_some_and(|details| details.causes.iter().any(going)) => {
             Class::NamespaceGoing
         }
+        401 | 408 => Class::Transient,
         400..=499 => Class::Denied,
         _ => Class::Transient,
     }
@@ -120,6 +121,8 @@ mod tests {
             (403, "Forbidden", Class::Denied),
             (422, "Invalid", Class::Denied),
             (400, "BadRequest", Class::Denied),
+            (401, "Unauthorized", Class::Transient),
+            (408, "Timeout", Class::Transient),
             (429, "TooManyRequests", Class::Throttled(Duration::from_secs(1))),
             (500, "InternalError", Class::Transient),
             (503, "ServiceUnavailable", Class::Transient),

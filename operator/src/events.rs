@@ -9,7 +9,7 @@ use std::{
     collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, SystemTime},
@@ -55,11 +55,18 @@ pub struct Events {
 
 struct State {
     normal: Option<Mutex<Bucket>>,
-    warned: Mutex<HashMap<(String, &'static str), Warned>>,
+    warnings: Mutex<Warnings>,
     dropped: AtomicU64,
 }
 
-struct Warned {
+/// What was told, by UID of the job and reason.
+struct Warnings {
+    told: HashMap<(String, &'static str), Told>,
+    /// At this length old entries are looked for.
+    sweep_at: usize,
+}
+
+struct Told {
     note: u64,
     at: Instant,
 }
@@ -69,6 +76,7 @@ pub struct Sender {
     receiver: mpsc::Receiver<Event>,
     client: Client,
     limiter: Option<Arc<Limiter>>,
+    state: Arc<State>,
 }
 
 /// The two ends of event telling. `normal` limits Normal events; `None` sends none.
@@ -80,11 +88,12 @@ pub fn channel(
 ) -> (Events, Sender) {
     let (sender, receiver) = mpsc::channel(BACKLOG);
     let bucket = normal.map(|rate| Mutex::new(Bucket::new(rate.per_second, rate.burst.get())));
-    let state = State { normal: bucket, warned: Mutex::default(), dropped: AtomicU64::new(0) };
+    let warnings = Mutex::new(Warnings { told: HashMap::new(), sweep_at: REMEMBER_AT_LEAST });
+    let state = Arc::new(State { normal: bucket, warnings, dropped: AtomicU64::new(0) });
     // In a Pod this is the Pod's name.
     let instance = std::env::var("HOSTNAME").unwrap_or_else(|_| EVENT_REPORTER.to_owned());
-    let events = Events { sender, state: Arc::new(state), instance };
-    (events, Sender { receiver, client, limiter })
+    let events = Events { sender, state: Arc::clone(&state), instance };
+    (events, Sender { receiver, client, limiter, state })
 }
 
 impl Events {
@@ -96,13 +105,9 @@ impl Events {
         };
         if wanted && self.sender.try_send(event(job, notice, &self.instance)).is_err() {
             self.state.dropped.fetch_add(1, Ordering::Relaxed);
+            // It was not told after all, and may be once there is room.
+            self.state.warnings().told.remove(&(job.uid.clone(), notice.reason()));
         }
-    }
-
-    /// How many events were dropped because there were too many.
-    #[must_use]
-    pub fn dropped(&self) -> u64 {
-        self.state.dropped.load(Ordering::Relaxed)
     }
 
     fn has_token(&self) -> bool {
@@ -115,25 +120,34 @@ impl Events {
     }
 
     fn is_news(&self, job: &JobFacts, notice: &Notice) -> bool {
-        let mut warned = self.state.warned.lock().unwrap_or_else(PoisonError::into_inner);
         let (key, note, now) =
             ((job.uid.clone(), notice.reason()), digest(&notice.note()), Instant::now());
-        if let Some(last) = warned.get(&key)
+        let mut warnings = self.state.warnings();
+        if let Some(last) = warnings.told.get(&key)
             && (last.note == note || now.duration_since(last.at) < WARN_EVERY)
         {
             return false;
         }
-        if warned.len() >= REMEMBER_AT_LEAST {
-            warned.retain(|_, told| now.duration_since(told.at) < REMEMBER);
+        if warnings.told.len() >= warnings.sweep_at {
+            warnings.told.retain(|_, told| now.duration_since(told.at) < REMEMBER);
+            warnings.sweep_at = REMEMBER_AT_LEAST.max(2 * warnings.told.len());
         }
-        warned.insert(key, Warned { note, at: now });
+        warnings.told.insert(key, Told { note, at: now });
         true
+    }
+}
+
+impl State {
+    fn warnings(&self) -> MutexGuard<'_, Warnings> {
+        // Every change under the lock is complete in itself, so a poisoned state is still a good one.
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Sender {
     /// Sends events one after the other; returns when there will be no more.
     pub async fn run(mut self) {
+        let mut reported = Instant::now();
         while let Some(event) = self.receiver.recv().await {
             if let Some(limiter) = &self.limiter {
                 limiter.acquire(Lane::Cleanup).await;
@@ -146,6 +160,13 @@ impl Sender {
                     _ => {
                         tracing::debug!(%namespace, reason = event.reason, %error, "event not sent");
                     }
+                }
+            }
+            if reported.elapsed() >= WARN_EVERY {
+                reported = Instant::now();
+                match self.state.dropped.swap(0, Ordering::Relaxed) {
+                    0 => {}
+                    dropped => tracing::info!(dropped, "events dropped; there were too many"),
                 }
             }
         }

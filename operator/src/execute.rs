@@ -112,7 +112,8 @@ impl Executor {
             &PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() },
             &Patch::Merge(patch),
         );
-        let job: TrainJob = self.send(pass.lane, request).await?;
+        let written = self.send::<TrainJob>(pass.lane, request).await;
+        let job = written.map_err(|error| self.forget_if_gone(pass.job, error))?;
         self.cache.put_job(job, Source::Reply);
         Ok(())
     }
@@ -149,13 +150,17 @@ impl Executor {
                 self.saw_job_set(&created);
                 Ok(())
             }
-            Err(error) if error.class() == Class::Exists => self.judge_job_set(pass).await,
+            Err(error) if error.class() == Class::Exists => {
+                self.judge_job_set(pass).await?;
+                Err(error)
+            }
             Err(error) => Err(error),
         }
     }
 
-    /// A JobSet is there that the cache did not know. Ours, from a request whose reply was lost, is as
-    /// good as created; any other keeps the job waiting.
+    /// A JobSet is there that the cache did not know. With ours, from a request whose reply was lost, the
+    /// job is planned again: it may have been made from what the job said then. Any other keeps the job
+    /// waiting.
     async fn judge_job_set(&self, pass: Pass<'_>) -> Result<(), RequestError> {
         let Reading::Found(there) = self.read::<JobSetView>(pass, &pass.job.key.name).await? else {
             return Ok(());
@@ -211,9 +216,13 @@ impl Executor {
         let preconditions = Preconditions { uid: Some(uid.into()), resource_version: None };
         let params = delete_params(PropagationPolicy::Foreground, preconditions);
         let request = request::<JobSet>(pass.job).delete(&pass.job.key.name, &params);
-        match self.delete::<JobSetView>(pass.lane, request).await? {
-            Some(terminating) => self.saw_job_set(&terminating),
-            None => self.cache.forget_job_set(&pass.job.key, uid),
+        match self.delete::<JobSetView>(pass.lane, request).await {
+            Ok(Some(terminating)) => self.saw_job_set(&terminating),
+            Ok(None) => self.cache.forget_job_set(&pass.job.key, uid),
+            Err(error) if error.class() == Class::Gone => {
+                self.cache.forget_job_set(&pass.job.key, uid);
+            }
+            Err(error) => return Err(error),
         }
         Ok(())
     }
@@ -253,13 +262,22 @@ impl Executor {
         };
         let params = delete_params(policy, preconditions);
         let request = request::<TrainJob>(pass.job).delete(&pass.job.key.name, &params);
-        match self.delete::<TrainJob>(pass.lane, request).await? {
-            Some(terminating) => {
+        match self.delete::<TrainJob>(pass.lane, request).await {
+            Ok(Some(terminating)) => {
                 self.cache.put_job(terminating, Source::Reply);
             }
-            None => self.cache.forget_job(&pass.job.key, &deletion.uid),
+            Ok(None) => self.cache.forget_job(&pass.job.key, &deletion.uid),
+            Err(error) => return Err(self.forget_if_gone(pass.job, error)),
         }
         Ok(())
+    }
+
+    /// That a TrainJob is gone may be learned here first, or here alone when the watch began anew.
+    fn forget_if_gone(&self, job: &JobFacts, error: RequestError) -> RequestError {
+        if error.class() == Class::Gone {
+            self.cache.forget_job(&job.key, &job.uid);
+        }
+        error
     }
 
     fn saw_job_set(&self, job_set: &JobSetView) {
@@ -287,7 +305,7 @@ impl Executor {
         }
     }
 
-    /// What is left of a deleted object, while something keeps it. Gone already is as good.
+    /// What is left of a deleted object, while something keeps it.
     async fn delete<K: DeserializeOwned>(
         &self,
         lane: Lane,
@@ -295,11 +313,7 @@ impl Executor {
     ) -> Result<Option<K>, RequestError> {
         self.wait_for_turn(lane).await;
         let request = request.map_err(kube::Error::BuildRequest)?;
-        match timed(self.client.request_status::<K>(request)).await {
-            Ok(reply) => Ok(reply.left()),
-            Err(error) if error.class() == Class::Gone => Ok(None),
-            Err(error) => Err(error),
-        }
+        Ok(timed(self.client.request_status::<K>(request)).await?.left())
     }
 
     async fn send<K: DeserializeOwned>(

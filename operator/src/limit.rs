@@ -60,6 +60,7 @@ struct State {
     bucket: Bucket,
     /// How many requests wait, by lane.
     waiting: [usize; Lane::ALL.len()],
+    turn: u8,
 }
 
 impl Limiter {
@@ -67,7 +68,7 @@ impl Limiter {
     #[must_use]
     pub fn new(per_second: f64, burst: u32) -> Self {
         let bucket = Bucket::new(per_second, burst);
-        Self { state: Mutex::new(State { bucket, waiting: [0; Lane::ALL.len()] }) }
+        Self { state: Mutex::new(State { bucket, waiting: [0; Lane::ALL.len()], turn: 1 }) }
     }
 
     /// Waits for a token.
@@ -87,11 +88,15 @@ impl Limiter {
     /// A token, or how long it is until there may be one for this lane.
     fn try_take(&self, lane: Lane) -> Result<(), Duration> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // Tokens that better lanes wait for are not there for this one.
-        let better: usize = state.waiting.iter().take(lane as usize).sum();
+        // Tokens that lanes before it wait for are not there for this one.
+        let order = Lane::order(state.turn);
+        let before = order.iter().take_while(|other| **other != lane);
+        let better: usize = before.filter_map(|other| state.waiting.get(*other as usize)).sum();
         #[expect(clippy::cast_precision_loss, reason = "far fewer requests wait than 2^52")]
         let needed = better as f64 + 1.0;
-        state.bucket.take(needed)
+        state.bucket.take(needed)?;
+        state.turn = state.turn.wrapping_add(1);
+        Ok(())
     }
 }
 

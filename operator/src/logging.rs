@@ -63,11 +63,12 @@ where
 fn filter(level: LevelFilter) -> Targets {
     let libraries =
         if level == LevelFilter::TRACE { LevelFilter::DEBUG } else { LevelFilter::INFO };
-    // Every failed attempt at a connection, which the watches say once and in better words.
-    let connections = if level == LevelFilter::TRACE { level } else { LevelFilter::OFF };
+    // Every request, connection and watch that fails, which we say once and in better words.
+    let failures = if level == LevelFilter::TRACE { level } else { LevelFilter::OFF };
     Targets::new()
         .with_default(level.min(libraries))
-        .with_target("kube_client::client::builder", connections)
+        .with_target("kube_client::client", failures)
+        .with_target("kube_runtime::watcher", failures)
         .with_target("trainjob", level)
 }
 

@@ -1,28 +1,28 @@
 //! Which job is worked on next: lanes, one worker a key at a time, and timers.
 //!
-//! Work waits in three [lanes](trainjob_core::lane), strictly in their order, except that every eighth
-//! turn belongs to the last, which could starve otherwise. A key waits at most once; one that is being
-//! worked on waits until that is done.
+//! Work waits in three [lanes](trainjob_core::lane), within a lane by the instant it was due, and then
+//! in the order in which it came. A key waits at most once; one that is being worked on waits until that
+//! is done.
 //!
 //! Two kinds of timers bring keys back: alarms at an instant of the wall clock, which lifecycle rules
 //! ask for, and retries after a while. All of them are entries of two heaps, so that a hundred thousand
-//! of them cost a few bytes each. An entry counts only while it is the one its key is armed with.
+//! of them cost no task each. An entry counts only while it is the one its key is armed with.
 
 use std::{
     cmp::Reverse,
-    collections::{BinaryHeap, HashMap, HashSet, VecDeque},
+    collections::{BTreeMap, BinaryHeap, HashMap, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use tokio::{sync::Notify, time::Instant};
 use trainjob_api::time::Timestamp;
-use trainjob_core::{facts::ObjectKey, lane::Lane};
+use trainjob_core::{
+    facts::ObjectKey,
+    lane::{Lane, Place},
+};
 
 use crate::clock;
-
-/// Of so many turns, one belongs to the last lane even when the others have work.
-const TURNS_PER_CLEANUP: u8 = 8;
 
 /// The longest sleep between two looks at the wall clock. A step of the clock is noticed this late.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
@@ -41,23 +41,27 @@ pub struct Queue {
 #[derive(Debug, Default)]
 struct State {
     lanes: Lanes,
-    waiting: HashMap<ObjectKey, Lane>,
+    waiting: HashMap<ObjectKey, Ticket>,
     running: HashSet<ObjectKey>,
-    again: HashMap<ObjectKey, Lane>,
+    again: HashMap<ObjectKey, Place>,
     alarms: Timers<Timestamp>,
     retries: Timers<Instant>,
     turn: u8,
+    tickets: u64,
 }
+
+/// A place in the queue and when it was taken.
+type Ticket = (Place, u64);
 
 #[derive(Debug, Default)]
 struct Lanes {
-    stop: VecDeque<ObjectKey>,
-    live: VecDeque<ObjectKey>,
-    cleanup: VecDeque<ObjectKey>,
+    stop: BTreeMap<Ticket, ObjectKey>,
+    live: BTreeMap<Ticket, ObjectKey>,
+    cleanup: BTreeMap<Ticket, ObjectKey>,
 }
 
 impl Lanes {
-    const fn of(&mut self, lane: Lane) -> &mut VecDeque<ObjectKey> {
+    const fn of(&mut self, lane: Lane) -> &mut BTreeMap<Ticket, ObjectKey> {
         match lane {
             Lane::Stop => &mut self.stop,
             Lane::Live => &mut self.live,
@@ -134,30 +138,31 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a key to be worked on. A better lane than it waits in moves it there.
-    pub fn add(&self, key: ObjectKey, lane: Lane) {
-        self.lock().add(key, lane);
+    /// Puts a key to be worked on. A better place than it waits in moves it there.
+    pub fn add(&self, key: ObjectKey, place: Place) {
+        self.lock().add(key, place);
         self.work.notify_one();
     }
 
-    /// The next key to work on; waits until there is one. The caller must call [`Self::done`] for it.
-    pub async fn next(&self) -> (ObjectKey, Lane) {
-        loop {
-            if let Some(next) = self.lock().pop() {
-                return next;
-            }
+    /// The next key to work on, of no worse lane than `worst`. `None` when there is none yet and the
+    /// caller should look again: at the queue, and at what `worst` is now. The caller must call
+    /// [`Self::done`] for a key it got.
+    pub async fn next(&self, worst: Lane) -> Option<(ObjectKey, Lane)> {
+        let next = self.lock().pop(worst);
+        if next.is_none() {
             self.work.notified().await;
         }
+        next
     }
 
     /// A key has been worked on. If it was put again meanwhile, it waits now.
     pub fn done(&self, key: &ObjectKey) {
         let mut state = self.lock();
         state.running.remove(key);
-        if let Some(lane) = state.again.remove(key) {
-            state.add(key.clone(), lane);
-            self.work.notify_one();
+        if let Some(place) = state.again.remove(key) {
+            state.add(key.clone(), place);
         }
+        self.work.notify_one();
     }
 
     /// Brings a key back when the wall clock shows `at`; `None`: not any more.
@@ -172,21 +177,14 @@ impl Queue {
         self.timer.notify_one();
     }
 
-    /// How many keys wait or are being worked on.
-    #[must_use]
-    pub fn busy(&self) -> usize {
-        let state = self.lock();
-        state.waiting.len() + state.running.len()
-    }
-
-    /// Moves keys whose time has come into the lanes that `lane_of` names; never returns. A key that
-    /// has no lane (any more) is dropped.
-    pub async fn run_timers(&self, lane_of: impl Fn(&ObjectKey) -> Option<Lane>) {
+    /// Moves keys whose time has come to the places that `place_of` names; never returns. A key that
+    /// has no place (any more) is dropped.
+    pub async fn run_timers(&self, place_of: impl Fn(&ObjectKey) -> Option<Place>) {
         loop {
             let (due, sleep) = self.due();
             for key in due {
-                if let Some(lane) = lane_of(&key) {
-                    self.add(key, lane);
+                if let Some(place) = place_of(&key) {
+                    self.add(key, place);
                 }
             }
             tokio::select! {
@@ -214,35 +212,32 @@ impl Queue {
 }
 
 impl State {
-    fn add(&mut self, key: ObjectKey, lane: Lane) {
+    fn add(&mut self, key: ObjectKey, place: Place) {
         if self.running.contains(&key) {
-            let again = self.again.entry(key).or_insert(lane);
-            *again = lane.min(*again);
+            let again = self.again.entry(key).or_insert(place);
+            *again = place.min(*again);
             return;
         }
-        match self.waiting.get(&key) {
-            Some(present) if *present <= lane => {}
-            // Its place in the worse lane stays behind and is passed over when its turn comes.
-            _ => {
-                self.waiting.insert(key.clone(), lane);
-                self.lanes.of(lane).push_back(key);
+        if let Some(ticket) = self.waiting.get(&key).copied() {
+            if ticket.0 <= place {
+                return;
             }
+            self.lanes.of(ticket.0.lane).remove(&ticket);
         }
+        self.tickets += 1;
+        let ticket = (place, self.tickets);
+        self.waiting.insert(key.clone(), ticket);
+        self.lanes.of(place.lane).insert(ticket, key);
     }
 
-    fn pop(&mut self) -> Option<(ObjectKey, Lane)> {
-        self.turn = (self.turn + 1) % TURNS_PER_CLEANUP;
-        let cleanup_first = [Lane::Cleanup, Lane::Stop, Lane::Live];
-        let order = if self.turn == 0 { cleanup_first } else { Lane::ALL };
-        order.into_iter().find_map(|lane| self.pop_from(lane).map(|key| (key, lane)))
-    }
-
-    fn pop_from(&mut self, lane: Lane) -> Option<ObjectKey> {
-        while let Some(key) = self.lanes.of(lane).pop_front() {
-            if self.waiting.get(&key) == Some(&lane) {
+    fn pop(&mut self, worst: Lane) -> Option<(ObjectKey, Lane)> {
+        let order = Lane::order(self.turn).into_iter().filter(|lane| *lane <= worst);
+        for lane in order {
+            if let Some((_, key)) = self.lanes.of(lane).pop_first() {
+                self.turn = self.turn.wrapping_add(1);
                 self.waiting.remove(&key);
                 self.running.insert(key.clone());
-                return Some(key);
+                return Some((key, lane));
             }
         }
         None
@@ -258,24 +253,30 @@ mod tests {
     }
 
     fn drain(queue: &Queue) -> Vec<(String, Lane)> {
-        std::iter::from_fn(|| queue.lock().pop()).map(|(key, lane)| (key.name, lane)).collect()
+        let next = || queue.lock().pop(Lane::Cleanup);
+        std::iter::from_fn(next).map(|(key, lane)| (key.name, lane)).collect()
+    }
+
+    const fn at(lane: Lane, due: i64) -> Place {
+        Place { lane, due: Timestamp(due) }
     }
 
     #[test]
     fn lanes_go_in_order_and_the_last_has_one_turn_in_eight() {
         let queue = Queue::default();
         for n in 0..20 {
-            queue.add(key(&format!("cleanup {n}")), Lane::Cleanup);
+            queue.add(key(&format!("cleanup {n}")), at(Lane::Cleanup, 0));
         }
         for n in 0..20 {
-            queue.add(key(&format!("live {n}")), Lane::Live);
+            queue.add(key(&format!("live {n}")), Place::LIVE);
         }
-        queue.add(key("stop"), Lane::Stop);
+        queue.add(key("stop"), at(Lane::Stop, 0));
         let order = drain(&queue);
-        assert_eq!(order[0].0, "stop");
-        let first = &order[..21];
-        let share = first.iter().filter(|(_, lane)| *lane == Lane::Cleanup).count();
-        assert_eq!(share, 2, "{first:?}");
+        let lanes: Vec<_> = order.iter().map(|(_, lane)| *lane).collect();
+        let expected = [Lane::Cleanup, Lane::Stop, Lane::Live, Lane::Live];
+        assert_eq!(lanes[..4], expected);
+        let share = lanes[..24].iter().filter(|lane| **lane == Lane::Cleanup).count();
+        assert_eq!(share, 3, "{order:?}");
         assert_eq!(order.len(), 41);
     }
 
@@ -283,7 +284,7 @@ mod tests {
     fn a_key_waits_once_in_the_best_lane_it_was_put_in() {
         let queue = Queue::default();
         for lane in [Lane::Cleanup, Lane::Live, Lane::Stop, Lane::Cleanup] {
-            queue.add(key("a"), lane);
+            queue.add(key("a"), at(lane, 5));
         }
         assert_eq!(drain(&queue), vec![("a".to_owned(), Lane::Stop)]);
     }
@@ -291,13 +292,35 @@ mod tests {
     #[test]
     fn a_key_that_is_worked_on_waits_until_that_is_done() {
         let queue = Queue::default();
-        queue.add(key("a"), Lane::Live);
-        assert!(queue.lock().pop().is_some());
-        queue.add(key("a"), Lane::Cleanup);
-        queue.add(key("a"), Lane::Stop);
+        queue.add(key("a"), Place::LIVE);
+        assert!(queue.lock().pop(Lane::Cleanup).is_some());
+        queue.add(key("a"), at(Lane::Cleanup, 0));
+        queue.add(key("a"), at(Lane::Stop, 0));
         assert_eq!(drain(&queue), vec![]);
         queue.done(&key("a"));
         assert_eq!(drain(&queue), vec![("a".to_owned(), Lane::Stop)]);
+    }
+
+    #[test]
+    fn what_was_due_first_goes_first_and_live_work_in_the_order_it_came() {
+        let queue = Queue::default();
+        for (name, due) in [("second", 20), ("third", 30), ("first", 10)] {
+            queue.add(key(name), at(Lane::Cleanup, due));
+        }
+        for name in ["z", "a"] {
+            queue.add(key(name), Place::LIVE);
+        }
+        queue.lock().turn = 1;
+        let order: Vec<_> = drain(&queue).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(order, ["z", "a", "first", "second", "third"]);
+    }
+
+    #[test]
+    fn a_worse_lane_than_asked_for_is_left_alone() {
+        let queue = Queue::default();
+        queue.add(key("live"), Place::LIVE);
+        assert_eq!(queue.lock().pop(Lane::Stop), None);
+        assert!(queue.lock().pop(Lane::Live).is_some());
     }
 
     #[test]

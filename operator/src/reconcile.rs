@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use trainjob_core::{
     action::{Action, Plan, StatusWrite, Urgency, Waiting},
     facts::{JobFacts, ObjectKey},
-    lane::{self, Lane},
+    lane::{self, Lane, Place},
     notice::Notice,
     observed::{Reading, Settings},
     plan,
@@ -35,6 +35,9 @@ const COUNTS_EVERY: Duration = Duration::from_millis(250);
 const ROUNDS: usize = 8;
 /// A failure that may pass by itself is told to users from so many in a row on.
 const TELL_FROM: u32 = 3;
+/// The longest that a `Retry-After` holds up a job. It holds up no other: what answers so may be one
+/// webhook, or one kind.
+const LONGEST_THROTTLE: Duration = Duration::from_secs(30);
 /// How long a job in a namespace that is being deleted is left alone.
 const NAMESPACE_GOING: Duration = Duration::from_secs(30);
 
@@ -49,7 +52,6 @@ pub struct Reconciler {
     /// The operator's settings.
     pub settings: Settings,
     progress: Mutex<HashMap<ObjectKey, Progress>>,
-    pause: Mutex<Option<Instant>>,
 }
 
 /// What a worker remembers of a job between passes.
@@ -78,32 +80,22 @@ impl Reconciler {
         executor: Executor,
         settings: Settings,
     ) -> Self {
-        Self {
-            cache,
-            queue,
-            executor,
-            settings,
-            progress: Mutex::default(),
-            pause: Mutex::default(),
-        }
+        Self { cache, queue, executor, settings, progress: Mutex::default() }
     }
 
-    /// The lane in which a job's next pass belongs; `None` when there is no such job.
+    /// The place that a job's next pass belongs in; `None` when there is no such job.
     #[must_use]
-    pub fn lane(&self, key: &ObjectKey) -> Option<Lane> {
+    pub fn place(&self, key: &ObjectKey) -> Option<Place> {
         let now = clock::now();
-        self.cache.with_job(key, |job, readings| lane::lane(job, readings, &self.settings, now))
+        self.cache.with_job(key, |job, job_set, readings| {
+            lane::place(job, job_set, readings, &self.settings, now)
+        })
     }
 
-    /// When the API server lets requests through again, after it has said that there are too many.
-    pub async fn wait_out_throttling(&self) {
-        loop {
-            let until = *self.pause.lock().unwrap_or_else(PoisonError::into_inner);
-            match until {
-                Some(until) if until > Instant::now() => tokio::time::sleep_until(until).await,
-                _ => return,
-            }
-        }
+    /// A pass over the job has ended otherwise than by itself: it is tried again.
+    pub fn broken_off(&self, key: &ObjectKey, lane: Lane) {
+        self.retry(key, lane, Duration::ZERO);
+        self.queue.done(key);
     }
 
     /// Works on one job until there is nothing to do for now, and arms its timers.
@@ -207,14 +199,12 @@ impl Reconciler {
             readings.job_set = None;
         });
         let at_least = match class {
-            Class::Throttled(wait) => {
-                let mut pause = self.pause.lock().unwrap_or_else(PoisonError::into_inner);
-                *pause = Some(Instant::now() + wait);
-                wait
-            }
+            Class::Throttled(wait) => wait.min(LONGEST_THROTTLE),
             Class::NamespaceGoing => NAMESPACE_GOING,
             _ => Duration::ZERO,
         };
+        // The deadline may have come meanwhile, and stopping is tried again sooner.
+        let lane = self.place(&job.key).map_or(lane, |place| place.lane);
         let failures = self.retry(&job.key, lane, at_least);
         let tell = match class {
             Class::Denied => true,

@@ -13,8 +13,12 @@ use std::{
 
 use thiserror::Error;
 use tokio::{
-    sync::{Semaphore, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::{JoinError, JoinSet},
+};
+use trainjob_core::{
+    facts::ObjectKey,
+    lane::{Lane, Place},
 };
 
 use crate::{
@@ -36,6 +40,9 @@ use crate::{
 /// How long work under way may take at the end. Less than the 30 seconds a Pod is given by default.
 const DRAIN: Duration = Duration::from_secs(20);
 
+/// One place in so many is kept for stopping, so that slow replies to other work do not hold it up.
+const KEPT_FOR_STOP: usize = 8;
+
 /// Why the operator ended.
 #[derive(Debug, Error)]
 pub enum RunError {
@@ -55,7 +62,7 @@ pub enum RunError {
 pub async fn run(
     config: Config,
     clients: Clients,
-    mut stop: watch::Receiver<bool>,
+    stop: watch::Receiver<bool>,
 ) -> Result<(), RunError> {
     let readiness = Readiness::awaiting(KINDS);
     let (drained, until_drained) = watch::channel(false);
@@ -88,12 +95,11 @@ pub async fn run(
     });
     let timers = Arc::clone(&reconciler);
     tasks.spawn(async move {
-        timers.queue.run_timers(|key| timers.lane(key)).await;
+        timers.queue.run_timers(|key| timers.place(key)).await;
         "the timers"
     });
 
-    let work =
-        work(&reconciler, &clients, &readiness, all_listed, config.concurrency.get(), stop.clone());
+    let work = work(&reconciler, &clients, &readiness, all_listed, config.concurrency.get(), stop);
     let ended = tokio::select! {
         () = work => Ok(()),
         ended = tasks.join_next() => {
@@ -102,10 +108,6 @@ pub async fn run(
         }
         Some(served) = servers.join_next() => served_health(served),
     };
-    if ended.is_ok() {
-        // `work` returns only after this.
-        let _ = stop.wait_for(|stop| *stop).await;
-    }
     readiness.shutting_down();
     tasks.shutdown().await;
     drained.send_replace(true);
@@ -143,10 +145,10 @@ fn watcher(
     Watcher {
         client: clients.watch.clone(),
         cache: Arc::clone(&reconciler.cache),
-        wake: Box::new(move |key, lane| {
-            if let Some(lane) = lane.or_else(|| waker.lane(&key)) {
-                waker.queue.add(key, lane);
-            }
+        wake: Box::new(move |key| {
+            // A job that is gone is looked at too, to forget what belonged to it.
+            let place = waker.place(&key).unwrap_or(Place::LIVE);
+            waker.queue.add(key, place);
         }),
         readiness,
         listed,
@@ -168,8 +170,9 @@ async fn work(
         _ = stop.wait_for(|stop| *stop) => return,
     }
     tracing::info!("watching; working on TrainJobs");
-    if let Err(error) = survey::pods(&clients.work, &reconciler.cache).await {
-        tracing::warn!(%error, "cannot list Pods; each released job is looked at by itself");
+    tokio::select! {
+        () = survey::pods(&clients.work, &reconciler.cache) => {}
+        _ = stop.wait_for(|stop| *stop) => return,
     }
     let places = Arc::new(Semaphore::new(concurrency));
     let mut workers = JoinSet::new();
@@ -179,17 +182,21 @@ async fn work(
             place = Arc::clone(&places).acquire_owned() => place,
             _ = stop.wait_for(|stop| *stop) => break,
         };
-        let (key, lane) = tokio::select! {
-            next = async { reconciler.wait_out_throttling().await; reconciler.queue.next().await } => next,
+        let kept = concurrency / KEPT_FOR_STOP;
+        let worst = if places.available_permits() < kept { Lane::Stop } else { Lane::Cleanup };
+        let next = tokio::select! {
+            next = reconciler.queue.next(worst) => next,
             _ = stop.wait_for(|stop| *stop) => break,
         };
-        let reconciler = Arc::clone(reconciler);
-        workers.spawn(async move {
-            let _place = place;
-            reconciler.work(&key, lane).await;
-            reconciler.queue.done(&key);
-        });
-        while workers.try_join_next().is_some() {}
+        if let Some((key, lane)) = next {
+            let turn = Turn { reconciler: Arc::clone(reconciler), key, lane, place: place.ok() };
+            workers.spawn(turn.take());
+        }
+        while let Some(ended) = workers.try_join_next() {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a pass broke off; its job is tried again");
+            }
+        }
     }
     readiness.shutting_down();
     tracing::info!(under_way = workers.len(), "stopping");
@@ -198,5 +205,31 @@ async fn work(
         tracing::warn!(
             "some work under way did not end in time; it is repeated after the next start"
         );
+    }
+}
+
+/// One pass over one key. However it ends, its place and its key are given back.
+struct Turn {
+    reconciler: Arc<Reconciler>,
+    key: ObjectKey,
+    lane: Lane,
+    place: Option<OwnedSemaphorePermit>,
+}
+
+impl Turn {
+    async fn take(self) {
+        self.reconciler.work(&self.key, self.lane).await;
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // The place first: the queue wakes who looks for one.
+        self.place = None;
+        if std::thread::panicking() {
+            self.reconciler.broken_off(&self.key, self.lane);
+        } else {
+            self.reconciler.queue.done(&self.key);
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! any of them. One list of the running Pods of all JobSets answers for all jobs at once; what it
 //! leaves open is asked for job by job.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
@@ -23,27 +23,35 @@ use crate::{
     execute::{RUNNING, timed},
 };
 
+/// How long work may wait for the list.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Pods asked for at once.
 const PAGE: u32 = 500;
 
-/// Notes for every job that its deadline failed and of whose name no Pod runs that its Pods are gone.
+/// Notes that the Pods are gone for every job that its deadline failed, that has no JobSet, and of whose
+/// name no Pod runs.
 ///
-/// # Errors
-///
-/// When the Pods cannot be listed. Nothing is noted then, and each job is asked for by itself.
-pub async fn pods(client: &Client, cache: &Cache) -> Result<(), RequestError> {
-    let deadline = |outcome| outcome == Outcome::DeadlineExceeded;
-    let jobs = cache.jobs_where(|job| job.finished.is_some_and(|end| deadline(end.outcome)));
+/// Gives up when the list cannot be had in time; then each job is asked for by itself.
+pub async fn pods(client: &Client, cache: &Cache) {
+    let jobs = cache.jobs_where(|job, job_set| {
+        let by_deadline = job.finished.is_some_and(|end| end.outcome == Outcome::DeadlineExceeded);
+        // While there is a JobSet, what is seen of Pods now says nothing about when it is gone.
+        by_deadline && job_set.is_none()
+    });
     if jobs.is_empty() {
-        return Ok(());
+        return;
     }
-    let running = running(client).await?;
-    for key in jobs.iter().filter(|key| !running.contains(*key)) {
-        if let Some(uid) = cache.with_job(key, |job, _| job.uid.clone()) {
-            cache.read(key, &uid, |readings| readings.pods = Reading::Absent);
+    match tokio::time::timeout(PATIENCE, running(client)).await {
+        Ok(Ok(running)) => {
+            for (key, uid) in jobs.iter().filter(|(key, _)| !running.contains(key)) {
+                cache.read(key, uid, |readings| readings.pods = Reading::Absent);
+            }
         }
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "cannot list Pods; each job is asked for by itself");
+        }
+        Err(_) => tracing::info!("listing Pods takes long; each job is asked for by itself"),
     }
-    Ok(())
 }
 
 /// Namespaces and names of the JobSets that Pods are running of.

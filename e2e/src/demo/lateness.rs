@@ -3,8 +3,8 @@
 //! An action is due at a full second that follows from stored values. What is measured is the time
 //! from there to the instant at which the watch delivered the result, so the way to the demo counts
 //! too. Where something else has to be there first, the time is measured from that: nobody can delete
-//! a job before it has finished (a time to live of 0 is due at the beginning of the very second it
-//! finished in), nor one that its deadline failed before it is released.
+//! a job before its JobSet has ended (a time to live of 0 is due at the beginning of the very second
+//! it ended in), nor one that its deadline failed before it is released.
 
 use crate::demo::clock::{SignedDuration, Timestamp, after};
 use crate::demo::story::{Outcome, Story};
@@ -69,7 +69,11 @@ pub fn deletion_due(story: &Story) -> Option<Timestamp> {
 pub fn of_deletion(story: &Story) -> Option<Punctuality> {
     let seen = story.deleted_at.filter(|_| story.removed_at.is_none())?;
     let finish = story.finished.as_ref()?;
-    let possible = story.released_at.unwrap_or(finish.seen).max(finish.seen);
+    let ended = match finish.outcome {
+        Outcome::DeadlineExceeded => story.released_at,
+        _ => story.ended_at,
+    };
+    let possible = ended.unwrap_or(finish.seen);
     let stored = story.job.as_ref().and_then(|job| job.deleted);
     Some(Appointment { due: deletion_due(story)?, possible, stored, seen }.punctuality())
 }
@@ -138,7 +142,10 @@ mod tests {
     fn a_time_to_live_of_zero_is_not_late_because_a_second_has_fractions() {
         let mut story = ended("Complete", "AllJobsCompleted", 9, 9.9);
         story.job.as_mut().unwrap().spec.ttl_seconds_after_finished = Some(0);
-        assert_eq!(deletion(story, 9.0, 9.92), Some(Late(millis(20))));
+        assert_eq!(deletion(story.clone(), 9.0, 9.92), Some(Late(millis(20))));
+        // But because the end of the JobSet was passed on late.
+        story.ended_at = Some(at(9.5));
+        assert_eq!(deletion(story, 9.0, 9.92), Some(Late(millis(420))));
     }
 
     #[test]

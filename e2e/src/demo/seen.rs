@@ -6,8 +6,9 @@
 use k8s_openapi::api::core::v1::{Container, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::ResourceExt;
-use kube::api::{ApiResource, GroupVersionKind, Object};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Object};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::demo::clock::Timestamp;
 
@@ -69,8 +70,11 @@ pub enum Change {
     Job(Box<JobState>),
     /// The TrainJob is gone.
     JobGone,
-    /// Its JobSet is there.
-    JobSet,
+    /// Its JobSet is there, or is different.
+    JobSet {
+        /// Whether it has ended.
+        ended: bool,
+    },
     /// Its JobSet is gone.
     JobSetGone,
     /// A Pod of it is there, or is different.
@@ -168,6 +172,14 @@ fn gpus(container: &Container) -> i64 {
     limit.and_then(|quantity| quantity.0.parse().ok()).unwrap_or(0)
 }
 
+/// Whether a JobSet has ended, well or not.
+#[must_use]
+pub fn has_ended(job_set: &DynamicObject) -> bool {
+    let conditions = job_set.data.pointer("/status/conditions").and_then(Value::as_array);
+    let ends = |it: &Value| matches!(it["type"].as_str(), Some("Completed" | "Failed"));
+    conditions.into_iter().flatten().any(|it| ends(it) && it["status"] == "True")
+}
+
 /// The TrainJob a Pod belongs to.
 #[must_use]
 pub fn job_of(pod: &Pod) -> Option<String> {
@@ -212,5 +224,22 @@ mod tests {
         assert_eq!(state.created.to_string(), "2026-01-04T10:00:00Z");
         assert_eq!(state.spec.ttl_seconds_after_finished, Some(5));
         assert!(state.conditions.is_empty() && !state.spec.suspend);
+    }
+
+    #[test]
+    fn a_job_set_has_ended_when_a_condition_that_says_so_is_true() {
+        for (kind, status, ended) in [
+            ("Completed", "True", true),
+            ("Failed", "True", true),
+            ("Completed", "False", false),
+            ("StartupPolicyCompleted", "True", false),
+        ] {
+            let job_set = serde_json::from_value(json!({
+                "metadata": {"name": "a"},
+                "status": {"conditions": [{"type": kind, "status": status}]},
+            }))
+            .unwrap();
+            assert_eq!(has_ended(&job_set), ended, "{kind} {status}");
+        }
     }
 }

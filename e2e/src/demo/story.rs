@@ -23,6 +23,8 @@ pub struct Story {
     pub waiting_at: Option<Timestamp>,
     /// When its JobSet was first there.
     pub started_at: Option<Timestamp>,
+    /// When its JobSet had ended.
+    pub ended_at: Option<Timestamp>,
     /// How it finished.
     pub finished: Option<Finish>,
     /// When, after its deadline had failed it, neither a JobSet nor a Pod that runs was left.
@@ -98,7 +100,7 @@ impl Story {
                 self.deleted_at.get_or_insert(at);
                 self.gone_at.get_or_insert(at);
             }
-            Change::JobSet => self.see_job_set(at),
+            Change::JobSet { ended } => self.see_job_set(at, *ended),
             Change::JobSetGone => self.has_job_set = false,
             Change::Pod(name, pod) => self.see_pod(name, *pod),
             Change::PodGone(name) => {
@@ -135,12 +137,15 @@ impl Story {
         self.job = Some(job.clone());
     }
 
-    fn see_job_set(&mut self, at: Timestamp) {
+    fn see_job_set(&mut self, at: Timestamp, ended: bool) {
         if self.finished.is_some() && !self.has_job_set {
             self.fault("it got a JobSet after it had finished".to_owned());
         }
         self.has_job_set = true;
         self.started_at.get_or_insert(at);
+        if ended {
+            self.ended_at.get_or_insert(at);
+        }
     }
 
     fn see_pod(&mut self, name: &str, pod: PodState) {
@@ -187,6 +192,12 @@ impl Story {
         self.pods.values().filter(|pod| pod.phase == PodPhase::Running).count()
     }
 
+    /// Whether a Pod of it has ended.
+    #[must_use]
+    pub fn has_run(&self) -> bool {
+        self.pods.values().any(|pod| pod.phase == PodPhase::Ended)
+    }
+
     /// The GPUs that nobody else can have because of it.
     #[must_use]
     pub fn held_gpus(&self) -> i64 {
@@ -203,7 +214,7 @@ mod tests {
     fn a_job_that_its_deadline_failed_is_released_when_jobset_and_pods_are_gone() {
         let mut story = Story::default();
         story.see(at(0.5), &job(|_| {}));
-        story.see(at(1.0), &Change::JobSet);
+        story.see(at(1.0), &Change::JobSet { ended: false });
         story.see(at(1.5), &pod("a", PodPhase::Running, 4));
         story.see(at(10.1), &job(|job| job.finish("Failed", "DeadlineExceeded", 10)));
         assert_eq!(story.released_at, None);
@@ -238,7 +249,7 @@ mod tests {
 
         let mut story = Story::default();
         story.see(at(1.0), &job(|job| job.finish("Complete", "AllJobsCompleted", 1)));
-        story.see(at(2.0), &Change::JobSet);
+        story.see(at(2.0), &Change::JobSet { ended: false });
         story.see(at(3.0), &job(|job| job.finish("Failed", "DeadlineExceeded", 3)));
         assert_eq!(
             story.faults,

@@ -19,14 +19,18 @@ pub(super) fn job(change: impl FnOnce(&mut JobState)) -> Change {
 
 impl JobState {
     pub(super) fn finish(&mut self, kind: &str, reason: &str, seconds: i32) {
-        self.conditions = vec![Condition {
-            type_: kind.into(),
-            status: "True".into(),
-            reason: reason.into(),
-            message: String::new(),
-            observed_generation: None,
-            last_transition_time: Time(at(f64::from(seconds))),
-        }];
+        self.conditions = vec![condition(kind, reason, seconds)];
+    }
+}
+
+pub(super) fn condition(kind: &str, reason: &str, seconds: i32) -> Condition {
+    Condition {
+        type_: kind.into(),
+        status: "True".into(),
+        reason: reason.into(),
+        message: String::new(),
+        observed_generation: None,
+        last_transition_time: Time(at(f64::from(seconds))),
     }
 }
 

@@ -16,6 +16,9 @@ use crate::{
     runtime::{self, BuildError, Runtime, SnapshotError, snapshot},
 };
 
+/// Reason of the `Waiting` condition of a job whose runtime does not exist.
+pub(crate) const RUNTIME_NOT_FOUND: &str = "RuntimeNotFound";
+
 /// What to do next for a job's children.
 #[derive(Debug, Default)]
 pub(crate) struct Step {
@@ -128,7 +131,11 @@ fn create(observed: &Observed<'_>, manifest: &TrainJob) -> Step {
             Step::act(vec![Action::ReadSnapshot])
         }
         Err(error) => {
-            Step::wait(Waiting::Runtime(runtime.key.clone()), "BuildFailed", error.to_string())
+            let waiting = match live {
+                Some(runtime) => Waiting::Runtime(runtime.key.clone()),
+                None => Waiting::Snapshot,
+            };
+            Step::wait(waiting, "BuildFailed", error.to_string())
         }
     }
 }
@@ -153,7 +160,7 @@ fn missing(manifest: &TrainJob) -> Step {
             let message = format!(
                 "{key} does not exist; create it or correct spec.runtimeRef of a new TrainJob"
             );
-            Step::wait(Waiting::Runtime(key), "RuntimeNotFound", message)
+            Step::wait(Waiting::Runtime(key), RUNTIME_NOT_FOUND, message)
         }
         // An unknown kind has failed the job before it came here.
         Err(_) => Step::default(),
@@ -188,9 +195,7 @@ fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -
         }
         // The runtime as it is now is not what it was made from: that is lost here, too.
         Err(_) if live.is_some() => Step::act(resume.into_iter().collect()),
-        Err(error) => {
-            Step::wait(Waiting::Runtime(runtime.key.clone()), "BuildFailed", error.to_string())
-        }
+        Err(error) => Step::wait(Waiting::Snapshot, "BuildFailed", error.to_string()),
     }
 }
 

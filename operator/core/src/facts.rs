@@ -238,6 +238,17 @@ impl JobSetFacts {
     }
 }
 
+impl JobSetFacts {
+    /// Whether it is the job's own and was made after the job's end, by a creation that was under way
+    /// then (D4). One that has ended itself runs nothing; its times come from another clock.
+    #[must_use]
+    pub fn may_run_after_the_end(&self, job: &JobFacts) -> bool {
+        let own = self.train_job_uid.as_ref() == Some(&job.uid);
+        let late = job.finished.is_some_and(|finished| self.created_at > finished.at);
+        own && late && self.ended.is_none()
+    }
+}
+
 /// The owner reference of the TrainJob that controls an object.
 #[must_use]
 pub fn controlling_train_job(metadata: &ObjectMeta) -> Option<&OwnerReference> {

@@ -1,14 +1,18 @@
 //! Lanes: which work goes first wherever work waits.
 //!
-//! A backlog of a hundred thousand expired jobs must delay neither a due deadline nor a new job.
+//! A backlog of a hundred thousand expired jobs must delay neither a due deadline nor a new job. Within
+//! the lanes of stopping and of cleaning up, what was due first goes first.
 
 use trainjob_api::time::Timestamp;
 
 use crate::{
-    facts::{JobFacts, Outcome},
+    facts::{JobFacts, JobSetFacts, Outcome},
     lifecycle::deadline,
     observed::{Reading, Readings, Settings},
 };
+
+/// Of so many turns, one belongs to the last lane even when the others have work.
+const TURNS_PER_CLEANUP: u8 = 8;
 
 /// A lane; the lesser goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,21 +28,58 @@ pub enum Lane {
 impl Lane {
     /// All lanes, the first first.
     pub const ALL: [Self; 3] = [Self::Stop, Self::Live, Self::Cleanup];
+
+    /// The order of the lanes at a turn, of which there are any number. One turn in eight begins with
+    /// the last lane, which could starve otherwise.
+    #[must_use]
+    pub const fn order(turn: u8) -> [Self; 3] {
+        if turn.is_multiple_of(TURNS_PER_CLEANUP) {
+            [Self::Cleanup, Self::Stop, Self::Live]
+        } else {
+            Self::ALL
+        }
+    }
 }
 
-/// The lane that a job's next pass belongs in.
+/// Where a job's next pass waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The lane.
+    pub lane: Lane,
+    /// Since when the pass has been due; within a lane the earlier goes first.
+    pub due: Timestamp,
+}
+
+impl Place {
+    /// In the lane of live work, which is worked on in the order in which it came.
+    pub const LIVE: Self = Self { lane: Lane::Live, due: Timestamp(0) };
+}
+
+/// The place that a job's next pass belongs in.
 #[must_use]
-pub fn lane(job: &JobFacts, readings: &Readings, settings: &Settings, now: Timestamp) -> Lane {
+pub fn place(
+    job: &JobFacts,
+    job_set: Option<&JobSetFacts>,
+    readings: &Readings,
+    settings: &Settings,
+    now: Timestamp,
+) -> Place {
     match job.finished {
-        Some(finished) if finished.outcome == Outcome::DeadlineExceeded => {
-            if readings.pods == Reading::Absent { Lane::Cleanup } else { Lane::Stop }
+        Some(finished) => {
+            let deadline = finished.outcome == Outcome::DeadlineExceeded;
+            let unreleased = deadline && readings.pods != Reading::Absent;
+            if unreleased || job_set.is_some_and(|job_set| job_set.may_run_after_the_end(job)) {
+                return Place { lane: Lane::Stop, due: finished.at };
+            }
+            let due = job.ttl.map_or(Timestamp(i64::MAX), |ttl| finished.at.plus(i64::from(ttl)));
+            Place { lane: Lane::Cleanup, due }
         }
-        Some(_) => Lane::Cleanup,
+        None if job.managed_elsewhere => Place::LIVE,
         None => {
             let subject = deadline::Subject::of(job, settings.deadline_clock);
             match deadline::decide(&subject, now) {
-                deadline::Decision::Exceeded { .. } => Lane::Stop,
-                deadline::Decision::Never | deadline::Decision::Wait { .. } => Lane::Live,
+                deadline::Decision::Exceeded { due } => Place { lane: Lane::Stop, due },
+                deadline::Decision::Never | deadline::Decision::Wait { .. } => Place::LIVE,
             }
         }
     }

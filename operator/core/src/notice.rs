@@ -8,6 +8,7 @@ use trainjob_api::time::Timestamp;
 use crate::facts::OutOfRange;
 
 /// Longest error text in a note, in bytes; longer ones are cut and marked (as Kubeflow Trainer does).
+/// With what is said before it, a note stays below the 1,024 characters that the API server admits.
 const MAX_ERROR_BYTES: usize = 950;
 
 /// Something to tell the users of a TrainJob.
@@ -29,6 +30,8 @@ pub enum Notice {
     },
     /// Its JobSet could not be deleted; says why. Retried for ever.
     ReleaseFailed(String),
+    /// Its Pods are gone, but somebody's finalizer keeps its JobSet.
+    ReleaseBlocked,
     /// It could not be deleted; says why. Retried for ever.
     TtlDeletionFailed(String),
     /// A field's stored value counts as unset.
@@ -62,6 +65,7 @@ impl Notice {
             Self::DeadlineExceeded { .. } => "DeadlineExceeded",
             Self::TtlExpired { .. } => "TTLExpired",
             Self::ReleaseFailed(_) => "ReleaseFailed",
+            Self::ReleaseBlocked => "ReleaseBlocked",
             Self::TtlDeletionFailed(_) => "TTLDeletionFailed",
             Self::FieldOutOfRange(_) => "FieldOutOfRange",
         }
@@ -73,7 +77,7 @@ impl Notice {
         match self {
             Self::CreationFailed(_) | Self::FieldOutOfRange(_) => "Reconciling",
             Self::DeadlineExceeded { .. } => "Failing",
-            Self::ReleaseFailed(_) => "Releasing",
+            Self::ReleaseFailed(_) | Self::ReleaseBlocked => "Releasing",
             Self::TtlExpired { .. } | Self::TtlDeletionFailed(_) => "Deleting",
         }
     }
@@ -95,13 +99,16 @@ impl Notice {
             ),
             Self::ReleaseFailed(error) => {
                 format!(
-                    "the JobSet of the TrainJob could not be deleted and may still hold accelerators; retrying: {}",
+                    "JobSet could not be deleted and may hold accelerators; retrying: {}",
                     cut(error)
                 )
             }
+            Self::ReleaseBlocked => {
+                "the Pods of the TrainJob are gone, but a finalizer keeps its JobSet".to_owned()
+            }
             Self::TtlDeletionFailed(error) => {
                 format!(
-                    "spec.ttlSecondsAfterFinished has passed, but the TrainJob could not be deleted; retrying: {}",
+                    "TTL has passed, but the TrainJob could not be deleted; retrying: {}",
                     cut(error)
                 )
             }
@@ -133,6 +140,18 @@ mod tests {
         );
         let short = Notice::CreationFailed("no such runtime".into()).note();
         assert_eq!(short, "TrainJob resources reconciliation failed: no such runtime");
+    }
+
+    #[test]
+    fn no_note_is_longer_than_the_api_server_admits() {
+        let error = "x".repeat(2_000);
+        for notice in [
+            Notice::CreationFailed(error.clone()),
+            Notice::ReleaseFailed(error.clone()),
+            Notice::TtlDeletionFailed(error),
+        ] {
+            assert!(notice.note().len() <= 1_024, "{}", notice.reason());
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The rules, in the order in which they win.
 //!
 //! 1. A TrainJob that somebody else manages is left alone (but for a TTL, by configuration).
-//! 2. A finished job stays as it finished. What its deadline stopped is released, a JobSet made after
-//!    its end is deleted, its counts are mirrored, and its TTL deletes it.
+//! 2. A finished job stays as it finished. What its deadline stopped is released (its counts stay as
+//!    they were then); of any other, a JobSet made after the end is deleted, and the counts of its own
+//!    are mirrored. Then its TTL deletes it.
 //! 3. The end of its own JobSet finishes an unfinished job; that wins over the deadline.
 //! 4. Its deadline fails it: first the condition is stored, then the JobSet is deleted.
 //! 5. A job that is being deleted gets nothing new, but its status is kept.
@@ -92,7 +93,8 @@ fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Timestamp) 
     let obstacle = step.obstacle.as_ref();
     let why = obstacle.and_then(|obstacle| obstacle.told.as_ref());
     // While something is still to be read or made, it is not known yet whether the job waits.
-    if step.actions.is_empty() {
+    let runtime_came = observed.runtime.is_some() && waits_for_runtime(&conditions);
+    if step.actions.is_empty() || runtime_came {
         let why = why.map(|told| (told.reason, &*told.message));
         status::mirror_waiting(&mut conditions, why, now);
     }
@@ -123,9 +125,10 @@ fn exceed(
     if let Some(Action::WriteStatus(write)) = actions.first_mut() {
         write.deadline_due = Some(due);
     }
+    // Told before the deletion, which may fail and be repeated by passes that know nothing of this one.
+    actions.push(Action::Tell(Notice::DeadlineExceeded { due }));
     let still_there = own.filter(|job_set| job_set.terminating_since.is_none());
     actions.extend(still_there.map(|job_set| Action::DeleteJobSet { uid: job_set.uid.clone() }));
-    actions.push(Action::Tell(Notice::DeadlineExceeded { due }));
     Plan { actions, ..Plan::default() }
 }
 
@@ -149,8 +152,9 @@ fn after_the_end(observed: &Observed<'_>, finished: Finished, now: Timestamp) ->
     let mut released = true;
     if finished.outcome == Outcome::DeadlineExceeded {
         released = release(&mut plan, observed, own, now);
-    } else if let Some(job_set) = own.filter(|job_set| job_set.created_at > finished.at) {
-        // A creation that was under way when the job finished (D4); it must not run again.
+    } else if let Some(job_set) = own.filter(|job_set| job_set.may_run_after_the_end(observed.job))
+    {
+        // It must not run again.
         let delete = Action::DeleteJobSet { uid: job_set.uid.clone() };
         plan.actions.extend(job_set.terminating_since.is_none().then_some(delete));
     } else if let Some(job_set) = own {
@@ -185,7 +189,10 @@ fn release(
             plan.actions.push(Action::CheckPods { except_job_set });
         }
         (release::Decision::PodsRunning, _) => plan.waiting = Some(Waiting::Release),
-        (release::Decision::Blocked, _) => plan.waiting = Some(Waiting::Finalizer),
+        (release::Decision::Blocked, _) => {
+            plan.actions.push(Action::Tell(Notice::ReleaseBlocked));
+            plan.waiting = Some(Waiting::Finalizer);
+        }
         (release::Decision::Released, _) => return true,
     }
     false
@@ -229,6 +236,11 @@ fn apply_ttl(
             ];
         }
     }
+}
+
+fn waits_for_runtime(conditions: &[Condition]) -> bool {
+    conditions::find(conditions, status::WAITING)
+        .is_some_and(|waiting| waiting.reason == children::RUNTIME_NOT_FOUND)
 }
 
 fn stored_conditions(manifest: &TrainJob) -> &[Condition] {

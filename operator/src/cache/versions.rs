@@ -35,6 +35,8 @@ struct Relist {
     /// Objects that replies have shown since the list began; the list may be older.
     replied: HashSet<ObjectKey>,
     newest: u64,
+    /// Whether it shows older versions than are known: the store was restored from a backup.
+    restored: bool,
 }
 
 impl<T> Default for Versions<T> {
@@ -70,8 +72,9 @@ impl<T> Versions<T> {
             (Source::Watch, Some(relist)) => {
                 relist.listed.insert(key.clone());
                 relist.newest = relist.newest.max(version);
-                // A list restarts history (etcd may have been restored): only replies are newer.
-                version > known || (version < known && !relist.replied.contains(key))
+                let restored = version < known && !relist.replied.contains(key);
+                relist.restored |= restored;
+                version > known || restored
             }
             (Source::Watch, None) => {
                 self.delivered = self.delivered.max(version);
@@ -87,24 +90,24 @@ impl<T> Versions<T> {
         }
     }
 
-    /// Takes in that an object is gone since `version`; false when something newer is known.
-    pub fn remove(&mut self, key: &ObjectKey, version: u64) -> bool {
+    /// Takes in that an object is gone since `version`, and returns it; `None` when something newer is
+    /// known, or nothing.
+    pub fn remove(&mut self, key: &ObjectKey, version: u64) -> Option<T> {
         self.delivered = self.delivered.max(version);
         let newer = |(known, _): &(u64, T)| *known > version && version != 0;
         if self.objects.get(key).is_none_or(newer) {
-            return false;
+            return None;
         }
-        self.objects.remove(key);
-        true
+        self.objects.remove(key).map(|(_, object)| object)
     }
 
-    /// Forgets an object that a reply has shown to be gone, if it is still the one that `is_it` knows.
-    pub fn forget(&mut self, key: &ObjectKey, is_it: impl FnOnce(&T) -> bool) -> bool {
-        let gone = self.get(key).is_some_and(is_it);
-        if gone {
-            self.objects.remove(key);
+    /// Forgets an object that a reply has shown to be gone, if it is still the one that `is_it` knows,
+    /// and returns it.
+    pub fn forget(&mut self, key: &ObjectKey, is_it: impl FnOnce(&T) -> bool) -> Option<T> {
+        if !self.get(key).is_some_and(is_it) {
+            return None;
         }
-        gone
+        self.objects.remove(key).map(|(_, object)| object)
     }
 
     /// A complete list begins.
@@ -112,16 +115,17 @@ impl<T> Versions<T> {
         self.relist = Some(Relist::default());
     }
 
-    /// The list is complete: what it did not contain is gone. Returns the keys of that.
-    pub fn listed(&mut self) -> Vec<ObjectKey> {
+    /// The list is complete: what it did not contain is gone. Returns what that was.
+    pub fn listed(&mut self) -> Vec<(ObjectKey, T)> {
         let Some(relist) = self.relist.take() else { return Vec::new() };
-        self.delivered = relist.newest;
-        let here = |key: &ObjectKey| relist.listed.contains(key) || relist.replied.contains(key);
-        let vanished: Vec<_> = self.objects.keys().filter(|key| !here(key)).cloned().collect();
-        for key in &vanished {
-            self.objects.remove(key);
-        }
-        vanished
+        self.delivered =
+            if relist.restored { relist.newest } else { self.delivered.max(relist.newest) };
+        let here = |key: &ObjectKey, (version, _): &mut (u64, T)| {
+            relist.listed.contains(key)
+                || (relist.replied.contains(key) && *version > relist.newest)
+        };
+        let gone = self.objects.extract_if(|key, object| !here(key, object));
+        gone.map(|(key, (_, object))| (key, object)).collect()
     }
 }
 
@@ -148,7 +152,7 @@ mod tests {
     fn a_late_reply_does_not_bring_back_what_is_gone() {
         let mut jobs = Versions::default();
         assert!(jobs.put(&key("a"), 5, "created", Source::Watch));
-        assert!(jobs.remove(&key("a"), 8));
+        assert_eq!(jobs.remove(&key("a"), 8), Some("created"));
         assert!(!jobs.put(&key("a"), 5, "late", Source::Reply));
         assert_eq!(jobs.get(&key("a")), None);
     }
@@ -158,7 +162,7 @@ mod tests {
         let mut jobs = Versions::default();
         assert!(jobs.put(&key("a"), 5, "old", Source::Watch));
         assert!(jobs.put(&key("a"), 9, "successor", Source::Reply));
-        assert!(!jobs.remove(&key("a"), 8));
+        assert_eq!(jobs.remove(&key("a"), 8), None);
         assert_eq!(jobs.get(&key("a")), Some(&"successor"));
     }
 
@@ -171,8 +175,18 @@ mod tests {
         jobs.relist();
         assert!(!jobs.put(&key("stays"), 5, "stays", Source::Watch), "unchanged, so no news");
         assert!(jobs.put(&key("made meanwhile"), 11, "new", Source::Reply));
-        assert_eq!(jobs.listed(), vec![key("goes")]);
+        assert_eq!(jobs.listed(), vec![(key("goes"), "goes")]);
         assert!(jobs.get(&key("made meanwhile")).is_some());
+    }
+
+    #[test]
+    fn a_reply_that_is_older_than_the_list_does_not_keep_what_is_gone() {
+        let mut jobs = Versions::default();
+        jobs.relist();
+        assert!(jobs.put(&key("gone since"), 5, "late", Source::Reply));
+        assert!(jobs.put(&key("other"), 9, "other", Source::Watch));
+        assert_eq!(jobs.listed(), vec![(key("gone since"), "late")]);
+        assert!(!jobs.put(&key("gone since"), 5, "later", Source::Reply));
     }
 
     #[test]

@@ -16,8 +16,9 @@ use std::{
 };
 
 use futures::{Stream, StreamExt};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Api, Client, Resource,
     core::{DeserializeGuard, error_boundary::InvalidObject},
     runtime::{
         WatchStreamExt,
@@ -26,10 +27,13 @@ use kube::{
     },
 };
 use tokio::{sync::watch, time::Instant};
-use trainjob_api::{ClusterTrainingRuntime, TrainJob, TrainingRuntime, jobset::JobSetView};
+use trainjob_api::{
+    ClusterTrainingRuntime, TrainJob, TrainingRuntime,
+    constants::{CLUSTER_TRAINING_RUNTIME_KIND, TRAIN_JOB_KIND, TRAINING_RUNTIME_KIND},
+    jobset::{self, JobSetView},
+};
 use trainjob_core::{
     facts::{JobSetFacts, ObjectKey},
-    lane::Lane,
     runtime::{Runtime, RuntimeKey},
 };
 
@@ -39,6 +43,10 @@ use crate::health::Readiness;
 /// First and longest wait before a watch that failed is tried again.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 
+/// Seconds after which the API server ends a watch that is then begun anew where it was. The client
+/// library gives up a silent one five seconds later, so this is how soon a dead connection is noticed;
+/// the price is one request per kind and so many seconds.
+const WATCH_SECONDS: u32 = 5;
 /// A watch that has not failed for so long begins again with the first wait.
 const QUIET: Duration = Duration::from_secs(15);
 
@@ -54,8 +62,8 @@ pub struct Watcher {
     pub client: Client,
     /// Where records go.
     pub cache: Arc<Cache>,
-    /// Puts a key to be worked on: in this lane, or where it belongs.
-    pub wake: Box<dyn Fn(ObjectKey, Option<Lane>) + Send + Sync>,
+    /// Puts a key to be worked on.
+    pub wake: Box<dyn Fn(ObjectKey) + Send + Sync>,
     /// Told when a kind's first list is complete.
     pub readiness: Readiness,
     /// The kinds whose first list is complete.
@@ -65,7 +73,8 @@ pub struct Watcher {
 }
 
 /// Names of the kinds that are watched, as readiness shows them.
-pub const KINDS: [&str; 4] = ["TrainJob", "JobSet", "TrainingRuntime", "ClusterTrainingRuntime"];
+pub const KINDS: [&str; 4] =
+    [TRAIN_JOB_KIND, jobset::KIND, TRAINING_RUNTIME_KIND, CLUSTER_TRAINING_RUNTIME_KIND];
 
 impl Watcher {
     /// Watches everything; never returns.
@@ -73,74 +82,80 @@ impl Watcher {
         tokio::join!(
             self.train_jobs(),
             self.job_sets(),
-            self.runtimes::<TrainingRuntime>("TrainingRuntime", |key| {
-                matches!(key, RuntimeKey::Namespaced { .. })
+            self.runtimes::<TrainingRuntime>(TRAINING_RUNTIME_KIND, |key| {
+                RuntimeKey::Namespaced { namespace: key.namespace, name: key.name }
             }),
-            self.runtimes::<ClusterTrainingRuntime>("ClusterTrainingRuntime", |key| {
-                matches!(key, RuntimeKey::Cluster { .. })
+            self.runtimes::<ClusterTrainingRuntime>(CLUSTER_TRAINING_RUNTIME_KIND, |key| {
+                RuntimeKey::Cluster { name: key.name }
             }),
         );
     }
 
     async fn train_jobs(&self) {
+        let remove = |metadata: &ObjectMeta| {
+            let key = ObjectKey::of(metadata);
+            if self.cache.remove_job(&key, metadata.resource_version.as_deref().unwrap_or_default())
+            {
+                (self.wake)(key);
+            }
+        };
         let put = |job: DeserializeGuard<TrainJob>| match job.0 {
             Ok(job) => {
                 let key = ObjectKey::of(&job.metadata);
                 if self.cache.put_job(job, Source::Watch) {
-                    (self.wake)(key, None);
+                    (self.wake)(key);
                 }
             }
-            Err(invalid) => unreadable("TrainJob", &invalid),
+            Err(invalid) => {
+                unreadable(TRAIN_JOB_KIND, &invalid);
+                remove(&invalid.metadata);
+            }
         };
-        let vanish = |key: ObjectKey| (self.wake)(key, Some(Lane::Live));
-        self.follow::<DeserializeGuard<TrainJob>>("TrainJob", INSTALL_CRDS, |event| match event {
-            Event::Init => self.cache.jobs_relist(),
-            Event::InitApply(job) | Event::Apply(job) => put(job),
-            Event::InitDone => self.cache.jobs_listed().into_iter().for_each(vanish),
-            Event::Delete(job) => {
-                let key = ObjectKey::of(job.meta());
-                if self.cache.remove_job(&key, &job.resource_version().unwrap_or_default()) {
-                    vanish(key);
-                }
-            }
-        })
-        .await;
-    }
-
-    async fn job_sets(&self) {
-        let put = |job_set: DeserializeGuard<JobSetView>| match job_set.0 {
-            Ok(job_set) => {
-                let key = ObjectKey::of(&job_set.metadata);
-                if self.cache.put_job_set(&key, JobSetFacts::of(&job_set), Source::Watch) {
-                    (self.wake)(key, None);
-                }
-            }
-            Err(invalid) => unreadable("JobSet", &invalid),
-        };
-        self.follow::<DeserializeGuard<JobSetView>>(
-            "JobSet",
-            INSTALL_JOBSET,
+        self.follow::<DeserializeGuard<TrainJob>>(
+            TRAIN_JOB_KIND,
+            INSTALL_CRDS,
             |event| match event {
-                Event::Init => self.cache.job_sets_relist(),
-                Event::InitApply(job_set) | Event::Apply(job_set) => put(job_set),
-                Event::InitDone => {
-                    for key in self.cache.job_sets_listed() {
-                        (self.wake)(key, None);
-                    }
-                }
-                Event::Delete(job_set) => {
-                    let key = ObjectKey::of(job_set.meta());
-                    let version = job_set.resource_version().unwrap_or_default();
-                    if self.cache.remove_job_set(&key, &version) {
-                        (self.wake)(key, None);
-                    }
-                }
+                Event::Init => self.cache.jobs_relist(),
+                Event::InitApply(job) | Event::Apply(job) => put(job),
+                Event::InitDone => self.cache.jobs_listed().into_iter().for_each(&self.wake),
+                Event::Delete(job) => remove(job.meta()),
             },
         )
         .await;
     }
 
-    async fn runtimes<K>(&self, kind: &'static str, of_kind: fn(&RuntimeKey) -> bool)
+    async fn job_sets(&self) {
+        let remove = |metadata: &ObjectMeta| {
+            let key = ObjectKey::of(metadata);
+            let version = metadata.resource_version.as_deref().unwrap_or_default();
+            if self.cache.remove_job_set(&key, version) {
+                (self.wake)(key);
+            }
+        };
+        let put = |job_set: DeserializeGuard<JobSetView>| match job_set.0 {
+            Ok(job_set) => {
+                let key = ObjectKey::of(&job_set.metadata);
+                if self.cache.put_job_set(&key, JobSetFacts::of(&job_set), Source::Watch) {
+                    (self.wake)(key);
+                }
+            }
+            Err(invalid) => {
+                unreadable(jobset::KIND, &invalid);
+                remove(&invalid.metadata);
+            }
+        };
+        self.follow::<DeserializeGuard<JobSetView>>(jobset::KIND, INSTALL_JOBSET, |event| {
+            match event {
+                Event::Init => self.cache.job_sets_relist(),
+                Event::InitApply(job_set) | Event::Apply(job_set) => put(job_set),
+                Event::InitDone => self.cache.job_sets_listed().into_iter().for_each(&self.wake),
+                Event::Delete(job_set) => remove(job_set.meta()),
+            }
+        })
+        .await;
+    }
+
+    async fn runtimes<K>(&self, kind: &'static str, key_of: fn(ObjectKey) -> RuntimeKey)
     where
         K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
         K: Into<Runtime> + Send + 'static,
@@ -150,27 +165,24 @@ impl Watcher {
             Ok(runtime) => {
                 let runtime: Runtime = runtime.into();
                 let key = runtime.key.clone();
-                for job in self.cache.put_runtime(runtime) {
-                    (self.wake)(job, None);
-                }
+                self.cache.put_runtime(runtime).into_iter().for_each(&self.wake);
                 Some(key)
             }
             Err(invalid) => {
                 unreadable(kind, &invalid);
+                self.cache.remove_runtime(&key_of(ObjectKey::of(&invalid.metadata)));
                 None
             }
         };
         self.follow::<DeserializeGuard<K>>(kind, INSTALL_CRDS, |event| match event {
             Event::Init => listed.clear(),
             Event::InitApply(runtime) => listed.extend(put(runtime)),
-            Event::InitDone => self.cache.retain_runtimes(of_kind, &listed),
+            Event::InitDone => self.cache.retain_runtimes(kind, &listed),
             Event::Apply(runtime) => {
                 put(runtime);
             }
             Event::Delete(runtime) => {
-                if let Ok(runtime) = runtime.0 {
-                    self.cache.remove_runtime(&runtime.into().key);
-                }
+                self.cache.remove_runtime(&key_of(ObjectKey::of(runtime.meta())));
             }
         })
         .await;
@@ -188,15 +200,20 @@ impl Watcher {
     {
         let api: Api<K> = Api::all(self.client.clone());
         let mut events = pin!(stream(api));
-        let mut trouble = Trouble { kind, install, said: None, unreachable: &self.unreachable };
+        let mut trouble =
+            Trouble { kind, install, last: None, said: None, unreachable: &self.unreachable };
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => {
                     let listed = matches!(event, Event::InitDone);
+                    // A list that begins or is under way may still fail.
+                    let works = listed || matches!(event, Event::Apply(_) | Event::Delete(_));
                     take(event);
                     if listed {
                         self.readiness.set(kind, true);
                         self.listed.send_if_modified(|kinds| kinds.insert(kind));
+                    }
+                    if works {
                         trouble.over();
                     }
                 }
@@ -211,7 +228,7 @@ where
     K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
     K: Send + 'static,
 {
-    watcher(api, watcher::Config::default()).backoff(Wait::default())
+    watcher(api, watcher::Config::default().timeout(WATCH_SECONDS)).backoff(Wait::default())
 }
 
 fn unreadable(kind: &str, invalid: &InvalidObject) {
@@ -252,6 +269,7 @@ impl Backoff for Wait {
 struct Trouble<'a> {
     kind: &'static str,
     install: &'static str,
+    last: Option<Cause>,
     said: Option<Cause>,
     unreachable: &'a AtomicBool,
 }
@@ -270,9 +288,13 @@ impl Trouble<'_> {
             tracing::debug!(kind = self.kind, %error, "watch begins anew");
             return;
         };
-        if self.said.replace(cause) == Some(cause) {
+        // An API server that has just come back knows neither rights nor kinds for a moment.
+        let doubtful = self.said == Some(Cause::Unreachable) && self.last != Some(cause);
+        self.last = Some(cause);
+        if self.said == Some(cause) || doubtful {
             return;
         }
+        self.said = Some(cause);
         let (kind, install) = (self.kind, self.install);
         match cause {
             Cause::NotInstalled => {
@@ -295,12 +317,12 @@ impl Trouble<'_> {
     }
 
     fn over(&mut self) {
-        match self.said.take() {
-            Some(Cause::Unreachable) if self.unreachable.swap(false, Ordering::Relaxed) => {
-                tracing::info!("the API server answers again");
-            }
-            Some(Cause::Unreachable) | None => {}
-            Some(_) => tracing::info!(kind = self.kind, "watching {}", self.kind),
+        self.last = None;
+        if self.unreachable.swap(false, Ordering::Relaxed) {
+            tracing::info!("the API server answers again");
+        }
+        if let Some(Cause::NotInstalled | Cause::Forbidden) = self.said.take() {
+            tracing::info!(kind = self.kind, "watching {}", self.kind);
         }
     }
 }

@@ -352,10 +352,10 @@ impl Cluster {
     }
 
     pub(crate) fn delete_job_set(&mut self, by: &TrainJob, uid: &str) -> Result<JobSet, Refusal> {
-        if let Some(job) = self.job.as_ref().filter(|job| job.metadata.uid == by.metadata.uid) {
+        let of_job = self.job.as_ref().filter(|job| job.metadata.uid == by.metadata.uid);
+        if let (Some(job), Some(job_set)) = (of_job, &self.job_set) {
             let end = terminal(job).expect("the end is stored before anything is deleted");
-            let (created, ended) = (self.job_set.as_ref().map(created_at), at(end));
-            let late = created.is_some_and(|created| created > ended);
+            let late = created_at(job_set) > at(end);
             assert!(end.reason == "DeadlineExceeded" || late, "a JobSet that may stay: {end:?}");
         }
         let now = self.now;
@@ -407,10 +407,6 @@ impl Cluster {
         let due = ttl_due(job, self.settings).expect("a job that its TTL does not apply to");
         assert!(i128::from(self.now.0) >= due, "deleted early: {}", brief(job));
         assert_eq!(i128::from(deletion.due.0), due, "lateness is measured from the stored values");
-        if terminal(job).is_some_and(|end| end.reason == "DeadlineExceeded") && is_ours(job) {
-            let own = self.job_set.as_ref().filter(|job_set| self.owns(&job_set.metadata));
-            assert!(own.is_none(), "deleted before it was released: {}", brief(&own));
-        }
         self.delete_job(deletion.propagation);
         replied(replies, self.job.clone())
     }

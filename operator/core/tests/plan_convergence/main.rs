@@ -34,10 +34,15 @@ use crate::{
     },
     common::{facts, train_job},
     operator::{Operator, Pass, Settled},
-    state::{Event, Owner, Start, Step},
+    state::{Delivered, Event, Owner, Start, Step},
 };
 
 proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases.max(1_024),
+        ..ProptestConfig::default()
+    })]
+
     #[test]
     fn whatever_is_stored_leads_to_rest_and_stays_there(start in state::starts()) {
         World::new(&start).settle();
@@ -82,13 +87,16 @@ impl World {
 
     fn happen(&mut self, step: &Step) {
         self.apply(&step.event);
-        if step.deliver {
-            self.operator.deliver(&self.cluster);
+        match step.delivered {
+            Delivered::Nothing => {}
+            Delivered::Job => self.operator.deliver_job(&self.cluster),
+            Delivered::JobSet => self.operator.deliver_job_set(&self.cluster),
+            Delivered::Everything => self.operator.deliver(&self.cluster),
         }
         if step.work {
             self.operator.work(&mut self.cluster);
         }
-        if step.deliver && step.work {
+        if step.work && step.delivered == Delivered::Everything {
             self.settle();
         }
     }
@@ -215,7 +223,8 @@ impl World {
         let by_deadline = end.reason == "DeadlineExceeded";
         if let Some(own) = own.filter(|own| own.metadata.deletion_timestamp.is_none()) {
             assert!(!by_deadline, "still running: {}", brief(own));
-            assert!(created_at(own) <= at(end), "made after the end: {}", brief(own));
+            let may_run = created_at(own) > at(end) && facts(own).ended.is_none();
+            assert!(!may_run, "made after the end: {}", brief(own));
             assert_eq!(counts(job), facts(own).jobs_status);
         }
         let foreign = self.cluster.job_set.as_ref().filter(|_| own.is_none());

@@ -120,6 +120,10 @@ impl Known {
                     assert_eq!(fence, version(&job.metadata));
                     let others = plan.actions.iter().filter(|a| !matches!(a, Action::Tell(_)));
                     assert_eq!(others.count(), 1, "a deletion goes alone: {plan:?}");
+                    let by_deadline =
+                        terminal(job).is_some_and(|end| end.reason == "DeadlineExceeded");
+                    let released = own.is_none() && self.readings.pods == Reading::Absent;
+                    assert!(released || !by_deadline || !is_ours(job), "unreleased: {self:?}");
                 }
                 Action::DeleteJobSet { uid: of } => {
                     assert_eq!(Some(of), own.map(|own| uid(&own.metadata)).as_ref());
@@ -169,17 +173,32 @@ impl Operator {
 
     /// The watches have caught up.
     pub(crate) fn deliver(&mut self, cluster: &Cluster) {
+        self.deliver_job(cluster);
+        self.deliver_job_set(cluster);
+        self.runtime.clone_from(&cluster.runtime);
+    }
+
+    /// The watch of TrainJobs has caught up.
+    pub(crate) fn deliver_job(&mut self, cluster: &Cluster) {
         let known = |job: &Option<TrainJob>| job.as_ref().map(|job| uid(&job.metadata));
         if known(&self.job) != known(&cluster.job) {
             self.readings = Readings::default();
         }
+        self.job.clone_from(&cluster.job);
+    }
+
+    /// The watch of JobSets has caught up.
+    pub(crate) fn deliver_job_set(&mut self, cluster: &Cluster) {
         if self.job_sets_gone != cluster.job_sets_gone {
             self.forget_job_set();
         }
         self.job_sets_gone = cluster.job_sets_gone;
-        self.job.clone_from(&cluster.job);
+        let known = |job_set: &Option<JobSet>| job_set.as_ref().map(|js| uid(&js.metadata));
+        if known(&self.job_set) != known(&cluster.job_set) {
+            // That no Pods ran was true of the JobSets before this one.
+            self.readings.pods = Reading::NotRead;
+        }
         self.job_set.clone_from(&cluster.job_set);
-        self.runtime.clone_from(&cluster.runtime);
     }
 
     /// What was known of its Pods and of what it was made from no longer holds.
@@ -211,6 +230,8 @@ impl Operator {
                 Err(Refusal::Exists) => continue,
                 Err(_) => {
                     self.forget_readings();
+                    // The update may have had its effect all the same.
+                    self.readings.rendered = None;
                     return Pass::Retried;
                 }
             };
@@ -226,6 +247,7 @@ impl Operator {
                 return Pass::Settled(Box::new(Settled { known, plan }));
             }
         }
+        self.forget_readings();
         Pass::Retried
     }
 

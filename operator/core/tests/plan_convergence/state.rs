@@ -118,10 +118,19 @@ pub(crate) enum Event {
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
     pub(crate) event: Event,
-    /// Whether the watches deliver what is new.
-    pub(crate) deliver: bool,
+    /// Which watches deliver what is new.
+    pub(crate) delivered: Delivered,
     /// Whether the operator works on the job.
     pub(crate) work: bool,
+}
+
+/// Watches are not ordered with each other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Delivered {
+    Nothing,
+    Job,
+    JobSet,
+    Everything,
 }
 
 /// The types and reasons of conditions that may be stored. `Suspended` may be False as well.
@@ -265,11 +274,15 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => select(vec![Fault::Lost, Fault::ReplyLost]).prop_map(Event::Fault),
         4 => (1..200_i64).prop_map(Event::Wait),
     ];
-    let (often, mostly) = (prop::bool::weighted(0.7), prop::bool::weighted(0.9));
-    vec(
-        (event, often, mostly).prop_map(|(event, deliver, work)| Step { event, deliver, work }),
-        0..10,
-    )
+    let delivered = prop_oneof![
+        2 => Just(Delivered::Nothing),
+        1 => Just(Delivered::Job),
+        1 => Just(Delivered::JobSet),
+        6 => Just(Delivered::Everything),
+    ];
+    let step = (event, delivered, prop::bool::weighted(0.9))
+        .prop_map(|(event, delivered, work)| Step { event, delivered, work });
+    vec(step, 0..10)
 }
 
 impl Start {

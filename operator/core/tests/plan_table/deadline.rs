@@ -22,7 +22,7 @@ fn counting_from(clock: Clock) -> Settings {
 }
 
 #[test]
-fn a_deadline_stores_the_failure_then_deletes_the_jobset_then_tells() {
+fn a_deadline_stores_the_failure_then_tells_then_deletes_the_jobset() {
     let plan = built(&json!({"activeDeadlineSeconds": 60})).plan(1_061);
     let due = Timestamp(1_060);
     let failed = StatusWrite {
@@ -40,8 +40,8 @@ fn a_deadline_stores_the_failure_then_deletes_the_jobset_then_tells() {
     let expected = Plan {
         actions: vec![
             Action::WriteStatus(failed),
-            Action::DeleteJobSet { uid: JOB_SET_UID.into() },
             Action::Tell(Notice::DeadlineExceeded { due }),
+            Action::DeleteJobSet { uid: JOB_SET_UID.into() },
         ],
         ..Plan::default()
     };
@@ -57,7 +57,8 @@ fn a_deadline_fires_from_the_second_it_is_due_and_never_before() {
             assert_eq!((words(&plan), plan.next), (vec![], Some(Timestamp(1_060))), "at {now}");
         }
         for now in [1_060, 1_061, i64::MAX] {
-            assert_eq!(scene.words(now)[..2], ["write status", "delete JobSet"], "at {now}");
+            let stopped = ["write status", "tell DeadlineExceeded", "delete JobSet"];
+            assert_eq!(scene.words(now), stopped, "at {now}");
         }
     }
 }
@@ -121,7 +122,7 @@ fn a_suspended_job_fails_by_the_clock_from_creation_and_its_status_says_both() {
 fn a_deadline_fires_whether_or_not_anything_ever_ran() {
     let late = json!({"activeDeadlineSeconds": 60});
     let stored_then_told = ["write status", "tell DeadlineExceeded"];
-    let stopped = ["write status", "delete JobSet", "tell DeadlineExceeded"];
+    let stopped = ["write status", "tell DeadlineExceeded", "delete JobSet"];
     for (what, scene, expected) in [
         ("no JobSet", new(&late), &stored_then_told[..]),
         ("no runtime", new(&late).without_runtime(), &stored_then_told),

@@ -6,7 +6,10 @@ use trainjob_core::{
     observed::{Reading, Settings},
 };
 
-use crate::scene::{ENDS, JOB_SET_UID, Scene, ended, words};
+use crate::{
+    common::condition,
+    scene::{ENDS, JOB_SET_UID, Scene, ended, words},
+};
 
 fn ended_at_2000(end: (&str, &str)) -> Scene {
     let mut scene = ended(&json!({}), end, 2_000);
@@ -33,6 +36,18 @@ fn one_made_before_the_end_or_in_its_second_stays_unless_a_deadline_stopped_the_
         for created in [1_001, 1_999, 2_000] {
             let deleted = !ended_at_2000(end).with_job_set_created(created).words(3_000).is_empty();
             assert_eq!(deleted, by_deadline, "{end:?}, {created}");
+        }
+    }
+}
+
+#[test]
+fn one_that_has_ended_runs_nothing_and_stays_because_its_clock_is_another() {
+    for end in ENDS {
+        for said in ["Completed", "Failed"] {
+            let said = condition(said, "True", "SaidByJobSet", 2_000);
+            let late = ended_at_2000(end).with_job_set_created(2_001).with_job_set_condition(said);
+            let by_deadline = end.1 == "DeadlineExceeded";
+            assert_eq!(!late.words(3_000).is_empty(), by_deadline, "{end:?}");
         }
     }
 }

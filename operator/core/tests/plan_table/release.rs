@@ -37,7 +37,13 @@ fn a_job_that_its_deadline_failed_is_released_only_when_its_pods_are_seen_gone()
         ("its JobSet goes, its Pods run", going(2_970, &running), "", None, Some(3_030)),
         ("its JobSet has been going for long", going(2_940, &unknown), "check Pods", None, None),
         ("its Pods take long", going(2_940, &running), "", release.clone(), None),
-        ("a finalizer keeps its JobSet", going(2_940, &gone), "", finalizer, None),
+        (
+            "a finalizer keeps its JobSet",
+            going(2_940, &gone),
+            "tell ReleaseBlocked",
+            finalizer,
+            None,
+        ),
         ("its JobSet is gone", without(&unknown), "check Pods", None, None),
         ("its JobSet is gone, its Pods run", without(&running), "", release, None),
     ] {

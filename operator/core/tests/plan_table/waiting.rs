@@ -8,7 +8,7 @@ use trainjob_core::{
     action::Waiting,
     notice::Notice,
     observed::Reading,
-    runtime::{Runtime, RuntimeKey},
+    runtime::{Runtime, RuntimeKey, snapshot},
 };
 
 use crate::{
@@ -35,12 +35,14 @@ fn obstacles() -> Vec<(Scene, Waiting, &'static str, &'static str)> {
     foreign.metadata.owner_references = Some(vec![owner("predecessor")]);
     let absent = scene.clone().having_read(Reading::Absent);
     let broken = with_runtime(absent.clone(), Some(broken_runtime()));
+    let unbuildable = snapshot::render(&scene.job, &broken_runtime()).unwrap();
     let found = |config_map| scene.clone().having_read(Reading::Found(config_map));
     vec![
         (absent.without_runtime(), Waiting::Runtime(plain()), "RuntimeNotFound", "plain"),
         (broken, Waiting::Runtime(plain()), "BuildFailed", "mlPolicy.mpi"),
         (found(foreign), Waiting::Snapshot, "SnapshotConflict", "another object"),
         (found(unusable_snapshot()), Waiting::Snapshot, "SnapshotConflict", "missing"),
+        (found(unbuildable), Waiting::Snapshot, "BuildFailed", "mlPolicy.mpi"),
         (scene.with_foreign_job_set(None), Waiting::JobSet, "JobSetConflict", "ns/tj"),
     ]
 }
@@ -73,12 +75,19 @@ fn a_job_keeps_saying_that_it_waits_until_it_is_known_not_to() {
 }
 
 #[test]
-fn the_condition_goes_when_the_job_has_its_jobset() {
-    let waits = [condition("Waiting", "True", "RuntimeNotFound", 1_500)];
-    let creating = new(&json!({})).with_conditions(&waits);
-    assert_eq!(creating.words(2_000), ["create snapshot", "create JobSet"]);
-    let plan = built(&json!({})).with_conditions(&waits).plan(2_000);
-    assert_eq!((words(&plan), written(&plan)), (vec!["write status".into()], vec![]));
+fn the_condition_goes_when_the_runtime_comes_and_otherwise_when_the_job_has_its_jobset() {
+    for (reason, while_creating) in [
+        ("RuntimeNotFound", &["write status", "create snapshot", "create JobSet"][..]),
+        ("BuildFailed", &["create snapshot", "create JobSet"]),
+        ("SnapshotConflict", &["create snapshot", "create JobSet"]),
+        ("JobSetConflict", &["create snapshot", "create JobSet"]),
+    ] {
+        let waits = [condition("Waiting", "True", reason, 1_500)];
+        let creating = new(&json!({})).with_conditions(&waits);
+        assert_eq!(creating.words(2_000), while_creating, "{reason}");
+        let plan = built(&json!({})).with_conditions(&waits).plan(2_000);
+        assert_eq!((words(&plan), written(&plan)), (vec!["write status".into()], vec![]));
+    }
 }
 
 #[test]

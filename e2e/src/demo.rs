@@ -1,0 +1,81 @@
+//! `cargo demo`: the examples on a real control plane, and whether each keeps its promise.
+//!
+//! The way of data: [`watch`] → [`seen`] → [`story`] (one for each job, in a [`model`]) → [`row`] for
+//! the eye, and [`lateness`] and [`verdict`] for the [`summary`]. All of it but the first and the
+//! [`screen`] is pure. The demo shares no code with the operator: it sees what any user could see,
+//! and draws its own conclusions.
+
+pub mod cast;
+pub mod clock;
+pub mod lateness;
+pub mod leftovers;
+pub mod model;
+pub mod row;
+pub mod screen;
+pub mod seen;
+pub mod setup;
+pub mod show;
+pub mod story;
+pub mod summary;
+pub mod table;
+pub mod verdict;
+pub mod watch;
+
+#[cfg(test)]
+mod testing;
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+
+use crate::demo::clock::elapsed;
+use crate::demo::setup::{GPUS_OF_NODE, Setup, audibly};
+use crate::demo::show::Show;
+use crate::demo::summary::Summary;
+
+/// How much of the operator's log is shown when something went wrong.
+const LOG_LINES: usize = 20;
+
+/// A demo that has been played, with everything still running.
+pub struct Played {
+    /// What it was played on.
+    pub setup: Setup,
+    /// Whether everything was as promised.
+    pub met: bool,
+}
+
+/// Plays the demo on a cluster of so many nodes, which it starts.
+///
+/// # Errors
+///
+/// Something could not be started, or ended by itself.
+pub async fn play(nodes: usize) -> Result<Played> {
+    let setup = Setup::start(nodes).await?;
+    let outcome = conclude(&setup, nodes).await;
+    if !matches!(outcome, Ok(true)) {
+        // What went wrong matters more than whether this can be shown.
+        let _ = show_log(&setup);
+    }
+    Ok(Played { met: outcome?, setup })
+}
+
+async fn conclude(setup: &Setup, nodes: usize) -> Result<bool> {
+    let (model, mut screen) = Show::new(setup, nodes * GPUS_OF_NODE).play().await?;
+    let left = leftovers::find(&setup.client, &setup.namespace);
+    let left = audibly("waiting for the last objects to go", left).await?;
+    let mut summary = Summary::of(&model, &left);
+    summary.lines.push(format!("It took {:.1} s.", elapsed().as_secs_f64()));
+    screen.conclude(&summary.lines)?;
+    Ok(summary.met)
+}
+
+fn show_log(setup: &Setup) -> Result<()> {
+    let log = setup.operator.log()?;
+    let lines: Vec<&str> = log.lines().collect();
+    let mut out = io::stdout().lock();
+    writeln!(out, "\nThe end of the operator's log:")?;
+    for line in lines.iter().skip(lines.len().saturating_sub(LOG_LINES)) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(out.flush()?)
+}

@@ -1,0 +1,139 @@
+//! The demo itself: apply the examples, watch, do what a user would do, until all is over.
+
+use std::env;
+use std::io::{self, IsTerminal, Stdout};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use kube::Client;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use crate::demo::cast::{self, EXAMPLES};
+use crate::demo::clock::{elapsed, now};
+use crate::demo::model::{Deed, Model};
+use crate::demo::row::Row;
+use crate::demo::screen::Screen;
+use crate::demo::seen::{Change, Seen, train_jobs};
+use crate::demo::setup::Setup;
+use crate::demo::watch::Watches;
+use crate::{apply, yaml};
+
+/// Between two drawings of the table.
+const REFRESH: Duration = Duration::from_millis(200);
+
+/// How long everything may take. It takes half a minute; a busy machine may need more.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+const A_DAY: Duration = Duration::from_hours(24);
+
+/// A demo that is going on.
+pub struct Show<'a> {
+    setup: &'a Setup,
+    model: Model,
+    screen: Screen<Stdout>,
+}
+
+impl<'a> Show<'a> {
+    /// A show on `setup`, whose nodes have so many `gpus`.
+    #[must_use]
+    pub fn new(setup: &'a Setup, gpus: usize) -> Self {
+        let out = io::stdout();
+        // A terminal that cannot move its cursor is a log.
+        let terminal = out.is_terminal() && env::var_os("TERM").is_none_or(|term| term != "dumb");
+        Self { setup, model: Model::default(), screen: Screen::new(out, terminal, gpus, elapsed) }
+    }
+
+    /// Plays every example to its end, or until it has taken too long; what became of them is told
+    /// by the model.
+    ///
+    /// # Errors
+    ///
+    /// The operator ended, something was refused, or nobody reads any more.
+    pub async fn play(mut self) -> Result<(Model, Screen<Stdout>)> {
+        let Setup { client, namespace, operator, .. } = self.setup;
+        let mut watches = Watches::begin(client, namespace);
+        let mut deeds = JoinSet::new();
+        deeds.spawn(apply_examples(client.clone(), namespace.clone()));
+        self.screen.say(format_args!("applying {} examples", EXAMPLES.len()), now())?;
+
+        let given_up = Instant::now() + PATIENCE;
+        let mut ticks = interval(REFRESH);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while !self.model.is_over() {
+            tokio::select! {
+                // What has happened is looked at before anything is done or drawn.
+                biased;
+                seen = watches.next() => self.see(&seen.context("the watches ended")?)?,
+                Some(done) = deeds.join_next() => done.context("a deed was lost")??,
+                _ = ticks.tick() => self.screen.refresh(self.rows(), now())?,
+                status = operator.wait(A_DAY) => bail!("the operator ended: {}", status?),
+                () = sleep_until(given_up) => {
+                    self.screen.say("giving up: it takes too long", now())?;
+                    break;
+                }
+            }
+            while let Some(deed) = self.model.next_deed(now()) {
+                let job = self.model.begin(deed, now());
+                self.screen.say(announcement(deed, job), now())?;
+                let performed = perform(deed, job, client.clone(), namespace.clone());
+                deeds.spawn(async move {
+                    performed.await.with_context(|| format!("{deed:?} for {job} was refused"))
+                });
+            }
+        }
+        // What was seen last is shown, too.
+        self.screen.refresh(self.rows(), now())?;
+        Ok((self.model, self.screen))
+    }
+
+    fn see(&mut self, seen: &Seen) -> Result<()> {
+        self.model.see(seen);
+        if let Change::Told(note) = &seen.change {
+            self.screen.say(format_args!("{:<12}  {note}", seen.job), now())?;
+        }
+        let rows = self.rows();
+        Ok(self.screen.changed(rows, now())?)
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        self.model.stories().map(|(example, story)| Row::of(example.job, story)).collect()
+    }
+}
+
+async fn apply_examples(client: Client, namespace: String) -> Result<()> {
+    for example in EXAMPLES {
+        let manifest = yaml::documents(&example.manifest()?)?;
+        apply::apply(&client, &namespace, manifest).await?;
+    }
+    Ok(())
+}
+
+fn announcement(deed: Deed, job: &str) -> String {
+    let what = match deed {
+        Deed::Resume => "resumes it",
+        Deed::BringRuntime => "applies the runtime it waits for",
+        Deed::Remove => "deletes it by hand, an hour before its time",
+    };
+    format!("{job:<12}  (the demo {what})")
+}
+
+async fn perform(deed: Deed, job: &str, client: Client, namespace: String) -> Result<()> {
+    let jobs: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &train_jobs());
+    match deed {
+        Deed::Resume => {
+            let patch = Patch::Merge(json!({"spec": {"suspend": false}}));
+            jobs.patch(job, &PatchParams::default(), &patch).await?;
+        }
+        Deed::BringRuntime => {
+            let manifest = yaml::documents(&cast::runtime("team-runtime")?)?;
+            apply::apply(&client, &namespace, manifest).await?;
+        }
+        Deed::Remove => {
+            jobs.delete(job, &DeleteParams::default()).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,421 @@
+//! What the operator needs goes away, or was never there: it says so once, waits, and goes on by
+//! itself. And how it stops.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::cluster::{Cluster, Options};
+use e2e::component::Component;
+use e2e::fixtures::tenant::{
+    Tenant, conditions_of, created_at, finished_at, is_failed_by_deadline, job_sets, time_until,
+};
+use e2e::fixtures::{
+    COMPLETES, LATE, OPERATOR_USER, PATIENCE, RUNS, SYSTEM, Verdict, World, runtime, stays,
+};
+use e2e::operator::{Operator, SERVICE_ACCOUNT, install_operator_rbac};
+use e2e::until::{until, until_ok};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DeleteParams, PostParams};
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, OnceCell};
+use trainjob_api::conditions::{COMPLETE, FAILED};
+
+/// How long a test looks on while something is missing: several tries of the operator.
+const WINDOW: Duration = Duration::from_secs(5);
+
+/// Runs a test in the box that all share, one at a time. It starts without an operator.
+async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
+    static ALONE: OnceCell<Mutex<World>> = OnceCell::const_new();
+    let start = || async {
+        anyhow::Ok(Mutex::new(Box::pin(World::without_operator(Options::default())).await?))
+    };
+    let world = ALONE.get_or_try_init(start).await?.lock().await;
+    let outcome = world.test(prefix, story).await;
+    world.stop_operator().await?;
+    if world.cluster.process(Component::ApiServer).is_err() {
+        end_outage(&world.cluster).await?;
+    }
+    outcome
+}
+
+/// Everything else that talks to the API server. It sleeps during an outage, or it would take its
+/// time to come back, and the tests with it.
+const OTHERS: [Component; 4] =
+    [Component::ControllerManager, Component::Scheduler, Component::JobSet, Component::Kwok];
+
+/// Kills the API server.
+fn begin_outage(cluster: &Cluster) -> Result<()> {
+    OTHERS.into_iter().try_for_each(|other| cluster.pause(other))?;
+    cluster.stop_apiserver();
+    Ok(())
+}
+
+/// Starts the API server again.
+async fn end_outage(cluster: &Cluster) -> Result<()> {
+    cluster.start_apiserver().await?;
+    OTHERS.into_iter().try_for_each(|other| cluster.resume(other))
+}
+
+/// What it has logged at this level, as `message` and all other fields.
+fn logged(operator: &Operator, level: &str) -> Result<Vec<Value>> {
+    let log = operator.log()?;
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    Ok(lines.filter(|line| line.get("level") == Some(&json!(level))).collect())
+}
+
+fn message(line: &Value) -> &str {
+    line.get("message").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The code and the text that the health server answers with.
+fn health(operator: &Operator, path: &str) -> Result<(u16, String)> {
+    let url = operator.health_url();
+    let mut stream = TcpStream::connect(url.trim_start_matches("http://"))?;
+    stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+    stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let code = answer.split(' ').nth(1).context("no HTTP")?.parse()?;
+    let (_, body) = answer.split_once("\r\n\r\n").context("no body")?;
+    Ok((code, body.to_owned()))
+}
+
+/// Waits until it has complained, and returns the first complaint.
+async fn complains(operator: &Operator) -> Result<String> {
+    until("the operator complains", PATIENCE, || async {
+        logged(operator, "ERROR").ok()?.first().map(|line| message(line).to_owned())
+    })
+    .await
+}
+
+/// Sees that it waits: alive, not ready, and with nothing more to say than so many complaints.
+async fn waits_quietly(operator: &Operator, complaints: usize) -> Result<()> {
+    stays("the operator waits", WINDOW, async || {
+        let said = [logged(operator, "ERROR")?, logged(operator, "WARN")?].concat();
+        let about_jobs: Vec<_> = said.iter().filter(|it| !is_about_the_configuration(it)).collect();
+        ensure!(about_jobs.len() == complaints, "it said {about_jobs:#?}");
+        ensure!(health(operator, "/healthz")?.0 == 200, "it does not serve");
+        Ok(())
+    })
+    .await
+}
+
+/// Said once at the start of every operator.
+fn is_about_the_configuration(line: &Value) -> bool {
+    message(line).contains("without effect in this release")
+}
+
+#[tokio::test]
+async fn an_api_server_that_is_not_there_at_the_start_is_said_once_and_waited_for() -> Result<()> {
+    test("late", async |tenant| {
+        let cluster = &tenant.world.cluster;
+        tenant.create("job", RUNS, json!({})).await?;
+        begin_outage(cluster)?;
+        let operator = tenant.world.launch_operator("").await?;
+        let complaint = complains(&operator).await?;
+        waits_quietly(&operator, 1).await?;
+        let (code, missing) = health(&operator, "/readyz")?;
+        ensure!(code == 503 && missing.contains("TrainJob"), "it is ready: {code} {missing}");
+
+        end_outage(cluster).await?;
+        operator.wait_ready().await?;
+        tenant.has_job_set("job").await?;
+        let said = logged(&operator, "ERROR")?;
+        ensure!(said.len() == 1, "after \"{complaint}\" it said more: {said:#?}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_api_server_that_goes_away_is_said_once_and_what_came_due_is_done_when_it_is_back()
+-> Result<()> {
+    test("away", async |tenant| {
+        let cluster = &tenant.world.cluster;
+        let operator = tenant.world.start_operator().await?;
+        let stopped = tenant.create("stopped", RUNS, json!({"activeDeadlineSeconds": 7})).await?;
+        tenant.create("expired", COMPLETES, json!({"ttlSecondsAfterFinished": 4})).await?;
+        tenant.runs("stopped").await?;
+        let expired = tenant.becomes("expired", COMPLETE).await?;
+        let due = created_at(&stopped).plus(7).max(finished_at(&expired)?.plus(4));
+
+        begin_outage(cluster)?;
+        complains(&operator).await?;
+        let outage = time_until(due.plus(2)).max(WINDOW);
+        stays("it says so once", outage, async || {
+            let said = [logged(&operator, "ERROR")?, logged(&operator, "WARN")?].concat();
+            let said: Vec<_> = said.iter().filter(|it| !is_about_the_configuration(it)).collect();
+            ensure!(said.len() == 1, "it said {said:#?}");
+            Ok(())
+        })
+        .await?;
+        ensure!(health(&operator, "/healthz")?.0 == 200, "it does not serve");
+
+        end_outage(cluster).await?;
+        tenant.gone("expired").await?;
+        let job = tenant.becomes("stopped", FAILED).await?;
+        ensure!(is_failed_by_deadline(&job), "{:?}", conditions_of(&job));
+        ensure!(finished_at(&job)? >= created_at(&job).plus(7), "it was stopped early");
+        tenant.released("stopped").await?;
+        tenant.create("next", RUNS, json!({})).await?;
+        tenant.has_job_set("next").await?;
+        let said = logged(&operator, "ERROR")?;
+        ensure!(said.len() == 1, "it said more: {said:#?}");
+        let back = logged(&operator, "INFO")?;
+        let back = back.iter().filter(|line| message(line).contains("again")).count();
+        ensure!(back == 1, "that it is over was said {back} times");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_api_server_that_hangs_delays_a_deadline_and_loses_nothing() -> Result<()> {
+    test("hanging", async |tenant| {
+        let cluster = &tenant.world.cluster;
+        tenant.world.start_operator().await?;
+        let job = tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 5})).await?;
+        tenant.runs("job").await?;
+        cluster.pause(Component::ApiServer)?;
+        // Longer than the operator waits for an answer: what it sent is carried out late, and again.
+        let due = created_at(&job).plus(5);
+        let outage = time_until(due.plus(17));
+        stays("nothing can happen", outage, async || {
+            cluster.process(Component::ApiServer).map(|_| ())
+        })
+        .await?;
+        cluster.resume(Component::ApiServer)?;
+        let job = tenant.becomes("job", FAILED).await?;
+        ensure!(is_failed_by_deadline(&job), "{:?}", conditions_of(&job));
+        ensure!(finished_at(&job)? >= due, "it was stopped early");
+        tenant.released("job").await?;
+        let writes = tenant.requests("patch", "trainjobs", "job")?;
+        let ends = writes.iter().filter(|it| it.code() == 200 && it.at.0.as_second() >= due.0);
+        ensure!(ends.count() <= 2, "its end was stored again and again: {writes:#?}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn rights_that_are_missing_are_named_and_waited_for() -> Result<()> {
+    test("powerless", async |tenant| {
+        let bindings: Api<ClusterRoleBinding> = Api::all(tenant.client.clone());
+        let name = format!("{SERVICE_ACCOUNT}-{SYSTEM}");
+        bindings.delete(&name, &DeleteParams::default()).await?;
+        let lost = until("the rights are gone", PATIENCE, || async {
+            may(tenant, "list", "trainer.kubeflow.org", "trainjobs").await.ok().filter(|may| !may)
+        });
+        lost.await?;
+        let operator = tenant.world.launch_operator("").await?;
+        let outcome = async {
+            complains(&operator).await?;
+            until_ok("every kind is named", PATIENCE, || async {
+                ensure!(logged(&operator, "ERROR")?.len() == 4, "not yet");
+                Ok(())
+            })
+            .await?;
+            waits_quietly(&operator, 4).await?;
+            anyhow::Ok(logged(&operator, "ERROR")?)
+        }
+        .await;
+        // First of all, for the tests that follow.
+        install_operator_rbac(&tenant.world.cluster, SYSTEM).await?;
+        for line in outcome? {
+            let named = line.to_string();
+            ensure!(named.contains("cannot list resource"), "which right it is: {named}");
+        }
+        operator.wait_ready().await?;
+        tenant.create("job", RUNS, json!({})).await?;
+        tenant.has_job_set("job").await?;
+        Ok(())
+    })
+    .await
+}
+
+/// Whether the operator has a right in the whole cluster.
+async fn may(tenant: &Tenant<'_>, verb: &str, group: &str, resource: &str) -> Result<bool> {
+    let api: Api<SubjectAccessReview> = Api::all(tenant.client.clone());
+    let attributes = ResourceAttributes {
+        verb: Some(verb.to_owned()),
+        group: Some(group.to_owned()),
+        resource: Some(resource.to_owned()),
+        ..ResourceAttributes::default()
+    };
+    let spec = SubjectAccessReviewSpec {
+        user: Some(OPERATOR_USER.to_owned()),
+        resource_attributes: Some(attributes),
+        ..SubjectAccessReviewSpec::default()
+    };
+    let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+    let answer = api.create(&PostParams::default(), &review).await?;
+    Ok(answer.status.context("no verdict")?.allowed)
+}
+
+#[tokio::test]
+async fn the_operator_is_no_administrator() -> Result<()> {
+    test("rights", async |tenant| {
+        tenant.world.start_operator().await?;
+        let trainer = "trainer.kubeflow.org";
+        for (verb, group, resource, expected) in [
+            ("delete", trainer, "trainjobs", true),
+            ("create", trainer, "trainjobs", false),
+            ("update", trainer, "trainjobs", false),
+            ("patch", trainer, "trainjobs", false),
+            ("list", "", "pods", true),
+            ("watch", "", "pods", false),
+            ("delete", "", "pods", false),
+            ("get", "", "secrets", false),
+            ("list", "", "secrets", false),
+            ("list", "", "configmaps", false),
+            ("update", "", "configmaps", false),
+            ("delete", "", "configmaps", false),
+            ("delete", "batch", "jobs", false),
+            ("list", "", "nodes", false),
+            ("*", "*", "*", false),
+        ] {
+            let may = may(tenant, verb, group, resource).await?;
+            ensure!(may == expected, "{verb} {resource}: {may}");
+        }
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_stopping_operator_is_unready_first_begins_nothing_finishes_its_work_and_exits_with_0()
+-> Result<()> {
+    test("stopping", async |tenant| {
+        let operator = tenant.world.start_operator().await?;
+        ensure!(health(&operator, "/readyz")?.0 == 200, "it is not ready");
+        // The deletion is under way for as long as the API server waits for the webhook.
+        let hang_once = |_: &str, time| if time == 1 { Verdict::Hang } else { Verdict::Allow };
+        let door = tenant.door(6, hang_once).await?;
+        tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 3})).await?;
+        until("the deletion is under way", PATIENCE, || async {
+            (door.asked("job") == 1).then_some(())
+        })
+        .await?;
+
+        operator.sigterm()?;
+        until_ok("it is not ready any more", Duration::from_secs(2), || async {
+            let (code, _) = health(&operator, "/readyz")?;
+            ensure!(code == 503, "/readyz says {code}");
+            Ok(())
+        })
+        .await?;
+        ensure!(operator.process().ended().is_none(), "it did not finish its work");
+        ensure!(health(&operator, "/healthz")?.0 == 200, "it is not alive");
+        tenant.create("new", RUNS, json!({})).await?;
+        let status = operator.wait(PATIENCE).await?;
+        ensure!(status.code() == Some(0), "{status}");
+        let begun = tenant.config_maps.get_opt("new-runtime-snapshot").await?;
+        ensure!(begun.is_none(), "it began new work");
+        let deletions = tenant.requests("delete", "jobsets", "job")?;
+        let codes: Vec<u16> = deletions.iter().map(e2e::fixtures::Request::code).collect();
+        ensure!(codes == [500], "what was under way was not finished: {codes:?}");
+
+        tenant.world.start_operator().await?;
+        tenant.released("job").await?;
+        tenant.has_job_set("new").await?;
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_idle_operator_stops_at_once() -> Result<()> {
+    test("idle", async |tenant| {
+        let operator = tenant.world.start_operator().await?;
+        operator.sigterm()?;
+        let status = operator.wait(Duration::from_secs(u64::try_from(LATE)?)).await?;
+        ensure!(status.code() == Some(0), "{status}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn kinds_that_are_not_installed_are_named_with_how_to_install_them_and_waited_for()
+-> Result<()> {
+    let options = Options { nodes: None, controllers: false, ..Options::default() };
+    let world = Box::pin(World::without_crds(options)).await?;
+    let client = world.cluster.client().await?;
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let name = "jobsets.jobset.x-k8s.io";
+    let mut jobset = definitions.get(name).await?;
+    definitions.delete(name, &DeleteParams::default()).await?;
+    until("JobSet's kind is gone", PATIENCE, || async {
+        definitions.get_opt(name).await.ok()?.is_none().then_some(())
+    })
+    .await?;
+
+    let operator = world.launch_operator("").await?;
+    until_ok("every kind is named", PATIENCE, || async {
+        let said = logged(&operator, "ERROR")?.len();
+        ensure!(said == 4, "{said} kinds are named");
+        Ok(())
+    })
+    .await?;
+    waits_quietly(&operator, 4).await?;
+    let said = logged(&operator, "ERROR")?;
+    for kind in ["TrainJob", "TrainingRuntime", "ClusterTrainingRuntime", "JobSet"] {
+        let of_kind = |line: &&Value| line.get("kind") == Some(&json!(kind));
+        let line = said.iter().find(of_kind).with_context(|| format!("{kind} is not named"))?;
+        let told = message(line);
+        ensure!(told.contains("not installed"), "{told}");
+        if kind == "JobSet" {
+            ensure!(told.contains("https://jobset.sigs.k8s.io"), "{told}");
+        }
+    }
+    ensure!(health(&operator, "/readyz")?.0 == 503, "it is ready");
+
+    // As it says.
+    let (_, command) = said
+        .iter()
+        .find_map(|line| message(line).split_once("install them with: kubectl "))
+        .context("no command is given")?;
+    run_kubectl(&world.cluster, command.split(". ").next().unwrap_or(command))?;
+    jobset.metadata.resource_version = None;
+    jobset.metadata.uid = None;
+    jobset.status = None;
+    definitions.create(&PostParams::default(), &jobset).await?;
+    operator.wait_ready().await?;
+
+    world.cluster.apply_yaml("default", &runtime(RUNS, &json!({}), 3, None).to_string()).await?;
+    let job = json!({
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "job"},
+        "spec": {"runtimeRef": {"name": RUNS}},
+    });
+    world.cluster.apply_yaml("default", &job.to_string()).await?;
+    let api = job_sets(client, "default");
+    until_ok("the job has its JobSet", PATIENCE, || async {
+        let log = || operator.log().unwrap_or_default();
+        api.get("job").await.with_context(log)
+    })
+    .await?;
+    let said = logged(&operator, "ERROR")?;
+    ensure!(said.len() == 4, "it said more: {said:#?}");
+    Ok(())
+}
+
+/// Runs kubectl in the root of this repository, as a reader of the log would.
+fn run_kubectl(cluster: &Cluster, arguments: &str) -> Result<()> {
+    let output = Command::new(cluster.kubectl())
+        .args(arguments.split_whitespace())
+        .env("KUBECONFIG", cluster.kubeconfig())
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "kubectl {arguments}: {errors}");
+    Ok(())
+}
