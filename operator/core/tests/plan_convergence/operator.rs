@@ -292,7 +292,7 @@ impl Operator {
                     self.job_set.clone_from(&cluster.job_set);
                     let there = self.job_set.as_ref().and_then(|there| facts(there).train_job_uid);
                     let ours = there == by.metadata.uid;
-                    return if ours { Ok(Effect::FoundSo) } else { Err(Refusal::Conflict) };
+                    return if ours { Ok(Effect::AsAsked) } else { Err(Refusal::Conflict) };
                 }
                 created => self.job_set = Some(created?),
             },
