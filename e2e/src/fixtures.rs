@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::apply::apply;
 use crate::cluster::{Cluster, Options};
+use crate::component::Component;
 use crate::operator::{
     Operator, OperatorOptions, SERVICE_ACCOUNT, install_crds, install_operator_rbac,
 };
@@ -79,11 +80,17 @@ impl World {
     ///
     /// Something of that does not start or is refused.
     pub async fn without_operator(options: Options) -> Result<Self> {
-        let jobset = options.jobset;
+        let (controllers, jobset) = (options.controllers, options.jobset);
         let world = Self::without_crds(options).await?;
-        install_crds(&world.cluster).await?;
+        let cluster = &world.cluster;
+        install_crds(cluster).await?;
         if jobset {
-            apply(&world.cluster.client().await?, "default", runtimes()).await?;
+            apply(&cluster.client().await?, "default", runtimes()).await?;
+        }
+        if controllers {
+            // Its garbage collector looks for new kinds every half minute, and at its start.
+            cluster.stop(Component::ControllerManager);
+            cluster.run(Component::ControllerManager).await?;
         }
         Ok(world)
     }
@@ -223,6 +230,45 @@ impl World {
 
     fn slot(&self) -> MutexGuard<'_, Option<Arc<Operator>>> {
         self.operator.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Boxes for tests that need one to themselves. There come to be as many as there are tests at a
+/// time; each serves one test after the other, until one fails in it.
+#[derive(Debug, Default)]
+pub struct Pool(Mutex<Vec<World>>);
+
+impl Pool {
+    /// No boxes yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// Runs one test in a box to itself: one that is free, or a new one without an operator. The
+    /// operator that the test leaves behind is asked to stop.
+    ///
+    /// # Errors
+    ///
+    /// The test fails.
+    pub async fn test(
+        &self,
+        prefix: &str,
+        story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let free = self.worlds().pop();
+        let world = match free {
+            Some(world) => world,
+            None => Box::pin(World::without_operator(Options::default())).await?,
+        };
+        world.test(prefix, story).await?;
+        world.stop_operator().await?;
+        self.worlds().push(world);
+        Ok(())
+    }
+
+    fn worlds(&self) -> MutexGuard<'_, Vec<World>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

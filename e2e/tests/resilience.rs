@@ -10,10 +10,10 @@ use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Cluster, Options};
 use e2e::component::Component;
 use e2e::fixtures::tenant::{
-    Tenant, conditions_of, created_at, finished_at, is_failed_by_deadline, job_sets, time_until,
+    Tenant, conditions_of, created_at, finished_at, is_failed_by_deadline, time_until,
 };
 use e2e::fixtures::{
-    COMPLETES, LATE, OPERATOR_USER, PATIENCE, RUNS, SYSTEM, Verdict, World, runtime, stays,
+    COMPLETES, LATE, OPERATOR_USER, PATIENCE, Pool, RUNS, SYSTEM, Verdict, World, runtime, stays,
 };
 use e2e::operator::{Operator, SERVICE_ACCOUNT, install_operator_rbac};
 use e2e::until::{until, until_ok};
@@ -22,27 +22,17 @@ use k8s_openapi::api::authorization::v1::{
 };
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, DeleteParams, PostParams};
+use kube::api::{Api, DeleteParams, ObjectMeta, PostParams};
 use serde_json::{Value, json};
-use tokio::sync::{Mutex, OnceCell};
 use trainjob_api::conditions::{COMPLETE, FAILED};
 
 /// How long a test looks on while something is missing: several tries of the operator.
-const WINDOW: Duration = Duration::from_secs(5);
+const WINDOW: Duration = Duration::from_secs(4);
 
-/// Runs a test in the box that all share, one at a time. It starts without an operator.
+/// Runs a test in a box to itself, without an operator.
 async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    static ALONE: OnceCell<Mutex<World>> = OnceCell::const_new();
-    let start = || async {
-        anyhow::Ok(Mutex::new(Box::pin(World::without_operator(Options::default())).await?))
-    };
-    let world = ALONE.get_or_try_init(start).await?.lock().await;
-    let outcome = world.test(prefix, story).await;
-    world.stop_operator().await?;
-    if world.cluster.process(Component::ApiServer).is_err() {
-        end_outage(&world.cluster).await?;
-    }
-    outcome
+    static POOL: Pool = Pool::new();
+    POOL.test(prefix, story).await
 }
 
 /// Everything else that talks to the API server. It sleeps during an outage, or it would take its
@@ -215,23 +205,18 @@ async fn rights_that_are_missing_are_named_and_waited_for() -> Result<()> {
         });
         lost.await?;
         let operator = tenant.world.launch_operator("").await?;
-        let outcome = async {
-            complains(&operator).await?;
-            until_ok("every kind is named", PATIENCE, || async {
-                ensure!(logged(&operator, "ERROR")?.len() == 4, "not yet");
-                Ok(())
-            })
-            .await?;
-            waits_quietly(&operator, 4).await?;
-            anyhow::Ok(logged(&operator, "ERROR")?)
-        }
-        .await;
-        // First of all, for the tests that follow.
-        install_operator_rbac(&tenant.world.cluster, SYSTEM).await?;
-        for line in outcome? {
+        until_ok("every kind is named", PATIENCE, || async {
+            let said = logged(&operator, "ERROR")?.len();
+            ensure!(said == 4, "{said} kinds are named");
+            Ok(())
+        })
+        .await?;
+        waits_quietly(&operator, 4).await?;
+        for line in logged(&operator, "ERROR")? {
             let named = line.to_string();
             ensure!(named.contains("cannot list resource"), "which right it is: {named}");
         }
+        install_operator_rbac(&tenant.world.cluster, SYSTEM).await?;
         operator.wait_ready().await?;
         tenant.create("job", RUNS, json!({})).await?;
         tenant.has_job_set("job").await?;
@@ -347,65 +332,66 @@ async fn kinds_that_are_not_installed_are_named_with_how_to_install_them_and_wai
 -> Result<()> {
     let options = Options { nodes: None, controllers: false, ..Options::default() };
     let world = Box::pin(World::without_crds(options)).await?;
-    let client = world.cluster.client().await?;
-    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let name = "jobsets.jobset.x-k8s.io";
-    let mut jobset = definitions.get(name).await?;
-    definitions.delete(name, &DeleteParams::default()).await?;
-    until("JobSet's kind is gone", PATIENCE, || async {
-        definitions.get_opt(name).await.ok()?.is_none().then_some(())
-    })
-    .await?;
-
-    let operator = world.launch_operator("").await?;
-    until_ok("every kind is named", PATIENCE, || async {
-        let said = logged(&operator, "ERROR")?.len();
-        ensure!(said == 4, "{said} kinds are named");
-        Ok(())
-    })
-    .await?;
-    waits_quietly(&operator, 4).await?;
-    let said = logged(&operator, "ERROR")?;
-    for kind in ["TrainJob", "TrainingRuntime", "ClusterTrainingRuntime", "JobSet"] {
-        let of_kind = |line: &&Value| line.get("kind") == Some(&json!(kind));
-        let line = said.iter().find(of_kind).with_context(|| format!("{kind} is not named"))?;
-        let told = message(line);
-        ensure!(told.contains("not installed"), "{told}");
-        if kind == "JobSet" {
-            ensure!(told.contains("https://jobset.sigs.k8s.io"), "{told}");
+    let story = async |tenant: &Tenant<'_>| {
+        let jobset = uninstall_jobset(tenant).await?;
+        let operator = tenant.world.launch_operator("").await?;
+        until_ok("every kind is named", PATIENCE, || async {
+            let said = logged(&operator, "ERROR")?.len();
+            ensure!(said == 4, "{said} kinds are named");
+            Ok(())
+        })
+        .await?;
+        waits_quietly(&operator, 4).await?;
+        let said = logged(&operator, "ERROR")?;
+        for kind in ["TrainJob", "TrainingRuntime", "ClusterTrainingRuntime", "JobSet"] {
+            let of_kind = |line: &&Value| line.get("kind") == Some(&json!(kind));
+            let line = said.iter().find(of_kind).with_context(|| format!("{kind} is not named"))?;
+            let (told, jobset) = (message(line), "https://jobset.sigs.k8s.io");
+            ensure!(told.contains("not installed"), "{told}");
+            ensure!(told.contains(jobset) == (kind == "JobSet"), "{told}");
         }
-    }
-    ensure!(health(&operator, "/readyz")?.0 == 503, "it is ready");
+        let (code, missing) = health(&operator, "/readyz")?;
+        ensure!(code == 503 && missing.contains("JobSet"), "{code} {missing}");
 
-    // As it says.
-    let (_, command) = said
-        .iter()
-        .find_map(|line| message(line).split_once("install them with: kubectl "))
-        .context("no command is given")?;
-    run_kubectl(&world.cluster, command.split(". ").next().unwrap_or(command))?;
-    jobset.metadata.resource_version = None;
-    jobset.metadata.uid = None;
-    jobset.status = None;
-    definitions.create(&PostParams::default(), &jobset).await?;
-    operator.wait_ready().await?;
+        // As it says.
+        let (_, command) = said
+            .iter()
+            .find_map(|line| message(line).split_once("install them with: kubectl "))
+            .context("no command is given")?;
+        run_kubectl(&tenant.world.cluster, command.split(". ").next().unwrap_or(command))?;
+        definitions(tenant).create(&PostParams::default(), &jobset).await?;
+        operator.wait_ready().await?;
 
-    world.cluster.apply_yaml("default", &runtime(RUNS, &json!({}), 3, None).to_string()).await?;
-    let job = json!({
-        "apiVersion": "trainer.kubeflow.org/v1alpha1",
-        "kind": "TrainJob",
-        "metadata": {"name": "job"},
-        "spec": {"runtimeRef": {"name": RUNS}},
-    });
-    world.cluster.apply_yaml("default", &job.to_string()).await?;
-    let api = job_sets(client, "default");
-    until_ok("the job has its JobSet", PATIENCE, || async {
-        let log = || operator.log().unwrap_or_default();
-        api.get("job").await.with_context(log)
+        let runs = runtime(RUNS, &json!({}), 3, None).to_string();
+        tenant.world.cluster.apply_yaml("default", &runs).await?;
+        tenant.create("job", RUNS, json!({})).await?;
+        tenant.has_job_set("job").await?;
+        let said = logged(&operator, "ERROR")?;
+        ensure!(said.len() == 4, "it said more: {said:#?}");
+        Ok(())
+    };
+    world.test("bare", story).await
+}
+
+fn definitions(tenant: &Tenant<'_>) -> Api<CustomResourceDefinition> {
+    Api::all(tenant.client.clone())
+}
+
+/// Removes the kind JobSet; returns what brings it back.
+async fn uninstall_jobset(tenant: &Tenant<'_>) -> Result<CustomResourceDefinition> {
+    let (api, name) = (definitions(tenant), "jobsets.jobset.x-k8s.io");
+    let installed = api.get(name).await?;
+    api.delete(name, &DeleteParams::default()).await?;
+    until("JobSet's kind is gone", PATIENCE, || async {
+        api.get_opt(name).await.ok()?.is_none().then_some(())
     })
     .await?;
-    let said = logged(&operator, "ERROR")?;
-    ensure!(said.len() == 4, "it said more: {said:#?}");
-    Ok(())
+    let metadata = ObjectMeta {
+        name: installed.metadata.name,
+        annotations: installed.metadata.annotations,
+        ..ObjectMeta::default()
+    };
+    Ok(CustomResourceDefinition { metadata, spec: installed.spec, status: None })
 }
 
 /// Runs kubectl in the root of this repository, as a reader of the log would.

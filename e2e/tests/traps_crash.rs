@@ -1,6 +1,6 @@
 //! Traps that take the end of an operator and the start of the next: each one is killed, never asked.
 //!
-//! One box for all, and one test at a time. Between two tests the operator runs.
+//! Each test has a box to itself.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use e2e::fixtures::tenant::{
     Tenant, conditions_of, created_at, deleted_at, finished_at, is_failed_by_deadline, on_time,
     time_until,
 };
-use e2e::fixtures::{COMPLETES, FAILS, Operation, PATIENCE, RUNS, SYSTEM, VANISHES, World, stays};
+use e2e::fixtures::{COMPLETES, FAILS, Operation, PATIENCE, Pool, RUNS, SYSTEM, VANISHES, stays};
 use e2e::operator::{SERVICE_ACCOUNT, install_operator_rbac};
 use e2e::until::{until, until_ok};
 use futures::future::try_join_all;
@@ -17,17 +17,16 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
-use tokio::sync::{Mutex, OnceCell};
 use trainjob_api::conditions::{self, COMPLETE, FAILED};
 
+/// Runs a test in a box to itself, with an operator.
 async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    static ALONE: OnceCell<Mutex<World>> = OnceCell::const_new();
-    let start = || async { anyhow::Ok(Mutex::new(Box::pin(World::start()).await?)) };
-    let world = ALONE.get_or_try_init(start).await?.lock().await;
-    let outcome = world.test(prefix, story).await;
-    // Whatever state a test has left it in.
-    world.start_operator().await?;
-    outcome
+    static POOL: Pool = Pool::new();
+    let with_operator = async |tenant: &Tenant<'_>| {
+        tenant.world.start_operator().await?;
+        story(tenant).await
+    };
+    POOL.test(prefix, with_operator).await
 }
 
 /// Kills the operator and starts another.
@@ -54,7 +53,8 @@ async fn an_operator_killed_between_the_failed_condition_and_the_deletion_releas
         let job = tenant.jobs.get("job").await?;
         ensure!(job.status == failed.status, "{:?} became {:?}", failed.status, job.status);
         let told = tenant.told("job", "DeadlineExceeded").await?.len();
-        ensure!(told == 1, "DeadlineExceeded was told {told} times");
+        // Not at all, if the operator was killed before it could.
+        ensure!(told <= 1, "DeadlineExceeded was told {told} times");
         Ok(())
     })
     .await
@@ -77,14 +77,11 @@ async fn a_missing_right_to_delete_jobsets_is_named_and_the_job_released_once_it
 
         tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 3})).await?;
         tenant.fails_by_deadline("job").await?;
-        let note = tenant.tells("job", "ReleaseFailed").await;
-        let running = tenant.running_pods_of("job").await;
-        // First of all, for the tests that follow.
-        install_operator_rbac(&tenant.world.cluster, SYSTEM).await?;
-        let note = note?;
+        let note = tenant.tells("job", "ReleaseFailed").await?;
         ensure!(note.contains("cannot delete resource \"jobsets\""), "which right it is: {note}");
-        ensure!(running? == 1, "its Pod does not run any more");
+        ensure!(tenant.running_pods_of("job").await? == 1, "its Pod does not run any more");
 
+        install_operator_rbac(&tenant.world.cluster, SYSTEM).await?;
         tenant.released("job").await?;
         let told = tenant.told("job", "ReleaseFailed").await?.len();
         ensure!(told == 1, "ReleaseFailed was told {told} times");
@@ -155,7 +152,7 @@ fn creations(tenant: &Tenant<'_>, name: &str) -> Result<usize> {
 async fn a_job_that_completed_before_its_deadline_is_complete_even_if_both_are_seen_late()
 -> Result<()> {
     test("photo-finish", async |tenant| {
-        let spec = json!({"activeDeadlineSeconds": 8});
+        let spec = json!({"activeDeadlineSeconds": 6});
         let job = tenant.create("job", COMPLETES, spec).await?;
         tenant.has_job_set("job").await?;
         tenant.world.kill_operator();
@@ -167,7 +164,7 @@ async fn a_job_that_completed_before_its_deadline_is_complete_even_if_both_are_s
             Ok(at.as_str().context("no time")?.to_owned())
         })
         .await?;
-        let due = created_at(&job).plus(8);
+        let due = created_at(&job).plus(6);
         stays("nobody looks while the deadline passes", time_until(due.plus(1)), async || {
             ensure!(conditions_of(&tenant.jobs.get("job").await?).is_empty(), "it has an end");
             Ok(())

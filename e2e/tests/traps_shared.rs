@@ -10,7 +10,7 @@ use e2e::fixtures::tenant::{
     Tenant, conditions_of, created_at, deleted_at, finished_at, hold, is_failed_by_deadline,
     let_go, now, on_time, time_until,
 };
-use e2e::fixtures::{COMPLETES, Operation, PATIENCE, RUNS, STUBBORN, Verdict, World, stays};
+use e2e::fixtures::{COMPLETES, LATE, Operation, PATIENCE, RUNS, STUBBORN, Verdict, World, stays};
 use e2e::until::{until, until_ok};
 use futures::{StreamExt, TryStreamExt, future};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -24,7 +24,7 @@ use trainjob_api::conditions::{self, COMPLETE, SUSPENDED};
 
 /// How long a test looks on to see that nothing happens: several tries of the operator, whose
 /// retries of a release are at most five seconds apart.
-const WINDOW: Duration = Duration::from_secs(6);
+const WINDOW: Duration = Duration::from_secs(5);
 
 async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
     static SHARED: OnceCell<World> = OnceCell::const_new();
@@ -42,6 +42,7 @@ async fn a_jobset_deletion_denied_by_admission_is_retried_until_the_job_is_relea
         tenant.create("job", RUNS, spec).await?;
         tenant.runs("job").await?;
         tenant.fails_by_deadline("job").await?;
+        tenant.tells("job", "DeadlineExceeded").await?;
         let note = tenant.tells("job", "ReleaseFailed").await?;
         ensure!(note.contains("denied by a test"), "the event does not say why: {note}");
 
@@ -367,14 +368,14 @@ async fn a_foreign_configmap_in_place_of_the_snapshot_is_left_alone_and_waited_f
 async fn a_job_that_is_being_deleted_gets_no_new_jobset_and_is_still_stopped_by_its_deadline()
 -> Result<()> {
     test("going", async |tenant| {
-        tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 10})).await?;
+        tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 8})).await?;
         hold(&tenant.jobs, "job").await?;
         tenant.has_job_set("job").await?;
         tenant.delete("job").await?;
         tenant.delete_job_set("job").await?;
         let job = tenant.poke("job", 20).await?;
         ensure!(deleted_at(&job).is_some(), "it is not being deleted");
-        let due = created_at(&job).plus(10);
+        let due = created_at(&job).plus(8);
         stays("its JobSet does not come back", time_until(due), async || {
             ensure!(tenant.job_sets.get_opt("job").await?.is_none(), "it is back");
             Ok(())
@@ -440,16 +441,16 @@ async fn the_timers_of_a_deleted_job_do_nothing_to_a_new_one_of_its_name() -> Re
             anyhow::Ok(job)
         };
         let (stopped, kept) = tokio::try_join!(
-            old("stopped", RUNS, json!({"activeDeadlineSeconds": 10})),
-            old("kept", COMPLETES, json!({"ttlSecondsAfterFinished": 10})),
+            old("stopped", RUNS, json!({"activeDeadlineSeconds": 8})),
+            old("kept", COMPLETES, json!({"ttlSecondsAfterFinished": 8})),
         )?;
         tenant.create("stopped", RUNS, json!({"activeDeadlineSeconds": 3_600})).await?;
         tenant.create("kept", COMPLETES, json!({"ttlSecondsAfterFinished": 3_600})).await?;
         tokio::try_join!(tenant.runs("stopped"), tenant.runs("kept"))?;
         let kept_new = tenant.completes("kept").await?;
 
-        let due = created_at(&stopped).plus(10).max(finished_at(&kept)?.plus(10));
-        stays("the new jobs are left alone", time_until(due.plus(3)), async || {
+        let due = created_at(&stopped).plus(8).max(finished_at(&kept)?.plus(8));
+        stays("the new jobs are left alone", time_until(due.plus(2)), async || {
             let job = tenant.jobs.get("stopped").await?;
             ensure!(finished_at(&job).is_err(), "the old deadline stopped the new job");
             let job = tenant.jobs.get("kept").await?;
@@ -466,13 +467,13 @@ async fn the_timers_of_a_deleted_job_do_nothing_to_a_new_one_of_its_name() -> Re
 #[tokio::test]
 async fn a_job_is_deleted_on_time_although_nothing_happens_before() -> Result<()> {
     test("quiet", async |tenant| {
-        let ttl = 15;
+        let ttl = 12;
         tenant.create("job", COMPLETES, json!({"ttlSecondsAfterFinished": ttl})).await?;
         let job = tenant.completes("job").await?;
         let due = finished_at(&job)?.plus(ttl);
         let settled = tenant.requests_after(0)?.len();
         let version = job.resource_version().unwrap_or_default();
-        let only = WatchParams::default().fields("metadata.name=job").timeout(60);
+        let only = WatchParams::default().fields("metadata.name=job").disable_bookmarks();
         let mut news = tenant.jobs.watch(&only, &version).await?.boxed();
         let first = news.try_next().await?.context("the watch ended before the deletion")?;
         let at = now();
@@ -613,6 +614,67 @@ async fn a_job_that_a_finalizer_keeps_is_still_stopped_by_its_deadline_and_relea
         ensure!(deletions.is_empty(), "it was deleted already: {deletions:#?}");
         let_go(&tenant.jobs, "job").await?;
         tenant.gone("job").await
+    })
+    .await
+}
+
+// The defaults, which `watch_and_config.rs` changes.
+
+#[tokio::test]
+async fn by_default_the_time_a_job_is_suspended_counts_for_its_deadline() -> Result<()> {
+    test("creation", async |tenant| {
+        let spec = json!({"suspend": true, "activeDeadlineSeconds": 4});
+        tenant.create("job", RUNS, spec).await?;
+        tenant.fails_by_deadline("job").await?;
+        tenant.released("job").await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_job_that_somebody_else_manages_is_never_touched() -> Result<()> {
+    test("elsewhere", async |tenant| {
+        let (finished, unfinished) = tenant.create_elsewhere().await?;
+        let due = finished_at(&finished)?.plus(1);
+        stays("both are left alone", time_until(due.plus(LATE)), async || {
+            for job in [&finished, &unfinished] {
+                let now = tenant.jobs.get(&job.name_any()).await?;
+                ensure!(now == *job, "{:?}", now.status);
+            }
+            Ok(())
+        })
+        .await?;
+        let requests = tenant.requests_after(0)?;
+        ensure!(requests.is_empty(), "the operator asked for {requests:#?}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn by_default_a_job_that_its_ttl_deletes_stays_visible_until_its_dependents_are_gone()
+-> Result<()> {
+    test("foreground", async |tenant| {
+        tenant.create("job", COMPLETES, json!({"ttlSecondsAfterFinished": 2})).await?;
+        let job = tenant.completes("job").await?;
+        hold(&tenant.job_sets, "job").await?;
+        let deleted = until("its deletion is asked for", PATIENCE, || async {
+            deleted_at(&tenant.jobs.get("job").await.ok()?)
+        })
+        .await?;
+        on_time(finished_at(&job)?.plus(2), deleted)?;
+        until("the garbage collector deletes its JobSet", PATIENCE, || async {
+            tenant.job_sets.get("job").await.ok()?.metadata.deletion_timestamp
+        })
+        .await?;
+        stays("the job is there while its JobSet is", WINDOW, async || {
+            ensure!(tenant.jobs.get_opt("job").await?.is_some(), "it went first");
+            Ok(())
+        })
+        .await?;
+        let_go(&tenant.job_sets, "job").await?;
+        tenant.gone("job").await?;
+        tenant.job_set_gone("job").await
     })
     .await
 }

@@ -1,44 +1,40 @@
 //! Runtimes that appear later, and what the configuration changes.
 //!
-//! One box for all, and one test at a time, each with an operator of its own configuration.
+//! All tests share one box and one operator, in which every setting of `lifecycle` that the operator
+//! heeds is other than its default; what the defaults do is in `traps_shared.rs`.
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::Options;
 use e2e::fixtures::tenant::{
-    Tenant, conditions_of, created_at, deleted_at, finished_at, hold, let_go, now, on_time,
-    time_until,
+    Tenant, conditions_of, created_at, finished_at, hold, let_go, now, on_time, time_until,
 };
-use e2e::fixtures::{COMPLETES, LATE, PATIENCE, RUNS, World, runtime, stays};
-use e2e::until::until_ok;
+use e2e::fixtures::{COMPLETES, LATE, RUNS, World, runtime, stays};
 use kube::ResourceExt as _;
-use kube::api::{Patch, PatchParams};
-use serde_json::{Value, json};
-use tokio::sync::{Mutex, OnceCell};
-use trainjob_api::TrainJob;
-use trainjob_api::conditions::{self, COMPLETE, FAILED, SUSPENDED};
+use serde_json::json;
+use tokio::sync::OnceCell;
+use trainjob_api::conditions::{self, FAILED, SUSPENDED};
 use trainjob_api::time::Timestamp;
 
-/// Runs a test with an operator of this configuration, given as the fields of its section
-/// `lifecycle`.
-async fn test(
-    prefix: &str,
-    lifecycle: Value,
-    story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>,
-) -> Result<()> {
-    static ALONE: OnceCell<Mutex<World>> = OnceCell::const_new();
+const CONFIGURATION: &str = "
+lifecycle:
+  deadlineClock: LastResume
+  deletionPropagation: Background
+  ttlForManagedElsewhere: true
+";
+
+async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
+    static SHARED: OnceCell<World> = OnceCell::const_new();
     let start = || async {
-        anyhow::Ok(Mutex::new(Box::pin(World::without_operator(Options::default())).await?))
+        let world = Box::pin(World::without_operator(Options::default())).await?;
+        world.start_operator_with(CONFIGURATION).await?;
+        anyhow::Ok(world)
     };
-    let world = ALONE.get_or_try_init(start).await?.lock().await;
-    world.start_operator_with(&json!({"lifecycle": lifecycle}).to_string()).await?;
-    let outcome = world.test(prefix, story).await;
-    world.stop_operator().await?;
-    outcome
+    SHARED.get_or_try_init(start).await?.test(prefix, story).await
 }
 
 #[tokio::test]
 async fn a_job_whose_runtime_appears_later_starts_at_once() -> Result<()> {
-    test("later", json!({}), async |tenant| {
+    test("later", async |tenant| {
         let name = format!("{}-later", tenant.namespace);
         tenant.create("cluster-wide", &name, json!({})).await?;
         let namespaced = json!({
@@ -77,19 +73,8 @@ async fn a_job_whose_runtime_appears_later_starts_at_once() -> Result<()> {
 }
 
 #[tokio::test]
-async fn by_default_the_time_a_job_is_suspended_counts_for_its_deadline() -> Result<()> {
-    test("creation", json!({}), async |tenant| {
-        let spec = json!({"suspend": true, "activeDeadlineSeconds": 4});
-        tenant.create("job", RUNS, spec).await?;
-        tenant.fails_by_deadline("job").await?;
-        tenant.released("job").await
-    })
-    .await
-}
-
-#[tokio::test]
 async fn the_clock_of_the_last_resume_stands_still_while_a_job_is_suspended() -> Result<()> {
-    test("resume", json!({"deadlineClock": "LastResume"}), async |tenant| {
+    test("resume", async |tenant| {
         let spec = json!({"suspend": true, "activeDeadlineSeconds": 4});
         let job = tenant.create("job", RUNS, spec).await?;
         let due = created_at(&job).plus(4);
@@ -110,53 +95,14 @@ async fn the_clock_of_the_last_resume_stands_still_while_a_job_is_suspended() ->
     .await
 }
 
-/// A job of MultiKueue's that finished long ago, with a TTL and a deadline of one second.
-async fn of_multikueue(tenant: &Tenant<'_>) -> Result<TrainJob> {
-    let spec = json!({
-        "managedBy": "kueue.x-k8s.io/multikueue",
-        "activeDeadlineSeconds": 1,
-        "ttlSecondsAfterFinished": 1,
-    });
-    tenant.create("unfinished", RUNS, spec.clone()).await?;
-    tenant.create("finished", RUNS, spec).await?;
-    let complete = json!({"status": {"conditions": [{
-        "type": COMPLETE, "status": "True", "reason": "Mirrored", "message": "",
-        "lastTransitionTime": now().to_string(),
-    }]}});
-    let how = PatchParams::default();
-    Ok(tenant.jobs.patch_status("finished", &how, &Patch::Merge(complete)).await?)
-}
-
-#[tokio::test]
-async fn a_job_that_somebody_else_manages_is_never_touched() -> Result<()> {
-    test("elsewhere", json!({}), async |tenant| {
-        let finished = of_multikueue(tenant).await?;
-        let unfinished = tenant.jobs.get("unfinished").await?;
-        let due = finished_at(&finished)?.plus(1);
-        stays("both are left alone", time_until(due.plus(LATE)), async || {
-            for job in [&finished, &unfinished] {
-                let now = tenant.jobs.get(&job.name_any()).await?;
-                ensure!(now == *job, "{:?}", now.status);
-            }
-            Ok(())
-        })
-        .await?;
-        let requests = tenant.requests_after(0)?;
-        ensure!(requests.is_empty(), "the operator asked for {requests:#?}");
-        Ok(())
-    })
-    .await
-}
-
 #[tokio::test]
 async fn by_configuration_the_ttl_and_never_the_deadline_applies_to_jobs_managed_by_others()
 -> Result<()> {
-    test("theirs", json!({"ttlForManagedElsewhere": true}), async |tenant| {
-        let finished = of_multikueue(tenant).await?;
+    test("theirs", async |tenant| {
+        let (finished, job) = tenant.create_elsewhere().await?;
         let due = finished_at(&finished)?.plus(1);
         tenant.gone("finished").await?;
         on_time(due, now())?;
-        let job = tenant.jobs.get("unfinished").await?;
         let due = created_at(&job).plus(1);
         stays("the unfinished one is left alone", time_until(due.plus(4)), async || {
             ensure!(tenant.jobs.get("unfinished").await? == job, "it has changed");
@@ -168,37 +114,16 @@ async fn by_configuration_the_ttl_and_never_the_deadline_applies_to_jobs_managed
 }
 
 #[tokio::test]
-async fn a_deleted_job_stays_visible_until_its_dependents_are_gone_or_not_as_configured()
--> Result<()> {
-    for (propagation, stays_visible) in [("Foreground", true), ("Background", false)] {
-        let lifecycle = json!({"deletionPropagation": propagation});
-        test("propagation", lifecycle, async |tenant| {
-            tenant.create("job", COMPLETES, json!({"ttlSecondsAfterFinished": 2})).await?;
-            let job = tenant.completes("job").await?;
-            hold(&tenant.job_sets, "job").await?;
-            until_ok("its deletion is asked for", PATIENCE, || async {
-                let job = tenant.jobs.get_opt("job").await?;
-                ensure!(job.is_none_or(|job| deleted_at(&job).is_some()), "not yet");
-                Ok(())
-            })
-            .await?;
-            on_time(finished_at(&job)?.plus(2), now())?;
-            if stays_visible {
-                let job = tenant.jobs.get_opt("job").await?;
-                ensure!(job.is_some(), "it went before its JobSet");
-            } else {
-                tenant.gone("job").await?;
-            }
-            ensure!(tenant.job_sets.get_opt("job").await?.is_some(), "its JobSet is gone");
-            let_go(&tenant.job_sets, "job").await?;
-            tenant.gone("job").await?;
-            tenant.job_set_gone("job").await?;
-            let requests = tenant.requests("delete", "trainjobs", "job")?;
-            let asked: Vec<_> = requests.iter().map(|it| &it.sent["propagationPolicy"]).collect();
-            ensure!(asked == [propagation], "{asked:?}");
-            Ok(())
-        })
-        .await?;
-    }
-    Ok(())
+async fn by_configuration_a_job_that_its_ttl_deletes_goes_before_its_dependents() -> Result<()> {
+    test("background", async |tenant| {
+        tenant.create("job", COMPLETES, json!({"ttlSecondsAfterFinished": 2})).await?;
+        let job = tenant.completes("job").await?;
+        hold(&tenant.job_sets, "job").await?;
+        tenant.gone("job").await?;
+        on_time(finished_at(&job)?.plus(2), now())?;
+        ensure!(tenant.job_sets.get_opt("job").await?.is_some(), "its JobSet went first");
+        let_go(&tenant.job_sets, "job").await?;
+        tenant.job_set_gone("job").await
+    })
+    .await
 }

@@ -289,3 +289,102 @@ fn instant(time: Option<&Time>) -> Timestamp {
 fn has_label(metadata: &ObjectMeta, label: &str) -> bool {
     metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(label))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn job(fields: &Value) -> JobFacts {
+        let mut job = json!({"metadata": {}, "spec": {"runtimeRef": {"name": "r"}}});
+        job["spec"].as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        JobFacts::of(&serde_json::from_value(job).unwrap())
+    }
+
+    #[test]
+    fn a_deadline_is_at_least_one_second_and_anything_else_counts_as_unset() {
+        for (stored, deadline, reported) in [
+            (json!(null), None, None),
+            (json!(1), Some(1), None),
+            (json!(i64::MAX), Some(i64::MAX), None),
+            // What upstream's clients send for "unset".
+            (json!(0), None, None),
+            (json!(-1), None, Some(-1)),
+            (json!(i64::MIN), None, Some(i64::MIN)),
+        ] {
+            let job = job(&json!({"activeDeadlineSeconds": stored}));
+            assert_eq!(job.deadline, deadline, "{stored}");
+            assert_eq!(job.out_of_range.map(|problem| problem.value), reported, "{stored}");
+        }
+    }
+
+    #[test]
+    fn a_ttl_is_at_least_zero_and_anything_else_counts_as_unset() {
+        for (stored, ttl, reported) in [
+            (json!(null), None, None),
+            (json!(0), Some(0), None),
+            (json!(i32::MAX), Some(2_147_483_647), None),
+            (json!(-1), None, Some(-1)),
+            (json!(i32::MIN), None, Some(-2_147_483_648)),
+        ] {
+            let job = job(&json!({"ttlSecondsAfterFinished": stored}));
+            assert_eq!(job.ttl, ttl, "{stored}");
+            assert_eq!(job.out_of_range.map(|problem| problem.value), reported, "{stored}");
+        }
+    }
+
+    #[test]
+    fn of_two_fields_out_of_range_one_is_reported() {
+        let both = job(&json!({"activeDeadlineSeconds": -1, "ttlSecondsAfterFinished": -2}));
+        assert_eq!((both.deadline, both.ttl), (None, None));
+        assert_eq!(both.out_of_range.unwrap().field, "spec.activeDeadlineSeconds");
+    }
+
+    #[test]
+    fn a_job_is_this_operator_s_unless_it_names_another() {
+        for (stored, elsewhere) in [
+            (json!(null), false),
+            (json!("trainer.kubeflow.org/trainjob-controller"), false),
+            (json!("kueue.x-k8s.io/multikueue"), true),
+            (json!("example.com/unknown"), true),
+        ] {
+            let job = job(&json!({"managedBy": stored}));
+            assert_eq!(job.managed_elsewhere, elsewhere, "{stored}");
+        }
+    }
+
+    #[test]
+    fn an_object_without_metadata_has_facts_all_the_same() {
+        let facts = JobSetFacts::of(&JobSetView::default());
+        assert_eq!((facts.train_job_uid, facts.ended, facts.suspended), (None, None, false));
+        assert_eq!(job(&json!({})).finished, None);
+    }
+
+    #[test]
+    fn only_the_controller_counts_as_owner() {
+        let train_job = json!({
+            "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "tj",
+            "uid": "U", "controller": true,
+        });
+        let with = |field: &str, value: Value| {
+            let mut owner = train_job.clone();
+            owner[field] = value;
+            owner
+        };
+        for (owners, expected) in [
+            (json!([]), None),
+            (json!([train_job.clone()]), Some("U")),
+            (json!([with("apiVersion", json!("trainer.kubeflow.org/v2"))]), Some("U")),
+            (json!([with("apiVersion", json!("example.com/v1"))]), None),
+            (json!([with("kind", json!("OptimizationJob"))]), None),
+            (json!([with("controller", json!(false))]), None),
+            (json!([with("controller", json!(null)), with("uid", json!("V"))]), Some("V")),
+        ] {
+            let metadata: ObjectMeta =
+                serde_json::from_value(json!({"ownerReferences": owners})).unwrap();
+            let owner = controlling_train_job(&metadata).map(|owner| &*owner.uid);
+            assert_eq!(owner, expected, "{owners}");
+        }
+    }
+}

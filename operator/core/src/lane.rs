@@ -68,7 +68,8 @@ pub fn place(
         Some(finished) => {
             let deadline = finished.outcome == Outcome::DeadlineExceeded;
             let unreleased = deadline && readings.pods != Reading::Absent;
-            if unreleased || job_set.is_some_and(|job_set| job_set.may_run_after_the_end(job)) {
+            let late = job_set.is_some_and(|job_set| job_set.may_run_after_the_end(job));
+            if !job.managed_elsewhere && (unreleased || late) {
                 return Place { lane: Lane::Stop, due: finished.at };
             }
             let due = job.ttl.map_or(Timestamp(i64::MAX), |ttl| finished.at.plus(i64::from(ttl)));
@@ -81,6 +82,148 @@ pub fn place(
                 deadline::Decision::Exceeded { due } => Place { lane: Lane::Stop, due },
                 deadline::Decision::Never | deadline::Decision::Wait { .. } => Place::LIVE,
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+    use super::*;
+    use crate::{
+        facts::{Finished, JobSetEnd, ObjectKey},
+        observed::RunningPods,
+    };
+
+    const NOW: Timestamp = Timestamp(5_000);
+
+    /// A job that was created at 1000, with a deadline of 60 seconds and a TTL of 30.
+    fn job() -> JobFacts {
+        JobFacts {
+            key: ObjectKey { namespace: "ns".into(), name: "tj".into() },
+            uid: "U".into(),
+            resource_version: "1".into(),
+            created_at: Timestamp(1_000),
+            terminating: false,
+            managed_elsewhere: false,
+            remote_copy: false,
+            suspend: false,
+            deadline: Some(60),
+            ttl: Some(30),
+            out_of_range: None,
+            finished: None,
+            suspended: None,
+            jobs_status: vec![],
+        }
+    }
+
+    fn finished(outcome: Outcome) -> JobFacts {
+        JobFacts { finished: Some(Finished { at: Timestamp(2_000), outcome }), ..job() }
+    }
+
+    /// A JobSet of this owner that was created at `at`.
+    fn job_set(owner: &str, at: i64) -> JobSetFacts {
+        JobSetFacts {
+            uid: "J".into(),
+            resource_version: "2".into(),
+            created_at: Timestamp(at),
+            terminating_since: None,
+            train_job_uid: Some(owner.into()),
+            suspended: false,
+            ended: None,
+            jobs_status: vec![],
+        }
+    }
+
+    fn place_of(
+        job: &JobFacts,
+        job_set: Option<&JobSetFacts>,
+        pods: Reading<RunningPods>,
+    ) -> Place {
+        let readings = Readings { pods, ..Readings::default() };
+        place(job, job_set, &readings, &Settings::default(), NOW)
+    }
+
+    #[test]
+    fn an_unfinished_job_is_live_until_its_deadline_is_due() {
+        let stop = Place { lane: Lane::Stop, due: Timestamp(1_060) };
+        for (deadline, expected) in
+            [(Some(60), stop), (Some(4_001), Place::LIVE), (None, Place::LIVE)]
+        {
+            let job = JobFacts { deadline, ..job() };
+            assert_eq!(place_of(&job, None, Reading::NotRead), expected, "{deadline:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_deadline_failed_is_stopped_until_it_is_released_and_then_cleaned_up() {
+        let job = finished(Outcome::DeadlineExceeded);
+        let stop = Place { lane: Lane::Stop, due: Timestamp(2_000) };
+        let cleanup = Place { lane: Lane::Cleanup, due: Timestamp(2_030) };
+        for (pods, expected) in [
+            (Reading::NotRead, stop),
+            (Reading::Found(RunningPods(1)), stop),
+            (Reading::Absent, cleanup),
+        ] {
+            assert_eq!(place_of(&job, None, pods.clone()), expected, "{pods:?}");
+        }
+    }
+
+    #[test]
+    fn a_jobset_made_after_the_end_is_to_be_stopped() {
+        let ended = JobSetEnd {
+            completed: true,
+            condition: Condition {
+                type_: "Completed".into(),
+                status: "True".into(),
+                reason: String::new(),
+                message: String::new(),
+                last_transition_time: Timestamp(2_002).into(),
+                observed_generation: None,
+            },
+        };
+        for outcome in [Outcome::Complete, Outcome::Failed, Outcome::DeadlineExceeded] {
+            let late = job_set("U", 2_001);
+            for (what, job_set, expected) in [
+                ("late", late.clone(), Lane::Stop),
+                ("ended", JobSetFacts { ended: Some(ended.clone()), ..late }, Lane::Cleanup),
+                ("in the same second", job_set("U", 2_000), Lane::Cleanup),
+                ("somebody else's", job_set("V", 2_001), Lane::Cleanup),
+            ] {
+                let place = place_of(&finished(outcome), Some(&job_set), Reading::Absent);
+                assert_eq!(place.lane, expected, "{outcome:?}, {what}");
+            }
+        }
+    }
+
+    #[test]
+    fn there_is_nothing_to_stop_of_a_job_that_somebody_else_manages() {
+        let elsewhere = |job| JobFacts { managed_elsewhere: true, ..job };
+        assert_eq!(place_of(&elsewhere(job()), None, Reading::NotRead), Place::LIVE);
+        for outcome in [Outcome::Complete, Outcome::Failed, Outcome::DeadlineExceeded] {
+            let job = elsewhere(finished(outcome));
+            let place = place_of(&job, Some(&job_set("U", 2_001)), Reading::NotRead);
+            assert_eq!(place.lane, Lane::Cleanup, "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_ttl_there_is_time() {
+        let job = JobFacts { ttl: None, ..finished(Outcome::Complete) };
+        let expected = Place { lane: Lane::Cleanup, due: Timestamp(i64::MAX) };
+        assert_eq!(place_of(&job, None, Reading::NotRead), expected);
+    }
+
+    #[test]
+    fn one_turn_in_eight_begins_with_the_last_lane() {
+        let first: Vec<_> = (0..=u8::MAX).map(|turn| Lane::order(turn)[0]).collect();
+        assert_eq!(first.iter().filter(|lane| **lane == Lane::Cleanup).count(), 32);
+        assert!(first.windows(8).all(|turns| turns.contains(&Lane::Cleanup)));
+        for turn in 0..=u8::MAX {
+            let mut lanes = Lane::order(turn);
+            lanes.sort();
+            assert_eq!(lanes, Lane::ALL, "every lane has its turn");
         }
     }
 }

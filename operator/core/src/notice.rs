@@ -155,6 +155,44 @@ mod tests {
     }
 
     #[test]
+    fn people_alert_on_reasons_so_they_stay() {
+        let problem = OutOfRange { field: "spec.activeDeadlineSeconds", value: -1, minimum: 1 };
+        let at = Timestamp(1_767_520_800);
+        for (notice, reason, severity, note) in [
+            (
+                Notice::CreationFailed("x".into()),
+                "TrainJobResourcesCreationFailed",
+                Severity::Warning,
+                "x",
+            ),
+            (
+                Notice::DeadlineExceeded { due: at },
+                "DeadlineExceeded",
+                Severity::Warning,
+                "2026-01-04T10:00:00Z",
+            ),
+            (
+                Notice::TtlExpired { finished_at: at, ttl: 60 },
+                "TTLExpired",
+                Severity::Normal,
+                "2026-01-04T10:00:00Z; deleted because spec.ttlSecondsAfterFinished (60)",
+            ),
+            (Notice::ReleaseFailed("x".into()), "ReleaseFailed", Severity::Warning, "x"),
+            (Notice::ReleaseBlocked, "ReleaseBlocked", Severity::Warning, "finalizer"),
+            (Notice::TtlDeletionFailed("x".into()), "TTLDeletionFailed", Severity::Warning, "x"),
+            (
+                Notice::FieldOutOfRange(problem),
+                "FieldOutOfRange",
+                Severity::Warning,
+                "spec.activeDeadlineSeconds is -1 and counts as unset; it must be at least 1",
+            ),
+        ] {
+            assert_eq!((notice.reason(), notice.severity()), (reason, severity));
+            assert!(notice.note().contains(note), "{}", notice.note());
+        }
+    }
+
+    #[test]
     fn percent_signs_are_left_alone() {
         assert!(Notice::CreationFailed("100%!x".into()).note().ends_with(": 100%!x"));
     }

@@ -98,3 +98,72 @@ pub fn write(
 fn active(counts: &[JobStatus]) -> i64 {
     counts.iter().map(|count| i64::from(count.active)).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEFORE: Timestamp = Timestamp(1_000);
+    const NOW: Timestamp = Timestamp(2_000);
+
+    fn condition(kind: &str, holds: bool, reason: &str) -> Condition {
+        let mut list = Vec::new();
+        conditions::set(&mut list, Desired { kind, holds, reason, message: "" }, BEFORE);
+        list.remove(0)
+    }
+
+    /// Type, status, reason and time of each condition.
+    fn brief(list: &[Condition]) -> Vec<(&str, &str, &str, i64)> {
+        let since = |c: &Condition| Timestamp::from(&c.last_transition_time).0;
+        list.iter().map(|c| (&*c.type_, &*c.status, &*c.reason, since(c))).collect()
+    }
+
+    #[test]
+    fn a_job_that_never_was_suspended_does_not_say_so() {
+        let suspended = condition("Suspended", true, "Suspended");
+        let resumed = condition("Suspended", false, "Resumed");
+        for (stored, suspend, expected) in [
+            (vec![], false, vec![]),
+            (vec![], true, vec![("Suspended", "True", "Suspended", 2_000)]),
+            (vec![suspended.clone()], true, vec![("Suspended", "True", "Suspended", 1_000)]),
+            (vec![suspended], false, vec![("Suspended", "False", "Resumed", 2_000)]),
+            (vec![resumed.clone()], false, vec![("Suspended", "False", "Resumed", 1_000)]),
+            (vec![resumed], true, vec![("Suspended", "True", "Suspended", 2_000)]),
+        ] {
+            let mut list = stored.clone();
+            mirror_suspension(&mut list, suspend, NOW);
+            assert_eq!(brief(&list), expected, "{stored:?}, {suspend}");
+        }
+    }
+
+    #[test]
+    fn a_job_waits_from_the_first_obstacle_to_the_last() {
+        let mut list = vec![condition("Other", true, "Other")];
+        let other = ("Other", "True", "Other", 1_000);
+        mirror_waiting(&mut list, Some(("First", "")), Timestamp(1_500));
+        assert_eq!(brief(&list), [other, ("Waiting", "True", "First", 1_500)]);
+        mirror_waiting(&mut list, Some(("Second", "")), NOW);
+        assert_eq!(brief(&list), [other, ("Waiting", "True", "Second", 1_500)]);
+        mirror_waiting(&mut list, None, NOW);
+        assert_eq!(brief(&list), [other]);
+    }
+
+    #[test]
+    fn the_end_comes_last_and_nothing_waits_any_more() {
+        let stored = [
+            condition("Complete", false, "NotYet"),
+            condition("Waiting", true, "BuildFailed"),
+            condition("Other", true, "Other"),
+        ];
+        let end = JobSetEnd { completed: true, condition: condition("Completed", true, "Done") };
+        let mut list = stored.to_vec();
+        finish_with_job_set(&mut list, &end);
+        let other = ("Other", "True", "Other", 1_000);
+        assert_eq!(brief(&list), [other, ("Complete", "True", "Done", 1_000)]);
+
+        let mut list = stored.to_vec();
+        fail(&mut list, "Why", "", NOW);
+        let not_yet = ("Complete", "False", "NotYet", 1_000);
+        assert_eq!(brief(&list), [not_yet, other, ("Failed", "True", "Why", 2_000)]);
+    }
+}

@@ -351,15 +351,16 @@ impl Cluster {
         })
     }
 
-    pub(crate) fn delete_job_set(&mut self, by: &TrainJob, uid: &str) -> Result<JobSet, Refusal> {
+    pub(crate) fn delete_job_set(&mut self, by: &TrainJob, of: &str) -> Result<JobSet, Refusal> {
         let of_job = self.job.as_ref().filter(|job| job.metadata.uid == by.metadata.uid);
-        if let (Some(job), Some(job_set)) = (of_job, &self.job_set) {
+        let job_set = self.job_set.as_ref().filter(|job_set| uid(&job_set.metadata) == of);
+        if let (Some(job), Some(job_set)) = (of_job, job_set) {
             let end = terminal(job).expect("the end is stored before anything is deleted");
             let late = created_at(job_set) > at(end);
             assert!(end.reason == "DeadlineExceeded" || late, "a JobSet that may stay: {end:?}");
         }
         let now = self.now;
-        self.change_job_set(by, uid, None, |stored| {
+        self.change_job_set(by, of, None, |stored| {
             stored.metadata.deletion_timestamp.get_or_insert_with(|| now.into());
         })
     }

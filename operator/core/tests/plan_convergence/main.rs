@@ -9,6 +9,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::panic,
     clippy::indexing_slicing,
     reason = "a test may fail loudly"
 )]
@@ -39,7 +40,7 @@ use crate::{
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: ProptestConfig::default().cases.max(1_024),
+        cases: ProptestConfig::default().cases.max(512),
         ..ProptestConfig::default()
     })]
 
@@ -51,22 +52,33 @@ proptest! {
     #[test]
     fn whatever_happens_leads_to_rest_and_does_no_harm(
         start in state::starts(),
-        steps in state::steps(),
+        steps in state::steps(state::anything()),
     ) {
-        let mut world = World::new(&start);
-        for step in &steps {
-            world.happen(step);
-        }
-        world.settle();
+        World::after(&start, &steps).settle();
     }
 
     #[test]
-    fn in_the_end_what_is_due_is_done(start in state::starts(), steps in state::steps()) {
-        let mut world = World::new(&start);
-        for step in &steps {
-            world.happen(step);
-        }
-        world.let_time_pass();
+    fn a_job_runs_as_it_says_when_it_is_resumed(
+        start in state::endless(),
+        steps in state::steps(state::of_suspension()),
+    ) {
+        World::after(&start, &steps).settle();
+    }
+
+    #[test]
+    fn a_job_that_its_deadline_failed_is_released_whatever_happens(
+        start in state::failed(),
+        steps in state::steps(state::of_release()),
+    ) {
+        World::after(&start, &steps).let_time_pass();
+    }
+
+    #[test]
+    fn in_the_end_what_is_due_is_done(
+        start in state::starts(),
+        steps in state::steps(state::anything()),
+    ) {
+        World::after(&start, &steps).let_time_pass();
     }
 }
 
@@ -85,6 +97,15 @@ impl World {
         Self { cluster, operator, jobs: 0 }
     }
 
+    /// The world in which these things have happened.
+    fn after(start: &Start, steps: &[Step]) -> Self {
+        let mut world = Self::new(start);
+        for step in steps {
+            world.happen(step);
+        }
+        world
+    }
+
     fn happen(&mut self, step: &Step) {
         self.apply(&step.event);
         match step.delivered {
@@ -94,9 +115,11 @@ impl World {
             Delivered::Everything => self.operator.deliver(&self.cluster),
         }
         if step.work {
+            self.cluster.fault = step.fault;
             self.operator.work(&mut self.cluster);
+            self.cluster.fault = None;
         }
-        if step.work && step.delivered == Delivered::Everything {
+        if step.work && step.fault.is_none() && step.delivered == Delivered::Everything {
             self.settle();
         }
     }
@@ -149,7 +172,6 @@ impl World {
             Event::PodsEnd => cluster.end_pods(),
             Event::CollectGarbage => cluster.collect_garbage(),
             Event::Crash => self.operator.crash(cluster),
-            Event::Fault(fault) => cluster.fault = Some(fault),
             Event::Wait(seconds) => cluster.now = cluster.now.plus(seconds),
         }
     }
@@ -176,7 +198,6 @@ impl World {
     /// The operator comes to rest, is right to, and stays there: however often it looks, and after a
     /// restart. `None` when there is no job any more.
     fn settle(&mut self) -> Option<Settled> {
-        self.cluster.fault = None;
         self.operator.deliver(&self.cluster);
         let settled = self.rest()?;
         self.judge(&settled);

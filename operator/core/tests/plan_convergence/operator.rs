@@ -221,20 +221,17 @@ impl Operator {
             };
             let plan = known.plan(cluster.now.0);
             known.judge(&plan);
-            let rendered = match self.carry_out(cluster, &known.job, &plan) {
-                Ok(Effect::AsAsked) => {
-                    plan.rendered.filter(|now| known.readings.rendered != Some(*now))
-                }
-                // What was there before may have been made from something else.
-                Ok(Effect::FoundSo) => None,
+            match self.carry_out(cluster, &known.job, &plan) {
+                Ok(()) => {}
                 Err(Refusal::Exists) => continue,
                 Err(_) => {
                     self.forget_readings();
-                    // The update may have had its effect all the same.
+                    // An update may have had its effect all the same.
                     self.readings.rendered = None;
                     return Pass::Retried;
                 }
-            };
+            }
+            let rendered = plan.rendered.filter(|now| known.readings.rendered != Some(*now));
             let idle = plan.actions.iter().all(|action| matches!(action, Action::Tell(_)));
             if rendered.is_some() {
                 self.forget_readings();
@@ -261,14 +258,8 @@ impl Operator {
         cluster: &mut Cluster,
         by: &TrainJob,
         plan: &Plan,
-    ) -> Result<Effect, Refusal> {
-        let mut effect = Effect::AsAsked;
-        for action in &plan.actions {
-            if self.execute(cluster, by, action)? == Effect::FoundSo {
-                effect = Effect::FoundSo;
-            }
-        }
-        Ok(effect)
+    ) -> Result<(), Refusal> {
+        plan.actions.iter().try_for_each(|action| self.execute(cluster, by, action))
     }
 
     fn execute(
@@ -276,7 +267,7 @@ impl Operator {
         cluster: &mut Cluster,
         by: &TrainJob,
         action: &Action,
-    ) -> Result<Effect, Refusal> {
+    ) -> Result<(), Refusal> {
         match action {
             Action::WriteStatus(write) => self.job = Some(cluster.write_status(write)?),
             Action::CreateSnapshot(config_map) => {
@@ -287,15 +278,14 @@ impl Operator {
                 created?;
             }
             Action::ReadSnapshot => self.readings.snapshot = read(cluster.snapshot.as_ref()),
-            Action::CreateJobSet(job_set) => match cluster.create_job_set(by, job_set) {
-                Err(Refusal::Exists) => {
+            Action::CreateJobSet(job_set) => {
+                let created = cluster.create_job_set(by, job_set);
+                if created == Err(Refusal::Exists) {
+                    // Ours or not: the job is planned again, on what is there.
                     self.job_set.clone_from(&cluster.job_set);
-                    let there = self.job_set.as_ref().and_then(|there| facts(there).train_job_uid);
-                    let ours = there == by.metadata.uid;
-                    return if ours { Ok(Effect::AsAsked) } else { Err(Refusal::Conflict) };
                 }
-                created => self.job_set = Some(created?),
-            },
+                self.job_set = Some(created?);
+            }
             Action::ReadJobSet => self.readings.job_set.clone_from(&cluster.job_set),
             Action::UpdateJobSet(job_set) => {
                 self.job_set = Some(cluster.update_job_set(by, job_set)?);
@@ -323,17 +313,8 @@ impl Operator {
             },
             Action::Tell(_) => {}
         }
-        Ok(Effect::AsAsked)
+        Ok(())
     }
-}
-
-/// What a request that was carried out has done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Effect {
-    /// What it asked for.
-    AsAsked,
-    /// Nothing: it was so already, from a request whose reply was lost.
-    FoundSo,
 }
 
 fn read<T: Clone>(object: Option<&T>) -> Reading<T> {

@@ -40,6 +40,7 @@ pub(crate) struct Start {
     job_set: Option<JobSetState>,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that may be stored or not")]
 #[derive(Debug, Clone)]
 struct Job {
     suspend: Option<bool>,
@@ -110,7 +111,6 @@ pub(crate) enum Event {
     PodsEnd,
     CollectGarbage,
     Crash,
-    Fault(Fault),
     Wait(i64),
 }
 
@@ -120,6 +120,8 @@ pub(crate) struct Step {
     pub(crate) event: Event,
     /// Which watches deliver what is new.
     pub(crate) delivered: Delivered,
+    /// What goes wrong with the first change that the operator asks for.
+    pub(crate) fault: Option<Fault>,
     /// Whether the operator works on the job.
     pub(crate) work: bool,
 }
@@ -250,38 +252,76 @@ prop_compose! {
 }
 
 /// Everything that may happen.
-pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let event = prop_oneof![
-        4 => any::<bool>().prop_map(Event::Suspend),
+pub(crate) fn anything() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        4 => of_suspension(),
+        4 => of_release(),
         1 => deadline().prop_map(Event::SetDeadline),
         1 => ttl().prop_map(Event::SetTtl),
-        2 => (0..3_u8).prop_map(Event::Patch),
         1 => (any::<bool>(), any::<bool>())
             .prop_map(|(background, kept)| Event::DeleteJob { background, kept }),
         1 => Just(Event::DropFinalizers),
         1 => Just(Event::Recreate),
-        2 => runtimes().prop_map(Event::Runtime),
-        2 => snapshots().prop_map(Event::Snapshot),
-        2 => counts().prop_map(Event::JobSetCounts),
+        1 => runtimes().prop_map(Event::Runtime),
+        1 => snapshots().prop_map(Event::Snapshot),
+        1 => counts().prop_map(Event::JobSetCounts),
         1 => (any::<bool>(), time()).prop_map(|(completed, at)| Event::JobSetEnds { completed, at }),
         1 => any::<bool>().prop_map(Event::JobSetSuspended),
         1 => any::<bool>().prop_map(|kept| Event::JobSetDeleted { kept }),
-        1 => Just(Event::JobSetDropped),
-        2 => owners().prop_map(Event::JobSetMade),
-        2 => Just(Event::PodsEnd),
-        3 => Just(Event::CollectGarbage),
+    ]
+}
+
+/// What happens to a job that is suspended, changed and resumed.
+pub(crate) fn of_suspension() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        3 => any::<bool>().prop_map(Event::Suspend),
+        3 => (0..3_u8).prop_map(Event::Patch),
         1 => Just(Event::Crash),
-        2 => select(vec![Fault::Lost, Fault::ReplyLost]).prop_map(Event::Fault),
-        4 => (1..200_i64).prop_map(Event::Wait),
-    ];
+    ]
+}
+
+/// What happens to a job that is to be released.
+pub(crate) fn of_release() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        2 => owners().prop_map(Event::JobSetMade),
+        1 => Just(Event::JobSetDropped),
+        1 => Just(Event::PodsEnd),
+        2 => Just(Event::CollectGarbage),
+        3 => (1..200_i64).prop_map(Event::Wait),
+        1 => Just(Event::Crash),
+    ]
+}
+
+/// Jobs without an end in sight, whose JobSet can be made.
+pub(crate) fn endless() -> impl Strategy<Value = Start> {
+    starts().prop_map(|mut start| {
+        start.job = Job { deadline: None, conditions: vec![], unknown_kind: false, ..start.job };
+        start.runtime = RuntimeState::Image(1);
+        start
+    })
+}
+
+/// Jobs that their deadline has failed.
+pub(crate) fn failed() -> impl Strategy<Value = Start> {
+    let by_deadline = CONDITIONS.iter().position(|(_, reason)| *reason == "DeadlineExceeded");
+    starts().prop_map(move |mut start| {
+        start.job.conditions = vec![(by_deadline.unwrap(), true, START)];
+        start
+    })
+}
+
+/// Some events, one after the other.
+pub(crate) fn steps(event: impl Strategy<Value = Event>) -> impl Strategy<Value = Vec<Step>> {
     let delivered = prop_oneof![
         2 => Just(Delivered::Nothing),
         1 => Just(Delivered::Job),
         1 => Just(Delivered::JobSet),
         6 => Just(Delivered::Everything),
     ];
-    let step = (event, delivered, prop::bool::weighted(0.9))
-        .prop_map(|(event, delivered, work)| Step { event, delivered, work });
+    let faults = select(vec![Fault::Lost, Fault::ReplyLost]);
+    let fault = prop_oneof![3 => Just(None), 1 => faults.prop_map(Some)];
+    let step = (event, delivered, fault, prop::bool::weighted(0.9))
+        .prop_map(|(event, delivered, fault, work)| Step { event, delivered, fault, work });
     vec(step, 0..10)
 }
 

@@ -83,15 +83,12 @@ fn suspension_and_resume_count_as_the_clock_says() {
                 .with_conditions(&conditions)
                 .under(counting_from(clock));
             let exceeded = |now| words(&scene.plan(now)).contains(&"delete JobSet".into());
-            match due {
-                Some(due) => {
-                    assert!(!exceeded(due - 1) && exceeded(due), "{what}, {clock:?}");
-                    assert_eq!(scene.plan(due - 1).next, Some(Timestamp(due)), "{what}, {clock:?}");
-                }
-                None => {
-                    assert!(!exceeded(i64::MAX), "{what}, {clock:?}");
-                    assert_eq!(scene.plan(1_000).next, None, "{what}, {clock:?}");
-                }
+            if let Some(due) = due {
+                assert!(!exceeded(due - 1) && exceeded(due), "{what}, {clock:?}");
+                assert_eq!(scene.plan(due - 1).next, Some(Timestamp(due)), "{what}, {clock:?}");
+            } else {
+                assert!(!exceeded(i64::MAX), "{what}, {clock:?}");
+                assert_eq!(scene.plan(1_000).next, None, "{what}, {clock:?}");
             }
         }
     }

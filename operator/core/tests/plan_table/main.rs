@@ -2,7 +2,13 @@
 //!
 //! The rules are those of `docs/semantics.md`; every file has the tests of one of them.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail loudly")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may fail loudly"
+)]
+#![expect(clippy::large_stack_arrays, reason = "a table of cases is an array of whole jobs")]
 
 #[path = "../common/mod.rs"]
 mod common;

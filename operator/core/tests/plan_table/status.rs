@@ -1,7 +1,12 @@
 //! What a job's status says (§7, `trainer-behaviour` B.6).
 
+use std::slice;
+
 use serde_json::json;
-use trainjob_api::{time::Timestamp, trainjob::JobStatus};
+use trainjob_api::{
+    time::Timestamp,
+    trainjob::{JobStatus, TrainerStatus},
+};
 use trainjob_core::{Action, action::Urgency};
 
 use crate::{
@@ -70,7 +75,7 @@ fn the_counts_of_somebody_else_s_jobset_are_not_shown() {
 fn what_others_wrote_into_the_status_stays() {
     let mut scene = built(&json!({"suspend": true}))
         .with_conditions(&[condition("TheirOwn", "True", "Theirs", 1_100)]);
-    scene.status().trainer_status = Some(Default::default());
+    scene.status().trainer_status = Some(TrainerStatus::default());
     let theirs = ("TheirOwn".into(), "True".into(), "Theirs".into());
     let suspended = ("Suspended".into(), "True".into(), "Suspended".into());
     assert_eq!(written(&scene.plan(2_000)), [theirs, suspended]);
@@ -99,7 +104,7 @@ fn conditions_live_as_they_do_with_kubeflow_trainer() {
     let mut scene = built(&json!({"suspend": true, "activeDeadlineSeconds": 900}));
     assert_eq!(step(&mut scene, 1_000), [name(("Suspended", "True", "Suspended"))]);
     set_spec(&mut scene.job, &json!({"suspend": false}));
-    assert_eq!(step(&mut scene, 1_100), [resumed.clone()]);
+    assert_eq!(step(&mut scene, 1_100), slice::from_ref(&resumed));
 
     for (of_job_set, reason, end) in [
         ("Completed", "AllJobsCompleted", ("Complete", "True", "AllJobsCompleted")),
