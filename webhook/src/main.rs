@@ -16,7 +16,8 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let refusal = "trainjob-webhook: admission is not part of this release; do not register webhooks for it";
+    let refusal =
+        "trainjob-webhook: admission is not part of this release; do not register webhooks for it";
     let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{refusal}\n").as_bytes());
     ExitCode::FAILURE
 }
