@@ -610,8 +610,12 @@ async fn a_job_that_a_finalizer_keeps_is_still_stopped_by_its_deadline_and_relea
         let job = tenant.fails_by_deadline("job").await?;
         ensure!(deleted_at(&job).is_some(), "it is not being deleted");
         tenant.released("job").await?;
-        let deletions = tenant.requests("delete", "trainjobs", "job")?;
-        ensure!(deletions.is_empty(), "it was deleted already: {deletions:#?}");
+        stays("its TTL does not delete it again", Duration::from_secs(3), async || {
+            let deletions = tenant.requests("delete", "trainjobs", "job")?;
+            ensure!(deletions.is_empty(), "it was deleted already: {deletions:#?}");
+            Ok(())
+        })
+        .await?;
         let_go(&tenant.jobs, "job").await?;
         tenant.gone("job").await
     })

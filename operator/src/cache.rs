@@ -195,7 +195,14 @@ impl Cache {
     /// Takes in a JobSet that a watch or a reply showed. True when that is news.
     pub fn put_job_set(&self, key: &ObjectKey, job_set: JobSetFacts, source: Source) -> bool {
         let version = versions::parse(&job_set.resource_version);
-        self.lock().job_sets.put(key, version, Arc::new(job_set), source)
+        let mut state = self.lock();
+        let known = state.job_sets.get(key).is_some_and(|known| known.uid == job_set.uid);
+        let news = state.job_sets.put(key, version, Arc::new(job_set), source);
+        if news && !known {
+            // What was seen of Pods before says nothing about those of this one.
+            state.forget_job_set(key);
+        }
+        news
     }
 
     /// Takes in that a JobSet is gone. What was known of its Pods and of what it was made from no
@@ -282,6 +289,7 @@ impl State {
         }
     }
 
+    /// Forgets what was read of a JobSet that is gone, or not the one it was.
     fn forget_job_set(&mut self, key: &ObjectKey) {
         if let Some(of_job) = self.readings.get_mut(key) {
             of_job.readings.pods = Reading::NotRead;

@@ -25,7 +25,7 @@ use trainjob_core::{
     action::{Action, StatusWrite, TtlDeletion},
     facts::{JobFacts, JobSetFacts, ObjectKey, controlling_train_job},
     lane::Lane,
-    observed::{Propagation, Reading, RunningPods},
+    observed::{Propagation, Reading, Readings, RunningPods},
     runtime::snapshot,
 };
 
@@ -176,7 +176,15 @@ impl Executor {
     async fn read_job_set(&self, pass: Pass<'_>) -> Result<(), RequestError> {
         let reading = match self.read::<JobSet>(pass, &pass.job.key.name).await? {
             Reading::Found(job_set) => Some(job_set),
-            Reading::Absent | Reading::NotRead => None,
+            Reading::Absent | Reading::NotRead => {
+                let seen = |_: &JobFacts, job_set: Option<&JobSetFacts>, _: &Readings| {
+                    job_set.map(|job_set| job_set.uid.clone())
+                };
+                if let Some(uid) = self.cache.with_job(&pass.job.key, seen).flatten() {
+                    self.cache.forget_job_set(&pass.job.key, &uid);
+                }
+                None
+            }
         };
         self.remember(pass.job, |readings| readings.job_set = reading);
         Ok(())
@@ -285,11 +293,7 @@ impl Executor {
         self.cache.put_job_set(&key, JobSetFacts::of(job_set), Source::Reply);
     }
 
-    fn remember(
-        &self,
-        job: &JobFacts,
-        change: impl FnOnce(&mut trainjob_core::observed::Readings),
-    ) {
+    fn remember(&self, job: &JobFacts, change: impl FnOnce(&mut Readings)) {
         self.cache.read(&job.key, &job.uid, change);
     }
 

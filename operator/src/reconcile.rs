@@ -110,6 +110,13 @@ impl Reconciler {
                 Round::Settled => return,
             }
         }
+        // What was read is old by the next pass.
+        if let Some(view) = self.cache.view(key) {
+            self.cache.read(key, &view.job.facts.uid, |readings| {
+                readings.snapshot = Reading::NotRead;
+                readings.job_set = None;
+            });
+        }
         self.retry(key, lane, Duration::ZERO);
     }
 
@@ -194,9 +201,12 @@ impl Reconciler {
         if class == Class::Exists {
             return Round::Again;
         }
+        // A JobSet whose update got no answer may have been updated all the same.
+        let unsure = matches!(action, Action::CreateJobSet(_) | Action::UpdateJobSet(_));
         self.cache.read(&job.key, &job.uid, |readings| {
             readings.snapshot = Reading::NotRead;
             readings.job_set = None;
+            readings.rendered = readings.rendered.filter(|_| !unsure);
         });
         let at_least = match class {
             Class::Throttled(wait) => wait.min(LONGEST_THROTTLE),

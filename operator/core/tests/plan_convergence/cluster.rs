@@ -3,7 +3,7 @@
 //! Every request of the operator is checked where it takes effect, against what is stored then: a stale
 //! decision may be made, but it may do no harm.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, mem};
 
 use k8s_openapi::{
     api::core::v1::ConfigMap,
@@ -139,8 +139,9 @@ impl Cluster {
 
     /// Pods end, but for those of a JobSet that still runs.
     pub(crate) fn end_pods(&mut self) {
-        self.pods.clear();
+        let before = mem::take(&mut self.pods);
         self.run_pods();
+        self.version += u64::from(self.pods != before);
     }
 
     /// Begins the deletion of the JobSet.
@@ -286,6 +287,8 @@ impl Cluster {
             "a job ends once: {}",
             brief(&after)
         );
+        let waits = conditions(after).iter().any(|condition| condition.type_ == "Waiting");
+        assert!(!waits || terminal(after).is_none(), "waits after its end: {}", brief(after));
         if terminal(after).is_some_and(|end| end.reason == "DeadlineExceeded") {
             let due = deadline_due(before, self.settings.deadline_clock);
             assert!(

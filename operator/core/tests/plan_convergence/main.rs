@@ -319,6 +319,9 @@ impl World {
                 self.apply(&event);
             }
             if self.cluster.version == before {
+                let held =
+                    matches!(settled.plan.waiting, Some(Waiting::Release | Waiting::Finalizer));
+                assert!(!held, "nothing runs, but it is not released: {settled:?}");
                 let Some(next) = settled.plan.next else { return };
                 self.cluster.now = next;
             }

@@ -113,6 +113,9 @@ impl Known {
                     let fence = (write.uid.clone(), write.resource_version.clone());
                     assert_eq!(fence, version(&job.metadata));
                     assert_eq!(index, 0, "the status goes first");
+                    if let Some(counts) = &write.jobs_status {
+                        assert_eq!(Some(counts), own.map(|own| facts(own).jobs_status).as_ref());
+                    }
                     end_is_stored |= write.conditions.as_deref() != Some(conditions(job));
                 }
                 Action::DeleteTrainJob(deletion) => {
