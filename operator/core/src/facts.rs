@@ -156,11 +156,10 @@ impl JobFacts {
     }
 }
 
-/// Zero is what upstream's clients send for "unset", so it is no mistake to report.
 fn deadline(stored: Option<i64>) -> (Option<i64>, Option<OutOfRange>) {
     match stored {
         Some(value) if value >= 1 => (Some(value), None),
-        None | Some(0) => (None, None),
+        None => (None, None),
         Some(value) => {
             (None, Some(OutOfRange { field: "spec.activeDeadlineSeconds", value, minimum: 1 }))
         }
@@ -308,8 +307,7 @@ mod tests {
             (json!(null), None, None),
             (json!(1), Some(1), None),
             (json!(i64::MAX), Some(i64::MAX), None),
-            // What upstream's clients send for "unset".
-            (json!(0), None, None),
+            (json!(0), None, Some(0)),
             (json!(-1), None, Some(-1)),
             (json!(i64::MIN), None, Some(i64::MIN)),
         ] {

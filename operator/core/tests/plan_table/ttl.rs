@@ -138,7 +138,9 @@ fn stored_values_out_of_range_count_as_unset_and_are_told_beside_the_rest() {
     let ttl = ("spec.ttlSecondsAfterFinished", json!({"ttlSecondsAfterFinished": -1}), -1, 0);
     let least = json!({"activeDeadlineSeconds": i64::MIN});
     let least = ("spec.activeDeadlineSeconds", least, i64::MIN, 1);
-    for (field, fields, value, minimum) in [deadline, ttl, least] {
+    let zero = json!({"activeDeadlineSeconds": 0});
+    let zero = ("spec.activeDeadlineSeconds", zero, 0, 1);
+    for (field, fields, value, minimum) in [deadline, ttl, least, zero] {
         let problem = trainjob_core::facts::OutOfRange { field, value, minimum };
         let told = Action::Tell(Notice::FieldOutOfRange(problem));
         let unfinished = built(&fields).plan(i64::MAX);
@@ -147,9 +149,4 @@ fn stored_values_out_of_range_count_as_unset_and_are_told_beside_the_rest() {
         assert_eq!(finished, Plan { actions: vec![told], ..Plan::default() }, "{field}");
     }
     assert_eq!(new(&json!({"activeDeadlineSeconds": -5})).words(1_000).len(), 3);
-}
-
-#[test]
-fn a_deadline_of_zero_is_what_clients_send_for_none() {
-    assert_eq!(built(&json!({"activeDeadlineSeconds": 0})).plan(i64::MAX), Plan::default());
 }
