@@ -117,7 +117,7 @@ metadata:
 spec:
   mlPolicy:
     numNodes: 1
-    mpi: {numProcPerNode: 1, mpiImplementation: OpenMPI, sshAuthMountPath: /home/mpi/.ssh, runLauncherAsNode: true}
+    mpi: {numProcPerNode: 1, mpiImplementation: OpenMPI, sshAuthMountPath: /etc/mpi-ssh, runLauncherAsNode: true}
   podGroupPolicy:
     coscheduling: {scheduleTimeoutSeconds: 120}
   template:
