@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -248,23 +248,27 @@ async fn gone(folder: &Path) -> Result<()> {
     .await
 }
 
-/// The `box` program as somebody would run it.
-struct Owner(Child);
+/// The `box` program as somebody would run it. What it prints stays readable as long as it runs: a
+/// closed pipe would end it.
+struct Owner(Child, BufReader<ChildStdout>);
 
 impl Owner {
     fn start(arguments: &[&str]) -> Result<Self> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_box"));
         command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::null());
-        Ok(Self(command.spawn()?))
+        let mut child = command.spawn()?;
+        let output = child.stdout.take().context("it is piped")?;
+        Ok(Self(child, BufReader::new(output)))
     }
 
     /// Its folder, as it prints it when everything is ready.
     fn folder(&mut self) -> Result<PathBuf> {
-        let output = self.0.stdout.take().context("it is read once")?;
-        for line in BufReader::new(output).lines() {
-            if let Some(folder) = line?.strip_prefix("Logs are in ") {
+        let mut line = String::new();
+        while self.1.read_line(&mut line)? > 0 {
+            if let Some(folder) = line.trim_end().strip_prefix("Logs are in ") {
                 return Ok(folder.trim_end_matches('.').into());
             }
+            line.clear();
         }
         bail!("it ended before it was ready")
     }
