@@ -130,6 +130,10 @@ impl Cluster {
     pub async fn boot(&self) -> Result<()> {
         self.run(Component::Etcd).await?;
         self.run(Component::ApiServer).await?;
+        // Before the controllers: a garbage collector that misses a kind looks for new ones only 30 s later.
+        if self.site.options.jobset {
+            jobset::install(&self.client().await?, &self.site).await?;
+        }
         // All at once: each of them mostly waits.
         tokio::try_join!(self.boot_controllers(), self.boot_jobset(), self.boot_nodes())?;
         Ok(())
@@ -147,7 +151,6 @@ impl Cluster {
 
     async fn boot_jobset(&self) -> Result<()> {
         if self.site.options.jobset {
-            jobset::install(&self.client().await?, &self.site).await?;
             self.run(Component::JobSet).await?;
         }
         Ok(())
