@@ -1,0 +1,13 @@
+//! What must hold in every run of the operator, whatever happens to it.
+//!
+//! The judge knows nothing of how the operator works. It is given a [`History`]: every version of every
+//! object that somebody else watched, and every request that the operator sent. From these alone it
+//! says which of the rules in [`Rule`] were broken, where, and by what. Histories come from real
+//! clusters (a watch beside the operator, and the log of a proxy or of the API server's audit) and from
+//! the schedule explorer, so that simulated and real runs are judged by the same words.
+
+pub mod history;
+
+pub use history::{
+    Answer, Change, Clock, Condition, History, Job, JobSet, Millis, Object, Request, State, Terms,
+};
