@@ -5,7 +5,10 @@
 //! k8s-openapi speaks `jiff`, people read RFC 3339 by way of `chrono`; neither type appears outside
 //! this file.
 
-use std::{fmt, time::SystemTime};
+use std::{
+    fmt,
+    time::{Duration, SystemTime},
+};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff};
@@ -48,6 +51,19 @@ impl From<Timestamp> for Time {
 impl From<SystemTime> for Timestamp {
     fn from(now: SystemTime) -> Self {
         Self(DateTime::<Utc>::from(now).timestamp())
+    }
+}
+
+impl From<Timestamp> for SystemTime {
+    /// Where the system's clock cannot represent the instant, its epoch.
+    fn from(at: Timestamp) -> Self {
+        let distance = Duration::from_secs(at.0.unsigned_abs());
+        let instant = if at.0 < 0 {
+            Self::UNIX_EPOCH.checked_sub(distance)
+        } else {
+            Self::UNIX_EPOCH.checked_add(distance)
+        };
+        instant.unwrap_or(Self::UNIX_EPOCH)
     }
 }
 

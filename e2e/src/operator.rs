@@ -149,6 +149,7 @@ fn with_addresses(config_yaml: &str, health: &Port, metrics: &Port) -> Result<Va
         ("kind", None, json!("Configuration")),
         ("health", Some("healthProbeBindAddress"), json!(health.address())),
         ("metrics", Some("bindAddress"), json!(metrics.address())),
+        ("metrics", Some("secureServing"), json!(false)),
     ];
     let config_map = config.as_object_mut().context("a configuration is a map")?;
     for (key, inner, value) in settings {

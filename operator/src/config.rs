@@ -32,7 +32,7 @@ pub use flags::{Flags, FlagsError};
 pub use gates::{Gate, Gates};
 
 use file::{
-    ClientConnection, Configuration, DeadlineClock, DeletionPropagation, Health, Lifecycle,
+    ClientConnection, Configuration, DeadlineClock, DeletionPropagation, Health, Lifecycle, Metrics,
 };
 use gates::Origin;
 use value::{BindAddress, Count, EndpointName, PerSecond};
@@ -60,6 +60,8 @@ pub struct Config {
     pub health_address: Option<SocketAddr>,
     /// The paths that health is served under; `/readyz` and `/healthz` by default.
     pub health_endpoints: Endpoints,
+    /// Where metrics are served, over HTTP; `None`, the default: nowhere.
+    pub metrics_address: Option<SocketAddr>,
     /// The limit of Normal events; `None`: none are written. 5 a second and 50 at once by default.
     pub normal_events: Option<Rate>,
     /// What to tell whoever runs the operator, once; one line each.
@@ -116,6 +118,7 @@ fn resolve(file: &Configuration) -> Config {
         rate_limit: file.client_connection.as_ref().and_then(rate_limit),
         health_address: health_address(file.health.as_ref()),
         health_endpoints: health_endpoints(file.health.as_ref()),
+        metrics_address: file.metrics.as_ref().and_then(metrics_address),
         normal_events: normal_events(file.lifecycle.as_ref()),
         warnings: rules::warnings(file),
     }
@@ -154,6 +157,19 @@ fn normal_events(lifecycle: Option<&Lifecycle>) -> Option<Rate> {
 fn health_address(health: Option<&Health>) -> Option<SocketAddr> {
     match health.and_then(|health| health.health_probe_bind_address).unwrap_or_default() {
         BindAddress::Default => Some((Ipv6Addr::UNSPECIFIED, 8081).into()),
+        BindAddress::Off => None,
+        BindAddress::At(address) => Some(address),
+    }
+}
+
+/// Metrics over TLS, Trainer's default, are not part of this release; so they are served only where the
+/// file asks for them without.
+fn metrics_address(metrics: &Metrics) -> Option<SocketAddr> {
+    if metrics.secure_serving != Some(false) {
+        return None;
+    }
+    match metrics.bind_address.unwrap_or_default() {
+        BindAddress::Default => Some((Ipv6Addr::UNSPECIFIED, 8443).into()),
         BindAddress::Off => None,
         BindAddress::At(address) => Some(address),
     }

@@ -1,45 +1,16 @@
 //! Health over HTTP: whether the process lives, and whether it can do its work.
 //!
 //! Liveness is answered as long as anything is. Readiness is 200 once every condition is met, and until
-//! then 503 with the names of those that are not. Anybody in the cluster's network can ask: connections
-//! are few, short and used once.
+//! then 503 with the names of those that are not. Anybody in the cluster's network can ask.
 
 use std::{
     collections::BTreeSet,
-    convert::Infallible,
-    future::ready,
-    io,
-    net::{Ipv4Addr, SocketAddr},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
-use http_body_util::Full;
-use hyper::{
-    Method, Request, Response, StatusCode,
-    body::{Bytes, Incoming},
-    header::{ALLOW, CONTENT_TYPE, HeaderValue},
-    server::conn::http1,
-    service::service_fn,
-};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::watch,
-    task::JoinSet,
-    time::{sleep, timeout},
-};
+use hyper::StatusCode;
 
-/// Connections that are served at the same time; more have to wait.
-const CONNECTIONS: usize = 64;
-/// How long one may take, from its acceptance to the last byte of the answer: as long as probes wait.
-const CONNECTION_TIME: Duration = Duration::from_secs(3);
-/// How long connections may go on after the end.
-const DRAIN: Duration = Duration::from_secs(1);
-/// How long to wait after a connection could not be accepted.
-const PAUSE: Duration = Duration::from_millis(500);
-/// How often in a row accepting may fail.
-const ATTEMPTS: u32 = 60;
+use crate::pages::{Page, Pages};
 
 /// The paths that health is served under, with their leading slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,123 +77,45 @@ impl Readiness {
     }
 }
 
-/// Listens on `address`. `[::]` is every interface of a machine, also one without IPv6.
-///
-/// # Errors
-///
-/// If that is not possible; the message names the address.
-pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let failed = |error: io::Error| io::Error::new(error.kind(), format!("{address}: {error}"));
-    match TcpListener::bind(address).await {
-        Err(error)
-            if address.is_ipv6()
-                && address.ip().is_unspecified()
-                && error.kind() != io::ErrorKind::AddrInUse =>
-        {
-            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await.map_err(failed)
-        }
-        bound => bound.map_err(failed),
-    }
+/// The pages of health.
+#[derive(Debug, Clone)]
+pub struct Health {
+    /// Their paths.
+    pub endpoints: Endpoints,
+    /// What readiness says.
+    pub readiness: Readiness,
 }
 
-/// Answers until `shutdown` is true or its sender is gone; then finishes, within a second, what has
-/// begun.
-///
-/// # Errors
-///
-/// If no connection could be accepted for half a minute.
-pub async fn serve(
-    listener: TcpListener,
-    endpoints: Endpoints,
-    readiness: Readiness,
-    mut shutdown: watch::Receiver<bool>,
-) -> io::Result<()> {
-    let server = Arc::new(Server { endpoints, readiness });
-    let mut connections = JoinSet::new();
-    let mut failures = 0;
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            _ = shutdown.wait_for(|stop| *stop) => break,
-            Some(_) = connections.join_next() => continue,
-            accepted = listener.accept(), if connections.len() < CONNECTIONS => accepted,
-        };
-        match accepted {
-            Ok((stream, _)) => {
-                failures = 0;
-                connections.spawn(Arc::clone(&server).connection(stream));
-            }
-            // The client has gone already, or the process has no file left for the moment.
-            Err(_) if failures < ATTEMPTS => {
-                failures += 1;
-                sleep(PAUSE).await;
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    drop(listener);
-    // What is still open after that is closed with the set.
-    let _ = timeout(DRAIN, async { while connections.join_next().await.is_some() {} }).await;
-    Ok(())
-}
-
-struct Server {
-    endpoints: Endpoints,
-    readiness: Readiness,
-}
-
-impl Server {
-    async fn connection(self: Arc<Self>, stream: TcpStream) {
-        let service = service_fn(|request: Request<Incoming>| {
-            ready(Ok::<_, Infallible>(self.answer(request.method(), request.uri().path())))
-        });
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(CONNECTION_TIME)
-            .keep_alive(false)
-            .serve_connection(TokioIo::new(stream), service);
-        // A client that goes away or takes too long gets no answer; there is nobody else to tell.
-        let _ = timeout(CONNECTION_TIME, connection).await;
-    }
-
-    fn answer(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
+impl Pages for Health {
+    fn at(&self, path: &str) -> Option<Page> {
         let missing = if path == self.endpoints.live {
             None
         } else if path == self.endpoints.ready {
             self.readiness.missing()
         } else {
-            return plain(StatusCode::NOT_FOUND, "not found".to_owned());
+            return None;
         };
-        if method != Method::GET && method != Method::HEAD {
-            let refusal = "only GET and HEAD".to_owned();
-            let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, refusal);
-            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return response;
-        }
-        match missing {
-            None => plain(StatusCode::OK, "ok".to_owned()),
-            Some(missing) => plain(StatusCode::SERVICE_UNAVAILABLE, missing),
-        }
+        Some(match missing {
+            None => Page::text(StatusCode::OK, "ok".to_owned()),
+            Some(missing) => Page::text(StatusCode::SERVICE_UNAVAILABLE, missing),
+        })
     }
-}
-
-fn plain(status: StatusCode, body: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::from(body));
-    *response.status_mut() = status;
-    let text = HeaderValue::from_static("text/plain; charset=utf-8");
-    response.headers_mut().insert(CONTENT_TYPE, text);
-    response
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{io, net::SocketAddr};
+
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpStream,
+        sync::watch,
         task::JoinHandle,
         time::Instant,
     };
 
     use super::*;
+    use crate::pages::{CONNECTION_TIME, CONNECTIONS, listen, serve};
 
     struct Running {
         address: SocketAddr,
@@ -236,7 +129,8 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let readiness = Readiness::awaiting(["TrainJob", "JobSet"]);
         let (stop, stopped) = watch::channel(false);
-        let server = tokio::spawn(serve(listener, endpoints, readiness.clone(), stopped));
+        let pages = Arc::new(Health { endpoints, readiness: readiness.clone() });
+        let server = tokio::spawn(serve(listener, pages, stopped));
         Running { address, readiness, stop, server }
     }
 

@@ -20,6 +20,8 @@ pub mod execute;
 pub mod health;
 pub mod limit;
 pub mod logging;
+pub mod metrics;
+pub mod pages;
 pub mod queue;
 pub mod reconcile;
 pub mod run;

@@ -7,16 +7,16 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use tokio::time::Instant;
 use trainjob_core::{
     action::{Action, Plan, StatusWrite, Urgency, Waiting},
-    facts::{JobFacts, ObjectKey},
+    facts::{JobFacts, JobSetFacts, ObjectKey},
     lane::{self, Lane, Place},
     notice::Notice,
-    observed::{Reading, Settings},
+    observed::{Reading, Readings, Settings},
     plan,
 };
 
@@ -26,6 +26,7 @@ use crate::{
     clock,
     error::{Class, RequestError},
     execute::{Executor, Pass},
+    metrics::Metrics,
     queue::Queue,
 };
 
@@ -49,6 +50,8 @@ pub struct Reconciler {
     pub queue: Arc<Queue>,
     /// The hands.
     pub executor: Executor,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
     /// The operator's settings.
     pub settings: Settings,
     progress: Mutex<HashMap<ObjectKey, Progress>>,
@@ -61,6 +64,8 @@ struct Progress {
     failures: u32,
     /// When counts were last written.
     counts_written: Option<Instant>,
+    /// When the last Pod of a job that its deadline failed was seen gone.
+    released: Option<SystemTime>,
 }
 
 /// How a round ended.
@@ -78,9 +83,10 @@ impl Reconciler {
         cache: Arc<Cache>,
         queue: Arc<Queue>,
         executor: Executor,
+        metrics: Arc<Metrics>,
         settings: Settings,
     ) -> Self {
-        Self { cache, queue, executor, settings, progress: Mutex::default() }
+        Self { cache, queue, executor, metrics, settings, progress: Mutex::default() }
     }
 
     /// The place that a job's next pass belongs in; `None` when there is no such job.
@@ -165,12 +171,39 @@ impl Reconciler {
     }
 
     fn done(&self, job: &JobFacts, action: &Action) {
-        if let Action::WriteStatus(write) = action
-            && write.jobs_status.is_some()
-        {
-            self.with_progress(&job.key, |progress| progress.counts_written = Some(Instant::now()));
+        match action {
+            Action::WriteStatus(write) => {
+                if write.jobs_status.is_some() {
+                    let now = Some(Instant::now());
+                    self.with_progress(&job.key, |progress| progress.counts_written = now);
+                }
+                if let Some(due) = write.deadline_due {
+                    self.metrics.deadline_exceeded(due);
+                }
+            }
+            Action::CheckPods { .. } => self.pods_checked(job),
+            Action::DeleteTrainJob(deletion) => {
+                // T9: a job that its deadline failed may not go before it is released.
+                let released = self.with_progress(&job.key, |progress| progress.released);
+                let due = SystemTime::from(deletion.due);
+                self.metrics.ttl_deleted(deletion.outcome, released.map_or(due, |at| at.max(due)));
+            }
+            _ => {}
         }
         report(job, action);
+    }
+
+    fn pods_checked(&self, job: &JobFacts) {
+        let gone = |_: &JobFacts, _: Option<&JobSetFacts>, readings: &Readings| {
+            readings.pods == Reading::Absent
+        };
+        let first = self.cache.with_job(&job.key, gone) == Some(true)
+            && self.with_progress(&job.key, |progress| {
+                progress.released.replace(SystemTime::now()).is_none()
+            });
+        if let (true, Some(finished)) = (first, job.finished) {
+            self.metrics.released(finished.at);
+        }
     }
 
     /// Nothing to do for now: what was read is forgotten, but for what later passes build on.
@@ -189,10 +222,12 @@ impl Reconciler {
         }
         self.queue.retry(&job.key, postponed);
         let finished = job.finished.is_some() && postponed.is_none();
-        if finished {
-            self.progress().remove(&job.key);
+        let mut all = self.progress();
+        let released = all.get(&job.key).is_some_and(|progress| progress.released.is_some());
+        if finished && !released {
+            all.remove(&job.key);
         } else {
-            self.with_progress(&job.key, |progress| progress.failures = 0);
+            all.entry(job.key.clone()).or_default().failures = 0;
         }
     }
 

@@ -30,8 +30,10 @@ use crate::{
     config::Config,
     events,
     execute::Executor,
-    health::{self, Readiness},
+    health::{Health, Readiness},
     limit::Limiter,
+    metrics::Metrics,
+    pages::{self, Pages},
     queue::Queue,
     reconcile::Reconciler,
     survey,
@@ -46,9 +48,12 @@ const KEPT_FOR_STOP: usize = 8;
 /// Why the operator ended.
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// Health cannot be served.
-    #[error("cannot serve health: {0}")]
-    Health(#[source] io::Error),
+    /// Health or metrics cannot be served.
+    #[error("cannot serve health or metrics: {0}")]
+    Server(#[source] io::Error),
+    /// There are no metrics.
+    #[error("cannot set up metrics: {0}")]
+    Metrics(#[from] prometheus::Error),
     /// A task that never ends has ended.
     #[error("{0} ended unexpectedly")]
     TaskEnded(&'static str),
@@ -66,7 +71,8 @@ pub async fn run(
 ) -> Result<(), RunError> {
     let readiness = Readiness::awaiting(KINDS);
     let (drained, until_drained) = watch::channel(false);
-    let mut servers = serve_health(&config, &readiness, until_drained).await?;
+    let metrics = Metrics::new()?;
+    let mut servers = serve(&config, &readiness, &metrics, &until_drained).await?;
 
     let limiter =
         config.rate_limit.map(|rate| Arc::new(Limiter::new(rate.per_second, rate.burst.get())));
@@ -79,6 +85,7 @@ pub async fn run(
         Arc::clone(&cache),
         Arc::clone(&queue),
         executor,
+        metrics,
         config.settings,
     ));
     let (listed, all_listed) = watch::channel(HashSet::new());
@@ -106,33 +113,39 @@ pub async fn run(
             let task = ended.and_then(Result::ok).unwrap_or("a task");
             Err(RunError::TaskEnded(task))
         }
-        Some(served) = servers.join_next() => served_health(served),
+        Some(ended) = servers.join_next() => served(ended),
     };
     readiness.shutting_down();
     tasks.shutdown().await;
     drained.send_replace(true);
-    while let Some(served) = servers.join_next().await {
-        served_health(served)?;
+    while let Some(ended) = servers.join_next().await {
+        served(ended)?;
     }
     ended
 }
 
-async fn serve_health(
+/// Serves health and metrics, each where the configuration says, until `until` is true.
+async fn serve(
     config: &Config,
     readiness: &Readiness,
-    until: watch::Receiver<bool>,
+    metrics: &Arc<Metrics>,
+    until: &watch::Receiver<bool>,
 ) -> Result<JoinSet<io::Result<()>>, RunError> {
+    let (endpoints, readiness) = (config.health_endpoints.clone(), readiness.clone());
+    let health: Arc<dyn Pages> = Arc::new(Health { endpoints, readiness });
+    let metrics: Arc<dyn Pages> = Arc::<Metrics>::clone(metrics);
     let mut servers = JoinSet::new();
-    if let Some(address) = config.health_address {
-        let listener = health::listen(address).await.map_err(RunError::Health)?;
-        let endpoints = config.health_endpoints.clone();
-        servers.spawn(health::serve(listener, endpoints, readiness.clone(), until));
+    for (address, pages) in [(config.health_address, health), (config.metrics_address, metrics)] {
+        if let Some(address) = address {
+            let listener = pages::listen(address).await.map_err(RunError::Server)?;
+            servers.spawn(pages::serve(listener, pages, until.clone()));
+        }
     }
     Ok(servers)
 }
 
-fn served_health(served: Result<io::Result<()>, JoinError>) -> Result<(), RunError> {
-    served.map_err(io::Error::other).and_then(|served| served).map_err(RunError::Health)
+fn served(served: Result<io::Result<()>, JoinError>) -> Result<(), RunError> {
+    served.map_err(io::Error::other).and_then(|served| served).map_err(RunError::Server)
 }
 
 fn watcher(

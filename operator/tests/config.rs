@@ -34,6 +34,7 @@ fn defaults() -> Config {
         rate_limit: None,
         health_address: Some("[::]:8081".parse().unwrap()),
         health_endpoints: Endpoints { ready: "/readyz".into(), live: "/healthz".into() },
+        metrics_address: None,
         normal_events: rate(5.0, 50),
         warnings: Vec::new(),
     }
@@ -111,7 +112,7 @@ fn the_file_that_trainer_ships_is_taken_with_three_warnings() {
         concurrency: NonZeroUsize::new(5).unwrap(),
         rate_limit: rate(50.0, 100),
         warnings: [
-            "webhook, metrics, certManagement, statusServer: read and checked, but without effect in \
+            "webhook, metrics over TLS, certManagement, statusServer: read and checked, but without effect in \
              this release",
             "leaderElection: this release does not elect a leader yet, run exactly one replica",
             "clientConnection: requests are limited to Trainer's 50 a second, with bursts of 100; \
@@ -136,9 +137,10 @@ fn every_field_is_read() {
         rate_limit: rate(12.5, 20),
         health_address: Some("[::1]:9091".parse().unwrap()),
         health_endpoints: Endpoints { ready: "/ready".into(), live: "/live".into() },
+        metrics_address: Some("127.0.0.1:9090".parse().unwrap()),
         normal_events: rate(0.25, 1),
         warnings: [
-            "webhook, metrics, certManagement, statusServer, tls, lifecycle.fieldUpdates, \
+            "webhook, certManagement, statusServer, tls, lifecycle.fieldUpdates, \
              lifecycle.defaultTTLSecondsAfterFinished: read and checked, but without effect in this \
              release",
             "leaderElection: this release does not elect a leader yet, run exactly one replica",
@@ -169,6 +171,25 @@ fn the_health_server_listens_where_it_is_told() {
     ] {
         let config = fields(&format!("health: {{healthProbeBindAddress: {given}}}")).unwrap();
         assert_eq!(config.health_address, expected.map(|a| a.parse().unwrap()), "{given}");
+    }
+}
+
+#[test]
+fn metrics_are_served_only_where_the_file_wants_them_without_tls() {
+    let warning = "metrics over TLS: read and checked, but without effect in this release";
+    for (given, expected, warned) in [
+        ("{bindAddress: ':9000'}", None, true),
+        ("{secureServing: true}", None, true),
+        ("{secureServing: false}", Some("[::]:8443"), false),
+        ("{secureServing: false, bindAddress: ':9000'}", Some("[::]:9000"), false),
+        ("{secureServing: false, bindAddress: '0'}", None, false),
+    ] {
+        let config = fields(&format!("metrics: {given}")).unwrap();
+        assert_eq!(config.metrics_address, expected.map(|a| a.parse().unwrap()), "{given}");
+        assert_eq!(
+            config.warnings,
+            warned.then_some(warning.to_owned()).into_iter().collect::<Vec<_>>()
+        );
     }
 }
 

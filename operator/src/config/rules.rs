@@ -92,12 +92,17 @@ pub(super) fn warnings(file: &Configuration) -> Vec<String> {
     warnings
 }
 
+/// Whether the file asks for metrics, and does not say that they need no TLS.
+fn metrics_over_tls(file: &Configuration) -> bool {
+    file.metrics.as_ref().is_some_and(|metrics| metrics.secure_serving != Some(false))
+}
+
 /// What the file sets and this release does not use.
 fn without_effect(file: &Configuration) -> Vec<&'static str> {
     let lifecycle = file.lifecycle.as_ref();
     [
         ("webhook", file.webhook.is_some()),
-        ("metrics", file.metrics.is_some()),
+        ("metrics over TLS", metrics_over_tls(file)),
         ("certManagement", file.cert_management.is_some()),
         ("statusServer", file.status_server.is_some()),
         ("tls", file.tls.is_some()),
