@@ -182,6 +182,19 @@ impl World {
         }
     }
 
+    /// What the operator that runs serves as its metrics.
+    ///
+    /// # Errors
+    ///
+    /// None runs, or it does not answer.
+    pub async fn metrics(&self) -> Result<String> {
+        let operator = self.slot().clone().context("no operator runs")?;
+        let server = format!("http://{}", operator.metrics_address());
+        let client = kube::Client::try_from(kube::Config::new(server.parse()?))?;
+        let request = http::Request::get("/metrics").body(Vec::new())?;
+        Ok(client.request_text(request).await?)
+    }
+
     /// Makes a namespace for one test.
     ///
     /// # Errors

@@ -1,0 +1,256 @@
+//! Trap 7: suspension and the deadline, under both clocks (`docs/semantics.md`, D2).
+//!
+//! Each clock has a box and an operator of its own, which all tests of it share.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::cluster::Options;
+use e2e::fixtures::tenant::{
+    Tenant, conditions_of, created_at, finished_at, is_failed_by_deadline, now, on_time, time_until,
+};
+use e2e::fixtures::{PATIENCE, RUNS, World, stays};
+use e2e::until::until_ok;
+use futures::future::try_join_all;
+use kube::ResourceExt as _;
+use serde_json::json;
+use tokio::sync::OnceCell;
+use tokio::time::sleep;
+use trainjob_api::TrainJob;
+use trainjob_api::conditions::{self, FAILED, SUSPENDED};
+use trainjob_api::time::Timestamp;
+
+/// Longer than an operator that is about to do something wrong hesitates.
+const WINDOW: Duration = Duration::from_secs(3);
+
+async fn by_creation(story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
+    static SHARED: OnceCell<World> = OnceCell::const_new();
+    SHARED.get_or_try_init(World::start).await?.test("creation", story).await
+}
+
+async fn by_last_resume(story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
+    static SHARED: OnceCell<World> = OnceCell::const_new();
+    let start = || async {
+        let world = Box::pin(World::without_operator(Options::default())).await?;
+        world.start_operator_with("lifecycle: {deadlineClock: LastResume}").await?;
+        anyhow::Ok(world)
+    };
+    SHARED.get_or_try_init(start).await?.test("resume", story).await
+}
+
+async fn suspend(tenant: &Tenant<'_>, name: &str, suspend: bool) -> Result<TrainJob> {
+    tenant.patch(name, &json!({"spec": {"suspend": suspend}})).await
+}
+
+/// When the clock of the last resume started, as the job itself says.
+fn resumed_at(job: &TrainJob) -> Result<Timestamp> {
+    let suspended = conditions::find(conditions_of(job), SUSPENDED).context("never suspended")?;
+    ensure!(suspended.status == "False", "it is suspended");
+    Ok(Timestamp::from(&suspended.last_transition_time))
+}
+
+/// Waits until the deadline has failed a job that was resumed, and sees that it counted from there.
+async fn fails_after_its_resume(tenant: &Tenant<'_>, name: &str) -> Result<()> {
+    let job = tenant.becomes(name, FAILED).await?;
+    ensure!(is_failed_by_deadline(&job), "{:?}", conditions_of(&job));
+    let seconds = job.spec.active_deadline_seconds.context("it has no deadline")?;
+    on_time(resumed_at(&job)?.plus(seconds), finished_at(&job)?)?;
+    tenant.released(name).await
+}
+
+/// Sees that a job that its deadline has failed stays as it is and gets nothing any more.
+async fn stays_failed(tenant: &Tenant<'_>, name: &str) -> Result<()> {
+    let failed = tenant.jobs.get(name).await?;
+    stays("the job stays stopped", WINDOW, async || {
+        let job = tenant.jobs.get(name).await?;
+        ensure!(job.status == failed.status, "{:?}", job.status);
+        ensure!(tenant.job_sets.get_opt(name).await?.is_none(), "it has a JobSet");
+        Ok(())
+    })
+    .await
+}
+
+/// Waits until a suspended job has no running Pod, and its JobSet, if it has one, is suspended.
+async fn stands_still(tenant: &Tenant<'_>, name: &str) -> Result<()> {
+    until_ok(format!("{name} stands still"), PATIENCE, || async {
+        let job_set = tenant.job_sets.get_opt(name).await?;
+        let suspended =
+            |at: &kube::api::DynamicObject| at.data.pointer("/spec/suspend") == Some(&json!(true));
+        ensure!(job_set.as_ref().is_none_or(suspended), "its JobSet is not suspended");
+        let running = tenant.running_pods_of(name).await?;
+        ensure!(running == 0, "{running} Pods run");
+        Ok(())
+    })
+    .await
+}
+
+/// Sees that a job is unfinished until `at` and a little longer.
+async fn unfinished_past(tenant: &Tenant<'_>, name: &str, at: Timestamp) -> Result<()> {
+    let what = format!("{name} is not stopped");
+    stays(&what, time_until(at) + WINDOW, async || {
+        let job = tenant.jobs.get(name).await?;
+        ensure!(finished_at(&job).is_err(), "{:?}", conditions_of(&job));
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn from_creation_a_job_created_suspended_is_stopped_on_time_and_cannot_be_resumed()
+-> Result<()> {
+    by_creation(async |tenant| {
+        let spec = json!({"suspend": true, "activeDeadlineSeconds": 3});
+        tenant.create("job", RUNS, spec).await?;
+        tenant.fails_by_deadline("job").await?;
+        tenant.released("job").await?;
+        suspend(tenant, "job", false).await?;
+        stays_failed(tenant, "job").await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn from_creation_a_job_suspended_while_it_runs_is_stopped_on_time() -> Result<()> {
+    by_creation(async |tenant| {
+        tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 8})).await?;
+        tenant.runs("job").await?;
+        suspend(tenant, "job", true).await?;
+        stands_still(tenant, "job").await?;
+        tenant.fails_by_deadline("job").await?;
+        tenant.released("job").await?;
+        suspend(tenant, "job", false).await?;
+        stays_failed(tenant, "job").await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn from_the_last_resume_a_job_created_suspended_is_stopped_only_after_it_was_resumed()
+-> Result<()> {
+    by_last_resume(async |tenant| {
+        let spec = json!({"suspend": true, "activeDeadlineSeconds": 2});
+        let job = tenant.create("job", RUNS, spec).await?;
+        unfinished_past(tenant, "job", created_at(&job).plus(2)).await?;
+        suspend(tenant, "job", false).await?;
+        fails_after_its_resume(tenant, "job").await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn from_the_last_resume_a_job_suspended_while_it_runs_has_all_its_time_again() -> Result<()> {
+    by_last_resume(async |tenant| {
+        let job = tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 8})).await?;
+        tenant.runs("job").await?;
+        suspend(tenant, "job", true).await?;
+        stands_still(tenant, "job").await?;
+        unfinished_past(tenant, "job", created_at(&job).plus(8)).await?;
+        suspend(tenant, "job", false).await?;
+        tenant.runs("job").await?;
+        fails_after_its_resume(tenant, "job").await
+    })
+    .await
+}
+
+/// Suspends and resumes a job every second, ten times in all.
+async fn toggle(tenant: &Tenant<'_>, name: &str) -> Result<()> {
+    for time in 0..10 {
+        suspend(tenant, name, time % 2 == 0).await?;
+        // The user's own pace.
+        sleep(Duration::from_secs(1)).await;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn from_creation_a_job_toggled_every_second_is_stopped_on_time() -> Result<()> {
+    by_creation(async |tenant| {
+        tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 5})).await?;
+        toggle(tenant, "job").await?;
+        tenant.fails_by_deadline("job").await?;
+        tenant.released("job").await?;
+        stays_failed(tenant, "job").await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn from_the_last_resume_a_job_toggled_every_second_is_stopped_after_the_last_one()
+-> Result<()> {
+    by_last_resume(async |tenant| {
+        // Longer than it is ever resumed for, shorter than all of it takes.
+        tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 6})).await?;
+        toggle(tenant, "job").await?;
+        let job = tenant.jobs.get("job").await?;
+        ensure!(finished_at(&job).is_err(), "stopped early: {:?}", conditions_of(&job));
+        fails_after_its_resume(tenant, "job").await
+    })
+    .await
+}
+
+/// Jobs that are suspended at moments spread around the instant at which their deadline is due.
+async fn race(tenant: &Tenant<'_>) -> Result<Vec<String>> {
+    let names: Vec<String> = (0..12).map(|number| format!("job-{number:02}")).collect();
+    try_join_all(names.iter().enumerate().map(async |(number, name)| {
+        let job = tenant.create(name, RUNS, json!({"activeDeadlineSeconds": 4})).await?;
+        let due = std::time::SystemTime::from(created_at(&job).plus(4));
+        let at = due + Duration::from_millis(50 * number as u64) - Duration::from_millis(300);
+        sleep(at.duration_since(std::time::SystemTime::now()).unwrap_or_default()).await;
+        suspend(tenant, name, true).await?;
+        anyhow::Ok(())
+    }))
+    .await?;
+    Ok(names)
+}
+
+#[tokio::test]
+async fn from_creation_a_suspension_that_races_the_deadline_never_wins() -> Result<()> {
+    by_creation(async |tenant| {
+        for name in race(tenant).await? {
+            tenant.fails_by_deadline(&name).await?;
+            tenant.released(&name).await?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn from_the_last_resume_a_job_that_is_suspended_in_time_stands_still_and_any_other_fails()
+-> Result<()> {
+    by_last_resume(async |tenant| {
+        let names = race(tenant).await?;
+        let created: Vec<_> = tenant.jobs.list(&kube::api::ListParams::default()).await?.items;
+        let last = created.iter().map(created_at).max().unwrap_or_else(now);
+        stays("what stands still is not stopped", time_until(last.plus(4)) + WINDOW, async || {
+            for job in tenant.jobs.list(&kube::api::ListParams::default()).await? {
+                let failed = finished_at(&job).is_ok();
+                let suspended = conditions::find_true(conditions_of(&job), SUSPENDED);
+                // Which of the two it was is decided at the deadline, and stays.
+                let stands = suspended.is_some() && !failed;
+                let due = created_at(&job).plus(4);
+                let settled = now().since(due) < 2 || failed || stands;
+                ensure!(settled, "{}: {:?}", job.name_any(), conditions_of(&job));
+            }
+            Ok(())
+        })
+        .await?;
+        try_join_all(names.iter().map(|name| ends_as_it_must(tenant, name))).await?;
+        Ok(())
+    })
+    .await
+}
+
+/// A job that was suspended at its deadline is either failed and released, or stands still and fails
+/// once it has been resumed for as long.
+async fn ends_as_it_must(tenant: &Tenant<'_>, name: &str) -> Result<()> {
+    let job = tenant.jobs.get(name).await?;
+    if finished_at(&job).is_ok() {
+        ensure!(is_failed_by_deadline(&job), "{:?}", conditions_of(&job));
+        on_time(created_at(&job).plus(4), finished_at(&job)?)?;
+        return tenant.released(name).await;
+    }
+    stands_still(tenant, name).await?;
+    suspend(tenant, name, false).await?;
+    fails_after_its_resume(tenant, name).await
+}
