@@ -14,11 +14,13 @@ use crate::component::{Component, Site};
 use crate::credentials::{Credentials, Identity, client};
 use crate::guard::Guard;
 use crate::modules::Modules;
+use crate::operator::install_crds;
 use crate::process::Process;
 use crate::{jobset, kwok, nodes};
 
 /// What a cluster is to consist of.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a part that is there or not")]
 pub struct Options {
     /// How many fake nodes it has, of 8 GPUs each. With `None` not even KWOK runs, which plays
     /// their kubelets.
@@ -28,6 +30,8 @@ pub struct Options {
     pub controllers: bool,
     /// Whether JobSet runs, with its webhooks.
     pub jobset: bool,
+    /// Whether the operator's own custom resource definitions are installed.
+    pub crds: bool,
     /// Whether etcd waits for the disk before it answers. Only measurements need that.
     pub fsync: bool,
     /// More flags for the API server; given twice, a flag's later value counts.
@@ -37,12 +41,13 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Everything, with 4 nodes, not durable, silent.
+    /// Everything but the operator's own definitions, with 4 nodes, not durable, silent.
     fn default() -> Self {
         Self {
             nodes: Some(4),
             controllers: true,
             jobset: true,
+            crds: false,
             fsync: false,
             apiserver_flags: Vec::new(),
             report: |_, _| {},
@@ -130,12 +135,21 @@ impl Cluster {
     pub async fn boot(&self) -> Result<()> {
         self.run(Component::Etcd).await?;
         self.run(Component::ApiServer).await?;
-        // Before the controllers: a garbage collector that misses a kind looks for new ones only 30 s later.
+        self.install_definitions().await?;
+        // All at once: each of them mostly waits.
+        tokio::try_join!(self.boot_controllers(), self.boot_jobset(), self.boot_nodes())?;
+        Ok(())
+    }
+
+    /// Before the controllers: a garbage collector that misses a kind looks for new ones only 30 s later.
+    async fn install_definitions(&self) -> Result<()> {
         if self.site.options.jobset {
             jobset::install(&self.client().await?, &self.site).await?;
         }
-        // All at once: each of them mostly waits.
-        tokio::try_join!(self.boot_controllers(), self.boot_jobset(), self.boot_nodes())?;
+        if self.site.options.crds {
+            install_crds(self).await?;
+            self.report("custom resource definitions are installed");
+        }
         Ok(())
     }
 

@@ -21,10 +21,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::apply::apply;
 use crate::cluster::{Cluster, Options};
-use crate::component::Component;
-use crate::operator::{
-    Operator, OperatorOptions, SERVICE_ACCOUNT, install_crds, install_operator_rbac,
-};
+use crate::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT, install_operator_rbac};
 
 pub use door::{Door, Verdict};
 pub use policy::{Denial, Operation};
@@ -80,17 +77,10 @@ impl World {
     ///
     /// Something of that does not start or is refused.
     pub async fn without_operator(options: Options) -> Result<Self> {
-        let (controllers, jobset) = (options.controllers, options.jobset);
-        let world = Self::without_crds(options).await?;
-        let cluster = &world.cluster;
-        install_crds(cluster).await?;
+        let jobset = options.jobset;
+        let world = Self::without_crds(Options { crds: true, ..options }).await?;
         if jobset {
-            apply(&cluster.client().await?, "default", runtimes()).await?;
-        }
-        if controllers {
-            // Its garbage collector looks for new kinds every half minute, and at its start.
-            cluster.stop(Component::ControllerManager);
-            cluster.run(Component::ControllerManager).await?;
+            apply(&world.cluster.client().await?, "default", runtimes()).await?;
         }
         Ok(world)
     }

@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::Parser;
 use e2e::cluster::{Cluster, Options};
-use e2e::operator::{
-    Operator, OperatorOptions, SERVICE_ACCOUNT, install_crds, install_operator_rbac,
-};
+use e2e::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT, install_operator_rbac};
 use launcher::say;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -64,8 +62,12 @@ async fn run_until_stopped(arguments: &Arguments) -> Result<()> {
 
 async fn run(arguments: &Arguments) -> Result<()> {
     let begun = Instant::now();
-    let options =
-        Options { nodes: Some(arguments.nodes), report: print_step, ..Options::default() };
+    let options = Options {
+        nodes: Some(arguments.nodes),
+        crds: arguments.operator,
+        report: print_step,
+        ..Options::default()
+    };
     let cluster = Cluster::start(options).await?;
     let operator = if arguments.operator { Some(start_operator(&cluster).await?) } else { None };
     print_usage(&cluster, operator.as_ref(), begun.elapsed())?;
@@ -75,7 +77,6 @@ async fn run(arguments: &Arguments) -> Result<()> {
 
 async fn start_operator(cluster: &Cluster) -> Result<Operator> {
     let namespace = "trainjob-system";
-    install_crds(cluster).await?;
     install_operator_rbac(cluster, namespace).await?;
     let kubeconfig = cluster.service_account_kubeconfig(namespace, SERVICE_ACCOUNT).await?;
     let options = OperatorOptions { kubeconfig: Some(kubeconfig), ..OperatorOptions::default() };

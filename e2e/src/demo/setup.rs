@@ -7,13 +7,10 @@ use anyhow::Result;
 use kube::Client;
 
 use crate::cluster::{Cluster, Options};
-use crate::component::Component;
 use crate::demo::cast;
 use crate::demo::clock::elapsed;
 use crate::demo::screen::clock;
-use crate::operator::{
-    Operator, OperatorOptions, SERVICE_ACCOUNT, install_crds, install_operator_rbac,
-};
+use crate::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT, install_operator_rbac};
 
 /// The namespace of the operator.
 const OPERATOR: &str = "trainjob-system";
@@ -46,7 +43,7 @@ impl Setup {
         let plural = if nodes == 1 { "" } else { "s" };
         say(&format!("starting a control plane with {nodes} node{plural} of {GPUS_OF_NODE} GPUs"));
         let report = |_: Duration, step: &str| say(step);
-        let options = Options { nodes: Some(nodes), report, ..Options::default() };
+        let options = Options { nodes: Some(nodes), crds: true, report, ..Options::default() };
         // It tells of its progress by itself.
         let cluster = Cluster::prepare(options).await?;
         audibly("starting the control plane", Box::pin(cluster.boot())).await?;
@@ -63,11 +60,6 @@ impl Setup {
 
 /// Gives the kubeconfig of the operator, and the namespace to play in.
 async fn install(cluster: &Cluster) -> Result<(std::path::PathBuf, String)> {
-    install_crds(cluster).await?;
-    say("custom resource definitions are installed");
-    // Its garbage collector looks for new kinds every 30 seconds, and at its start.
-    cluster.stop(Component::ControllerManager);
-    cluster.run(Component::ControllerManager).await?;
     install_operator_rbac(cluster, OPERATOR).await?;
     let namespace = cluster.namespace("demo").await?;
     cluster.apply_yaml(&namespace, &cast::runtime("torch-distributed")?).await?;
