@@ -88,7 +88,7 @@ async fn a_jobset_deletion_refused_with_whatever_code_is_tried_again_until_it_su
             anyhow::Ok(())
         }))
         .await?;
-        for name in ["by-403", "by-422", "by-500", "by-503", "by-504"] {
+        for name in ["by-403", "by-409", "by-422", "by-500", "by-503", "by-504"] {
             let told = tenant.told(name, "ReleaseFailed").await?.len();
             ensure!(told == 1, "{name}: told {told} times");
         }

@@ -34,8 +34,11 @@ use crate::{
 const COUNTS_EVERY: Duration = Duration::from_millis(250);
 /// A pass that needs more rounds goes on later, so that no job keeps a worker for ever.
 const ROUNDS: usize = 8;
-/// A failure that may pass by itself is told to users from so many in a row on.
+/// A failure that may pass by itself is told to users from so many answers in a row on.
 const TELL_FROM: u32 = 3;
+/// A denial is told from so many in a row on: an API server that has just started knows no rights for a
+/// moment.
+const TELL_DENIALS_FROM: u32 = 2;
 /// The longest that a `Retry-After` holds up a job. It holds up no other: what answers so may be one
 /// webhook, or one kind.
 const LONGEST_THROTTLE: Duration = Duration::from_secs(30);
@@ -62,6 +65,8 @@ pub struct Reconciler {
 struct Progress {
     /// Failures in a row.
     failures: u32,
+    /// Those of them for which the API server was reached: that it cannot be is said by the watches.
+    refusals: u32,
     /// When counts were last written.
     counts_written: Option<Instant>,
     /// When the last Pod of a job that its deadline failed was seen gone.
@@ -227,7 +232,8 @@ impl Reconciler {
         if finished && !released {
             all.remove(&job.key);
         } else {
-            all.entry(job.key.clone()).or_default().failures = 0;
+            let progress = all.entry(job.key.clone()).or_default();
+            (progress.failures, progress.refusals) = (0, 0);
         }
     }
 
@@ -250,17 +256,22 @@ impl Reconciler {
         };
         // The deadline may have come meanwhile, and stopping is tried again sooner.
         let lane = self.place(&job.key).map_or(lane, |place| place.lane);
-        let failures = self.retry(&job.key, lane, at_least);
-        let tell = match class {
-            Class::Denied => true,
-            // That the API server cannot be reached is said once, by the watches.
-            Class::Transient => {
-                failures >= TELL_FROM && !matches!(error, RequestError::Unreachable(_))
+        self.retry(&job.key, lane, at_least);
+        let reached = !matches!(error, RequestError::Unreachable(_));
+        let refusals = self.with_progress(&job.key, |progress| {
+            progress.refusals = progress.refusals.saturating_add(u32::from(reached));
+            progress.refusals
+        });
+        let tell = match (class, action) {
+            (Class::Denied, _) => refusals >= TELL_DENIALS_FROM,
+            // The API server has no reason to call this one a conflict again and again; a webhook may.
+            (Class::Transient, _) | (Class::Conflict, Action::DeleteJobSet { .. }) => {
+                refusals >= TELL_FROM
             }
             _ => false,
         };
-        if tell {
-            tracing::warn!(job = %job.key, uid = job.uid, failures, %error, "{} failed", name(action));
+        if tell && reached {
+            tracing::warn!(job = %job.key, uid = job.uid, refusals, %error, "{} failed", name(action));
             if let Some(notice) = complaint(action, error) {
                 self.executor.events.tell(job, &notice);
             }
@@ -270,14 +281,13 @@ impl Reconciler {
         Round::Settled
     }
 
-    /// Arms the next try; returns how many failed in a row.
-    fn retry(&self, key: &ObjectKey, lane: Lane, at_least: Duration) -> u32 {
+    /// Arms the next try.
+    fn retry(&self, key: &ObjectKey, lane: Lane, at_least: Duration) {
         let failures = self.with_progress(key, |progress| {
             progress.failures = progress.failures.saturating_add(1);
             progress.failures
         });
         self.queue.retry(key, Some(backoff(failures, lane).max(at_least)));
-        failures
     }
 
     fn forget(&self, key: &ObjectKey) {
