@@ -1,0 +1,25 @@
+//! Traps that others fell into (`docs/semantics.md`, last chapter), on a real control plane with
+//! the real operator. Those that take a restart of the operator are in `traps_crash.rs`.
+//!
+//! All tests share one box and one operator; each has a namespace of its own.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use e2e::fixtures::{Tenant, World};
+use tokio::sync::OnceCell;
+
+mod defaults;
+mod foreign;
+mod release;
+mod removal;
+mod terminating;
+
+/// How long a test looks on to see that nothing happens: several tries of the operator, whose
+/// retries of a release are at most five seconds apart.
+const WINDOW: Duration = Duration::from_secs(5);
+
+async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
+    static SHARED: OnceCell<World> = OnceCell::const_new();
+    SHARED.get_or_try_init(World::start).await?.test(prefix, story).await
+}
