@@ -1,7 +1,8 @@
 //! Carries out actions: one short function for each, idempotent, fenced and bounded in time.
 //!
 //! Nothing is decided here. What a reply shows goes into the [cache](crate::cache) at once, so that the
-//! next decision about the job is made on it.
+//! next decision about the job is made on it. A 404 shows nothing: an API server that has just started
+//! answers so for every custom resource. That an object is gone is for the watch to say.
 
 use std::sync::Arc;
 
@@ -112,8 +113,7 @@ impl Executor {
             &PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() },
             &Patch::Merge(patch),
         );
-        let written = self.send::<TrainJob>(pass.lane, request).await;
-        let job = written.map_err(|error| self.forget_if_gone(pass.job, error))?;
+        let job = self.send::<TrainJob>(pass.lane, request).await?;
         self.cache.put_job(job, Source::Reply);
         Ok(())
     }
@@ -174,19 +174,10 @@ impl Executor {
     }
 
     async fn read_job_set(&self, pass: Pass<'_>) -> Result<(), RequestError> {
-        let reading = match self.read::<JobSet>(pass, &pass.job.key.name).await? {
-            Reading::Found(job_set) => Some(job_set),
-            Reading::Absent | Reading::NotRead => {
-                let seen = |_: &JobFacts, job_set: Option<&JobSetFacts>, _: &Readings| {
-                    job_set.map(|job_set| job_set.uid.clone())
-                };
-                if let Some(uid) = self.cache.with_job(&pass.job.key, seen).flatten() {
-                    self.cache.forget_job_set(&pass.job.key, &uid);
-                }
-                None
-            }
-        };
-        self.remember(pass.job, |readings| readings.job_set = reading);
+        let name = &pass.job.key.name;
+        let request = request::<JobSet>(pass.job).get(name, &kube::api::GetParams::default());
+        let job_set = self.send::<JobSet>(pass.lane, request).await?;
+        self.remember(pass.job, |readings| readings.job_set = Some(job_set));
         Ok(())
     }
 
@@ -224,13 +215,9 @@ impl Executor {
         let preconditions = Preconditions { uid: Some(uid.into()), resource_version: None };
         let params = delete_params(PropagationPolicy::Foreground, preconditions);
         let request = request::<JobSet>(pass.job).delete(&pass.job.key.name, &params);
-        match self.delete::<JobSetView>(pass.lane, request).await {
-            Ok(Some(terminating)) => self.saw_job_set(&terminating),
-            Ok(None) => self.cache.forget_job_set(&pass.job.key, uid),
-            Err(error) if error.class() == Class::Gone => {
-                self.cache.forget_job_set(&pass.job.key, uid);
-            }
-            Err(error) => return Err(error),
+        match self.delete::<JobSetView>(pass.lane, request).await? {
+            Some(terminating) => self.saw_job_set(&terminating),
+            None => self.cache.forget_job_set(&pass.job.key, uid),
         }
         Ok(())
     }
@@ -270,22 +257,13 @@ impl Executor {
         };
         let params = delete_params(policy, preconditions);
         let request = request::<TrainJob>(pass.job).delete(&pass.job.key.name, &params);
-        match self.delete::<TrainJob>(pass.lane, request).await {
-            Ok(Some(terminating)) => {
+        match self.delete::<TrainJob>(pass.lane, request).await? {
+            Some(terminating) => {
                 self.cache.put_job(terminating, Source::Reply);
             }
-            Ok(None) => self.cache.forget_job(&pass.job.key, &deletion.uid),
-            Err(error) => return Err(self.forget_if_gone(pass.job, error)),
+            None => self.cache.forget_job(&pass.job.key, &deletion.uid),
         }
         Ok(())
-    }
-
-    /// That a TrainJob is gone may be learned here first, or here alone when the watch began anew.
-    fn forget_if_gone(&self, job: &JobFacts, error: RequestError) -> RequestError {
-        if error.class() == Class::Gone {
-            self.cache.forget_job(&job.key, &job.uid);
-        }
-        error
     }
 
     fn saw_job_set(&self, job_set: &JobSetView) {
