@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep};
 use crate::apply::apply;
 use crate::cluster::{Cluster, Options};
 use crate::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT, install_operator_rbac};
+use crate::proxy::Proxy;
 
 pub use door::{Door, Verdict};
 pub use policy::{Denial, Operation};
@@ -120,10 +121,27 @@ impl World {
     ///
     /// It cannot be started.
     pub async fn launch_operator(&self, config_yaml: &str) -> Result<Arc<Operator>> {
+        self.launch(self.kubeconfig.clone(), config_yaml).await
+    }
+
+    /// Like [`World::launch_operator`], with a proxy between the operator and the API server.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be started.
+    pub async fn launch_operator_through(
+        &self,
+        proxy: &Proxy,
+        config_yaml: &str,
+    ) -> Result<Arc<Operator>> {
+        self.launch(proxy.kubeconfig(&self.kubeconfig)?, config_yaml).await
+    }
+
+    async fn launch(&self, kubeconfig: PathBuf, config_yaml: &str) -> Result<Arc<Operator>> {
         self.stop_operator().await?;
         let options = OperatorOptions {
             config_yaml: config_yaml.to_owned(),
-            kubeconfig: Some(self.kubeconfig.clone()),
+            kubeconfig: Some(kubeconfig),
             ..OperatorOptions::default()
         };
         let operator = Arc::new(Operator::start(&self.cluster, options).await?);

@@ -35,6 +35,7 @@ mod nodes;
 pub mod operator;
 pub mod ports;
 pub mod process;
+pub mod proxy;
 pub mod until;
 pub mod workspace;
 pub mod yaml;

@@ -1,0 +1,172 @@
+//! Faults: what they do to a call, which calls they befall, and how a test holds the strings.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tokio::sync::watch;
+
+use super::Call;
+
+/// How long [`Injection::reached`] waits.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What is done to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It is kept from the API server until released, and dropped if the client goes away meanwhile.
+    HoldRequest,
+    /// It is forwarded, and its reply kept until released.
+    HoldReply,
+    /// It is forwarded, and when its reply is there, the connection (over HTTP/2, the stream) is broken
+    /// in place of it.
+    DropReply,
+    /// A watch is passed through until [`Injection::freeze`]; from then on nothing of it is passed on,
+    /// and nothing closed.
+    FreezeWatch,
+    /// It is not forwarded, but answered as the API server would.
+    Answer {
+        /// The HTTP status.
+        status: u16,
+        /// Seconds of `Retry-After`.
+        retry_after: Option<u32>,
+    },
+    /// It is forwarded so much later.
+    Delay(Duration),
+    /// Nothing happens to it; [`Injection::reached`] says when its reply is on its way to the client.
+    Pass,
+}
+
+pub(super) type Matcher = Box<dyn Fn(&Call) -> bool + Send + Sync>;
+
+/// A fault, as injected.
+pub(super) struct Rule {
+    pub(super) fault: Fault,
+    matches: Matcher,
+    which: RangeInclusive<usize>,
+    seen: AtomicUsize,
+    gate: watch::Sender<Gate>,
+}
+
+/// What calls that a fault has befallen wait for, and who waits for them.
+#[derive(Debug, Default)]
+struct Gate {
+    /// How many calls it has taken hold of.
+    befallen: usize,
+    /// How often those that were held were let go.
+    releases: usize,
+    frozen: bool,
+    removed: bool,
+}
+
+impl Rule {
+    pub(super) fn new(matches: Matcher, which: RangeInclusive<usize>, fault: Fault) -> Self {
+        let (seen, gate) = (AtomicUsize::new(0), watch::Sender::default());
+        Self { fault, matches, which, seen, gate }
+    }
+
+    /// Whether the fault is meant for this call; counts it if it matches.
+    pub(super) fn befalls(&self, call: &Call) -> bool {
+        if self.is_removed() || !(self.matches)(call) {
+            return false;
+        }
+        self.which.contains(&(self.seen.fetch_add(1, Ordering::Relaxed) + 1))
+    }
+
+    pub(super) fn is_removed(&self) -> bool {
+        self.gate.borrow().removed
+    }
+
+    /// Notes that the fault has taken hold of a call.
+    pub(super) fn taken(&self) {
+        self.gate.send_modify(|gate| gate.befallen += 1);
+    }
+
+    /// Notes that the fault has taken hold of a call, and holds it.
+    pub(super) async fn hold(&self) {
+        let mut before = 0;
+        self.gate.send_modify(|gate| {
+            gate.befallen += 1;
+            before = gate.releases;
+        });
+        self.until(|gate| gate.releases > before || gate.removed).await;
+    }
+
+    /// Waits until watches are to be frozen.
+    pub(super) async fn frozen(&self) {
+        self.until(|gate| gate.frozen && !gate.removed).await;
+    }
+
+    async fn until(&self, condition: impl Fn(&Gate) -> bool) {
+        // Its sender lives as long as this rule.
+        let _ = self.gate.subscribe().wait_for(|gate| condition(gate)).await;
+    }
+
+    /// How many calls it must have taken hold of to be reached. A range without an end is reached with
+    /// the first.
+    fn wanted(&self) -> usize {
+        let (first, last) = (*self.which.start(), *self.which.end());
+        if last == usize::MAX { 1 } else { (last + 1).saturating_sub(first) }
+    }
+}
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seen = self.seen.load(Ordering::Relaxed);
+        write!(formatter, "{:?} for {:?} of {seen} seen", self.fault, self.which)
+    }
+}
+
+/// A fault in the way of calls. Dropping this does not remove it.
+#[derive(Debug, Clone)]
+pub struct Injection(pub(super) Arc<Rule>);
+
+impl Injection {
+    /// Waits until the fault has taken hold of all calls that it is meant for (of a range up to
+    /// `usize::MAX`, of one): they are held, their replies are held or dropped, they are answered, passed
+    /// or frozen.
+    ///
+    /// # Errors
+    ///
+    /// It has not within a minute.
+    pub async fn reached(&self) -> Result<()> {
+        let wanted = self.0.wanted();
+        let reached = self.0.until(|gate| gate.befallen >= wanted);
+        tokio::time::timeout(PATIENCE, reached)
+            .await
+            .with_context(|| format!("not reached: {:?}, befell {} calls", self.0, self.befallen()))
+    }
+
+    /// Whether it has taken hold of all calls that it is meant for.
+    #[must_use]
+    pub fn is_reached(&self) -> bool {
+        self.befallen() >= self.0.wanted()
+    }
+
+    /// How many calls it has taken hold of.
+    #[must_use]
+    pub fn befallen(&self) -> usize {
+        self.0.gate.borrow().befallen
+    }
+
+    /// Freezes the watches that [`Fault::FreezeWatch`] is meant for, those under way and those to come.
+    pub fn freeze(&self) {
+        self.0.gate.send_modify(|gate| gate.frozen = true);
+    }
+
+    /// Lets the calls go on that are held or frozen now.
+    pub fn release(&self) {
+        self.0.gate.send_modify(|gate| {
+            gate.releases += 1;
+            gate.frozen = false;
+        });
+    }
+
+    /// The fault befalls no further call; those that are held or frozen go on.
+    pub fn remove(&self) {
+        self.0.gate.send_modify(|gate| gate.removed = true);
+    }
+}
