@@ -56,10 +56,21 @@ pub(super) struct Rule {
 struct Gate {
     /// How many calls it has taken hold of.
     befallen: usize,
+    /// How many of them wait.
+    held: usize,
     /// How often those that were held were let go.
     releases: usize,
     frozen: bool,
     removed: bool,
+}
+
+/// One call that waits; it may go away before it is released.
+struct Held<'a>(&'a watch::Sender<Gate>);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|gate| gate.held -= 1);
+    }
 }
 
 impl Rule {
@@ -90,8 +101,10 @@ impl Rule {
         let mut before = 0;
         self.gate.send_modify(|gate| {
             gate.befallen += 1;
+            gate.held += 1;
             before = gate.releases;
         });
+        let _held = Held(&self.gate);
         self.until(|gate| gate.releases > before || gate.removed).await;
     }
 
@@ -134,10 +147,22 @@ impl Injection {
     /// It has not within a minute.
     pub async fn reached(&self) -> Result<()> {
         let wanted = self.0.wanted();
-        let reached = self.0.until(|gate| gate.befallen >= wanted);
-        tokio::time::timeout(PATIENCE, reached)
-            .await
-            .with_context(|| format!("not reached: {:?}, befell {} calls", self.0, self.befallen()))
+        self.waits(|gate| gate.befallen >= wanted).await.context("not reached")
+    }
+
+    /// Waits until it holds no call: those that it held were released, or their clients have gone away.
+    /// A call that is held when its client dies is dropped only once the proxy has noticed that.
+    ///
+    /// # Errors
+    ///
+    /// It holds one for a minute.
+    pub async fn holds_none(&self) -> Result<()> {
+        self.waits(|gate| gate.held == 0).await.context("still held")
+    }
+
+    async fn waits(&self, condition: impl Fn(&Gate) -> bool) -> Result<()> {
+        let waited = tokio::time::timeout(PATIENCE, self.0.until(condition)).await;
+        waited.with_context(|| format!("{:?}, befell {} calls", self.0, self.befallen()))
     }
 
     /// Whether it has taken hold of all calls that it is meant for.
