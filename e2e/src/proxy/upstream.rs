@@ -14,6 +14,7 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::cluster::Cluster;
 
@@ -92,11 +93,12 @@ fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// The resource version of the object in a reply; none in a `Status`.
+/// The resource version of the object in a reply; none in a `Status` or a list.
 fn version(body: &[u8]) -> Option<u64> {
     #[derive(Deserialize)]
     struct Object {
         metadata: Metadata,
+        items: Option<IgnoredAny>,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -104,5 +106,8 @@ fn version(body: &[u8]) -> Option<u64> {
         resource_version: Option<String>,
     }
     let object: Object = serde_json::from_slice(body).ok()?;
+    if object.items.is_some() {
+        return None;
+    }
     object.metadata.resource_version?.parse().ok()
 }
