@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep};
 use crate::apply::apply;
 use crate::cluster::{Cluster, Options};
 use crate::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT, install_operator_rbac};
-use crate::proxy::Proxy;
+use crate::proxy::{Proxy, Scope};
 
 pub use door::{Door, Verdict};
 pub use policy::{Denial, Operation};
@@ -286,6 +286,27 @@ impl Pool {
         world.stop_operator().await?;
         self.worlds().push(world);
         Ok(())
+    }
+
+    /// Like [`Pool::test`], with an operator that runs behind a proxy.
+    ///
+    /// # Errors
+    ///
+    /// The test fails.
+    pub async fn test_behind_proxy(
+        &self,
+        prefix: &str,
+        story: impl AsyncFnOnce(&Tenant<'_>, &Proxy) -> Result<()>,
+    ) -> Result<()> {
+        self.test(prefix, async |tenant| {
+            let proxy = Proxy::start(&tenant.world.cluster, Scope::Cluster).await?;
+            tenant.world.launch_operator_through(&proxy, "").await?.wait_ready().await?;
+            // On the heap: the future of a long test is large.
+            Box::pin(story(tenant, &proxy)).await?;
+            // While it can still reach the API server.
+            tenant.world.stop_operator().await
+        })
+        .await
     }
 
     fn worlds(&self) -> MutexGuard<'_, Vec<World>> {

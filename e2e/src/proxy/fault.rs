@@ -61,6 +61,9 @@ struct Gate {
     /// How often those that were held were let go.
     releases: usize,
     frozen: bool,
+    /// Whether it befalls no further call.
+    over: bool,
+    /// Whether those that it holds go on.
     removed: bool,
 }
 
@@ -81,14 +84,14 @@ impl Rule {
 
     /// Whether the fault is meant for this call; counts it if it matches.
     pub(super) fn befalls(&self, call: &Call) -> bool {
-        if self.is_removed() || !(self.matches)(call) {
+        if self.is_over() || !(self.matches)(call) {
             return false;
         }
         self.which.contains(&(self.seen.fetch_add(1, Ordering::Relaxed) + 1))
     }
 
-    pub(super) fn is_removed(&self) -> bool {
-        self.gate.borrow().removed
+    pub(super) fn is_over(&self) -> bool {
+        self.gate.borrow().over
     }
 
     /// Notes that the fault has taken hold of a call.
@@ -190,8 +193,17 @@ impl Injection {
         });
     }
 
+    /// The fault befalls no further call. Those that are held stay so: to them the API server, which
+    /// answers again, is as dead as before.
+    pub fn cease(&self) {
+        self.0.gate.send_modify(|gate| gate.over = true);
+    }
+
     /// The fault befalls no further call; those that are held or frozen go on.
     pub fn remove(&self) {
-        self.0.gate.send_modify(|gate| gate.removed = true);
+        self.0.gate.send_modify(|gate| {
+            gate.over = true;
+            gate.removed = true;
+        });
     }
 }

@@ -63,7 +63,7 @@ impl State {
     ) -> Injection {
         let rule = Arc::new(Rule::new(matches, which, fault));
         let mut rules = locked(&self.rules);
-        rules.retain(|rule| !rule.is_removed());
+        rules.retain(|rule| !rule.is_over());
         rules.push(Arc::clone(&rule));
         Injection(rule)
     }

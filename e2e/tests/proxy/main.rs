@@ -253,6 +253,20 @@ async fn a_reply_that_is_held_is_of_a_request_that_has_arrived() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_fault_that_ceases_befalls_no_more_calls_and_keeps_those_it_holds() -> Result<()> {
+    let scene = Scene::whole().await?;
+    let held = scene.proxy.inject(|call| call.verb == "create", 1..=usize::MAX, Fault::HoldRequest);
+    let creation = scene.create(Version::One, "a").await?;
+    held.reached().await?;
+    held.cease();
+    ensure!(scene.create(Version::One, "b").await?.await?? == 201, "refused");
+    ensure!(!creation.is_finished() && !scene.is_stored("a").await?, "it was let go");
+    held.release();
+    ensure!(creation.await?? == 201, "it was refused");
+    Ok(())
+}
+
+#[tokio::test]
 async fn what_the_api_server_did_is_noted_even_if_the_client_did_not_wait() -> Result<()> {
     for version in BOTH {
         let scene = Scene::whole().await?;
