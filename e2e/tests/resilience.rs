@@ -282,7 +282,7 @@ async fn a_stopping_operator_is_unready_first_begins_nothing_finishes_its_work_a
         ensure!(health(&operator, "/readyz")?.0 == 200, "it is not ready");
         // The deletion is under way for as long as the API server waits for the webhook.
         let hang_once = |_: &str, time| if time == 1 { Verdict::Hang } else { Verdict::Allow };
-        let door = tenant.door(6, hang_once).await?;
+        let door = tenant.door(3, hang_once).await?;
         tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 3})).await?;
         until("the deletion is under way", PATIENCE, || async {
             (door.asked("job") == 1).then_some(())

@@ -30,9 +30,9 @@ use trainjob_core::{
 };
 
 use crate::{
+    answer::timed,
     config::Rate,
     error::Class,
-    execute::timed,
     limit::{Bucket, Limiter},
 };
 

@@ -21,6 +21,7 @@ use trainjob_api::{
     JobSet, TrainJob,
     constants::{FIELD_MANAGER, JOBSET_NAME_LABEL},
     jobset::JobSetView,
+    time::Timestamp,
 };
 use trainjob_core::{
     action::{Action, StatusWrite, TtlDeletion},
@@ -31,8 +32,8 @@ use trainjob_core::{
 };
 
 use crate::{
+    answer,
     cache::{Cache, Source},
-    client::REQUEST_TIMEOUT,
     error::{Class, RequestError},
     events::Events,
     limit::Limiter,
@@ -60,8 +61,10 @@ pub struct Executor {
 pub struct Pass<'a> {
     /// The job.
     pub job: &'a JobFacts,
-    /// The lane its work waited in.
+    /// The lane its work waited in, or a better one if its deadline has come due since.
     pub lane: Lane,
+    /// When its deadline comes due, if it will.
+    pub due: Option<Timestamp>,
 }
 
 impl Executor {
@@ -113,7 +116,7 @@ impl Executor {
             &PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() },
             &Patch::Merge(patch),
         );
-        let job = self.send::<TrainJob>(pass.lane, request).await?;
+        let job = self.send::<TrainJob>(pass, request).await?;
         self.cache.put_job(job, Source::Reply);
         Ok(())
     }
@@ -126,7 +129,7 @@ impl Executor {
         config_map: &ConfigMap,
     ) -> Result<(), RequestError> {
         let request = create(&request::<ConfigMap>(pass.job), config_map)?;
-        match self.send::<ConfigMap>(pass.lane, Ok(request)).await {
+        match self.send::<ConfigMap>(pass, Ok(request)).await {
             Ok(_) => Ok(()),
             Err(error) if error.class() == Class::Exists => {
                 self.read_snapshot(pass).await?;
@@ -145,7 +148,7 @@ impl Executor {
 
     async fn create_job_set(&self, pass: Pass<'_>, job_set: &JobSet) -> Result<(), RequestError> {
         let request = create(&request::<JobSet>(pass.job), job_set)?;
-        match self.send::<JobSetView>(pass.lane, Ok(request)).await {
+        match self.send::<JobSetView>(pass, Ok(request)).await {
             Ok(created) => {
                 self.saw_job_set(&created);
                 Ok(())
@@ -176,7 +179,7 @@ impl Executor {
     async fn read_job_set(&self, pass: Pass<'_>) -> Result<(), RequestError> {
         let name = &pass.job.key.name;
         let request = request::<JobSet>(pass.job).get(name, &kube::api::GetParams::default());
-        let job_set = self.send::<JobSet>(pass.lane, request).await?;
+        let job_set = self.send::<JobSet>(pass, request).await?;
         self.remember(pass.job, |readings| readings.job_set = Some(job_set));
         Ok(())
     }
@@ -184,7 +187,7 @@ impl Executor {
     async fn update_job_set(&self, pass: Pass<'_>, job_set: &JobSet) -> Result<(), RequestError> {
         let data = serde_json::to_vec(job_set).map_err(kube::Error::SerdeError)?;
         let request = request::<JobSet>(pass.job).replace(&pass.job.key.name, &post_params(), data);
-        let updated: JobSetView = self.send(pass.lane, request).await?;
+        let updated: JobSetView = self.send(pass, request).await?;
         self.saw_job_set(&updated);
         Ok(())
     }
@@ -205,7 +208,7 @@ impl Executor {
             &PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() },
             &Patch::Merge(patch),
         );
-        let updated: JobSetView = self.send(pass.lane, request).await?;
+        let updated: JobSetView = self.send(pass, request).await?;
         self.saw_job_set(&updated);
         Ok(())
     }
@@ -215,7 +218,7 @@ impl Executor {
         let preconditions = Preconditions { uid: Some(uid.into()), resource_version: None };
         let params = delete_params(PropagationPolicy::Foreground, preconditions);
         let request = request::<JobSet>(pass.job).delete(&pass.job.key.name, &params);
-        match self.delete::<JobSetView>(pass.lane, request).await? {
+        match self.delete::<JobSetView>(pass, request).await? {
             Some(terminating) => self.saw_job_set(&terminating),
             None => self.cache.forget_job_set(&pass.job.key, uid),
         }
@@ -227,8 +230,7 @@ impl Executor {
         let params = ListParams::default().labels(&labels).fields(RUNNING);
         let api: Api<PartialObjectMeta<Pod>> =
             Api::namespaced(self.client.clone(), &pass.job.key.namespace);
-        self.wait_for_turn(pass.lane).await;
-        let pods = timed(api.list(&params)).await?.items;
+        let pods = self.ask(pass, async move { api.list(&params).await }).await?.items;
         let running = pods.iter().filter(|pod| {
             let labels = pod.metadata.labels.as_ref();
             let job_set = labels.and_then(|labels| labels.get(JOBSET_UID_LABEL));
@@ -257,7 +259,7 @@ impl Executor {
         };
         let params = delete_params(policy, preconditions);
         let request = request::<TrainJob>(pass.job).delete(&pass.job.key.name, &params);
-        match self.delete::<TrainJob>(pass.lane, request).await? {
+        match self.delete::<TrainJob>(pass, request).await? {
             Some(terminating) => {
                 self.cache.put_job(terminating, Source::Reply);
             }
@@ -277,10 +279,10 @@ impl Executor {
 
     async fn read<K>(&self, pass: Pass<'_>, name: &str) -> Result<Reading<K>, RequestError>
     where
-        K: Resource<DynamicType = ()> + DeserializeOwned,
+        K: Resource<DynamicType = ()> + DeserializeOwned + Send + 'static,
     {
         let request = request::<K>(pass.job).get(name, &kube::api::GetParams::default());
-        match self.send::<K>(pass.lane, request).await {
+        match self.send::<K>(pass, request).await {
             Ok(object) => Ok(Reading::Found(object)),
             Err(error) if error.class() == Class::Gone => Ok(Reading::Absent),
             Err(error) => Err(error),
@@ -288,44 +290,40 @@ impl Executor {
     }
 
     /// What is left of a deleted object, while something keeps it.
-    async fn delete<K: DeserializeOwned>(
+    async fn delete<K: DeserializeOwned + Send + 'static>(
         &self,
-        lane: Lane,
+        pass: Pass<'_>,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<Option<K>, RequestError> {
-        self.wait_for_turn(lane).await;
         let request = request.map_err(kube::Error::BuildRequest)?;
-        Ok(timed(self.client.request_status::<K>(request)).await?.left())
+        let client = self.client.clone();
+        let answer = self.ask(pass, async move { client.request_status::<K>(request).await });
+        Ok(answer.await?.left())
     }
 
-    async fn send<K: DeserializeOwned>(
+    async fn send<K: DeserializeOwned + Send + 'static>(
         &self,
-        lane: Lane,
+        pass: Pass<'_>,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<K, RequestError> {
-        self.wait_for_turn(lane).await;
         let request = request.map_err(kube::Error::BuildRequest)?;
-        timed(self.client.request(request)).await
+        let client = self.client.clone();
+        self.ask(pass, async move { client.request(request).await }).await
     }
 
-    async fn wait_for_turn(&self, lane: Lane) {
+    /// What enforces a deadline is fenced, so that it can be sent anew while it may still be under way.
+    async fn ask<T: Send + 'static>(
+        &self,
+        pass: Pass<'_>,
+        request: impl Future<Output = Result<T, kube::Error>> + Send + 'static,
+    ) -> Result<T, RequestError> {
         if let Some(limiter) = &self.limiter {
-            limiter.acquire(lane).await;
+            limiter.acquire(pass.lane).await;
         }
-    }
-}
-
-/// Gives a request its time limit.
-///
-/// # Errors
-///
-/// What the request fails with, or that it took too long.
-pub async fn timed<T>(
-    request: impl Future<Output = Result<T, kube::Error>>,
-) -> Result<T, RequestError> {
-    match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
-        Ok(reply) => Ok(reply?),
-        Err(_) => Err(RequestError::TimedOut(REQUEST_TIMEOUT)),
+        match pass.lane {
+            Lane::Stop => answer::impatient(request).await,
+            Lane::Live | Lane::Cleanup => answer::before(pass.due, request).await,
+        }
     }
 }
 

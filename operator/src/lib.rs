@@ -9,6 +9,7 @@
 //! Nothing here has to survive a restart: every timer and every goal is derived anew from what is
 //! stored.
 
+pub mod answer;
 pub mod backoff;
 pub mod cache;
 pub mod client;

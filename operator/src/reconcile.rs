@@ -116,6 +116,8 @@ impl Reconciler {
                 self.forget(key);
                 return;
             };
+            // The deadline may have come meanwhile.
+            let lane = self.place(key).map_or(lane, |place| place.lane.min(lane));
             match self.round(&view, lane).await {
                 Round::Again => {}
                 Round::Settled => return,
@@ -136,11 +138,12 @@ impl Reconciler {
         let observed = view.observed(&self.settings);
         let mut plan = plan(&observed, clock::now());
         self.queue.alarm(&job.key, plan.next);
+        let due = plan.next.filter(|_| job.finished.is_none());
         let postponed = self.postpone_counts(&job.key, &mut plan);
         let rendered = plan.rendered.filter(|digest| observed.readings.rendered != Some(*digest));
         let idle = plan.actions.iter().all(|action| matches!(action, Action::Tell(_)));
         for action in &plan.actions {
-            let pass = Pass { job, lane };
+            let pass = Pass { job, lane, due };
             if let Err(error) = self.executor.execute(pass, action).await {
                 return self.failed(job, lane, action, &error);
             }

@@ -17,11 +17,7 @@ use trainjob_core::{
     observed::Reading,
 };
 
-use crate::{
-    cache::Cache,
-    error::RequestError,
-    execute::{RUNNING, timed},
-};
+use crate::{answer::timed, cache::Cache, error::RequestError, execute::RUNNING};
 
 /// How long work may wait for the list.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -1,0 +1,104 @@
+//! How long a request waits for its answer.
+//!
+//! A connection may be dead and not say so. Whoever waits on it waits for [`REQUEST_TIMEOUT`], which must
+//! be long enough for slow admission webhooks. A deadline must not wait so long (`docs/semantics.md`,
+//! §6): what is under way when it comes due is given up soon, and what enforces it is not waited for.
+
+use std::time::Duration;
+
+use trainjob_api::time::Timestamp;
+
+use crate::{client::REQUEST_TIMEOUT, clock, error::RequestError};
+
+/// The longest that a deadline, once due, waits for a request that gets no answer. With the longest wait
+/// before the next try it is less than the ten seconds in which a dead connection is replaced.
+const IMPATIENCE: Duration = Duration::from_secs(4);
+
+/// Gives a request its time limit.
+///
+/// # Errors
+///
+/// What the request fails with, or that it took too long.
+pub async fn timed<T>(
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, RequestError> {
+    within(REQUEST_TIMEOUT, request).await
+}
+
+/// Gives a request its time limit, or a shorter one when the job's deadline comes due meanwhile.
+///
+/// # Errors
+///
+/// What the request fails with, or that it took too long.
+pub async fn before<T>(
+    due: Option<Timestamp>,
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, RequestError> {
+    let limit = due.map_or(REQUEST_TIMEOUT, |due| clock::until(due).saturating_add(IMPATIENCE));
+    within(limit.min(REQUEST_TIMEOUT), request).await
+}
+
+/// Waits for a request for a short while only, after which it has the rest of its time to itself, because
+/// an admission webhook may need that. Whoever asked decides anew meanwhile, and asks on another
+/// connection: so the request must be fenced.
+///
+/// # Errors
+///
+/// What the request fails with, or that its answer was not waited for.
+pub async fn impatient<T: Send + 'static>(
+    request: impl Future<Output = Result<T, kube::Error>> + Send + 'static,
+) -> Result<T, RequestError> {
+    let asked = tokio::spawn(timed(request));
+    match tokio::time::timeout(IMPATIENCE, asked).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(_)) | Err(_) => Err(RequestError::TimedOut(IMPATIENCE)),
+    }
+}
+
+async fn within<T>(
+    limit: Duration,
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, RequestError> {
+    match tokio::time::timeout(limit, request).await {
+        Ok(reply) => Ok(reply?),
+        Err(_) => Err(RequestError::TimedOut(limit)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        sync::oneshot,
+        time::{Instant, sleep},
+    };
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_stops_a_job_is_waited_for_briefly_and_has_the_time_a_webhook_needs() {
+        for (seconds, waited, ends) in [(1, 1, true), (9, 4, true), (1_000, 4, false)] {
+            let (begin, (end, ended)) = (Instant::now(), oneshot::channel());
+            let answer = impatient(async move {
+                sleep(Duration::from_secs(seconds)).await;
+                let _ = end.send(());
+                Ok(())
+            });
+            assert_eq!(answer.await.is_ok(), seconds == waited, "{seconds}");
+            assert_eq!(begin.elapsed().as_secs(), waited, "{seconds}");
+            assert_eq!(ended.await.is_ok(), ends, "{seconds}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_under_way_when_the_deadline_comes_due_is_given_up_soon() {
+        for (due_in, seconds) in [(None, 15), (Some(3_600), 15), (Some(5), 9), (Some(-60), 4)] {
+            let begin = Instant::now();
+            let due = due_in.map(|seconds| clock::now().plus(seconds));
+            let unanswered = before(due, std::future::pending::<Result<(), kube::Error>>()).await;
+            assert!(matches!(unanswered, Err(RequestError::TimedOut(_))));
+            // The time until the deadline is that of the wall clock, which is amid some second.
+            let took = begin.elapsed().as_secs_f64().ceil();
+            assert!((took - f64::from(seconds)).abs() < 0.5, "{due_in:?}: {took}");
+        }
+    }
+}
