@@ -214,3 +214,29 @@ impl Request {
         self.answer.served.is_some_and(|code| (200..300).contains(&code))
     }
 }
+
+impl Object {
+    /// Its conditions, where its kind has any.
+    #[must_use]
+    pub fn conditions(&self) -> &[Condition] {
+        match &self.state {
+            State::TrainJob(job) => &job.conditions,
+            State::JobSet(job_set) => &job_set.conditions,
+            State::ConfigMap | State::Pod { .. } | State::Other(_) => &[],
+        }
+    }
+}
+
+impl State {
+    /// The plural of the kind, as in paths.
+    #[must_use]
+    pub fn plural(&self) -> &str {
+        match self {
+            Self::TrainJob(_) => "trainjobs",
+            Self::JobSet(_) => "jobsets",
+            Self::ConfigMap => "configmaps",
+            Self::Pod { .. } => "pods",
+            Self::Other(plural) => plural,
+        }
+    }
+}
