@@ -36,6 +36,7 @@ pub mod operator;
 pub mod ports;
 pub mod process;
 pub mod proxy;
+pub mod recorder;
 pub mod until;
 pub mod workspace;
 pub mod yaml;
