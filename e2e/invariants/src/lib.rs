@@ -7,17 +7,26 @@
 //! the schedule explorer, so that simulated and real runs are judged by the same words.
 
 pub mod history;
+mod index;
 mod outcome;
+mod rights;
+mod rules;
 mod violation;
 
 pub use history::{
     Answer, Change, Clock, Condition, History, Job, JobSet, Millis, Object, Request, State, Terms,
 };
 pub use outcome::Outcome;
+pub use rights::{Right, rights, unused_rules};
 pub use violation::{Rule, Violation};
 
-/// Everything in this history that breaks a rule.
+/// Everything in this history that breaks a rule, but for those that need more than one history to be
+/// judged: L6 is told by [`Outcome::differences`], and the lists of S9 by [`rights`] and
+/// [`unused_rules`].
 #[must_use]
-pub const fn check(_history: &History) -> Vec<Violation> {
-    Vec::new()
+pub fn check(history: &History) -> Vec<Violation> {
+    let index = index::Index::of(history);
+    let mut found: Vec<Violation> = rules::CHECKS.iter().flat_map(|check| check(&index)).collect();
+    found.sort_by_key(|violation| violation.at);
+    found
 }

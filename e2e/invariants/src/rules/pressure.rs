@@ -1,0 +1,105 @@
+//! S10: bounded pressure.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap, VecDeque},
+};
+
+use crate::{
+    history::{Millis, Request},
+    index::Index,
+    rules::identity::{broken, is_work},
+    violation::{Rule, Violation},
+};
+
+/// How many failures about one object a growing wait allows in [`WINDOW`]: waits that begin with
+/// a twentieth of a second and double allow five.
+const FAILURES: usize = 8;
+const WINDOW: Millis = 1_000;
+
+/// S10: each process has at most so many requests under way. Watches and events are not counted: there
+/// are as many watches as kinds, and events have a bucket of their own.
+pub(super) fn few_at_a_time(index: &Index<'_>) -> Vec<Violation> {
+    let mut under_way: HashMap<u32, BinaryHeap<Reverse<Millis>>> = HashMap::new();
+    let most = index.history.terms.in_flight;
+    let mut found = Vec::new();
+    let unary = |it: &&Request| it.verb != "watch" && it.resource != "events";
+    for request in index.history.requests.iter().filter(unary) {
+        let ends = under_way.entry(request.process).or_default();
+        while ends.peek().is_some_and(|Reverse(end)| *end <= request.sent) {
+            ends.pop();
+        }
+        if request.ended > request.sent {
+            ends.push(Reverse(request.ended));
+        }
+        if ends.len() > most {
+            let what = format!("was asked for while {most} requests were under way");
+            found.push(broken(Rule::S10, request, what));
+            ends.clear();
+        }
+    }
+    found
+}
+
+/// S10: who was told to wait waits, with everything about that object.
+pub(super) fn retry_after_is_honoured(index: &Index<'_>) -> Vec<Violation> {
+    let mut until: HashMap<(u32, &str, &str), (Millis, Millis)> = HashMap::new();
+    let mut found = Vec::new();
+    for request in index.history.requests.iter().filter(|request| !request.name.is_empty()) {
+        let object = (request.process, request.namespace.as_str(), request.name.as_str());
+        let wait = until.get(&object).filter(|(told, free)| (*told..*free).contains(&request.sent));
+        if let Some((_, free)) = wait {
+            let what = format!("was asked for {} ms before the wait was over", free - request.sent);
+            found.push(broken(Rule::S10, request, what));
+        }
+        if let Some(seconds) = request.answer.retry_after {
+            let free = request.ended + i64::from(seconds) * 1_000;
+            // Of waits that overlap, the longest counts.
+            let wait = until.entry(object).or_insert((request.ended, free));
+            *wait = if free > wait.1 { (request.ended, free) } else { *wait };
+        }
+    }
+    found
+}
+
+/// S10: failures about one object are spaced by waits. A conflict after which another version is tried
+/// is progress, not repetition.
+pub(super) fn no_hot_loop(index: &Index<'_>) -> Vec<Violation> {
+    type Target<'a> = (u32, &'a str, &'a str, &'a str, &'a str);
+    let mut failures: HashMap<Target<'_>, (VecDeque<Millis>, Option<u64>)> = HashMap::new();
+    let mut found = Vec::new();
+    for request in index.history.requests.iter().filter(|request| failed(request)) {
+        let Request { process, namespace, resource, name, verb, .. } = request;
+        let target = (*process, &**namespace, &**resource, &**name, &**verb);
+        let (times, version) = failures.entry(target).or_default();
+        if request.version.is_some() && request.version != *version {
+            times.clear();
+            *version = request.version;
+        }
+        while times.front().is_some_and(|first| *first <= request.sent - WINDOW) {
+            times.pop_front();
+        }
+        times.push_back(request.sent);
+        if times.len() > FAILURES {
+            let what = format!("was asked for in vain {} times in a second", times.len());
+            found.push(broken(Rule::S10, request, what));
+            times.clear();
+        }
+    }
+    found
+}
+
+fn failed(request: &Request) -> bool {
+    !request.name.is_empty() && request.answer.code.is_none_or(|code| code >= 400)
+}
+
+/// S10: what is written differs from what was there.
+pub(super) fn no_write_without_change(index: &Index<'_>) -> Vec<Violation> {
+    let without_change = index.history.requests.iter().filter(|request| {
+        let same = request.version.is_some() && request.answer.version == request.version;
+        is_work(request) && request.verb != "delete" && request.took_effect() && same
+    });
+    without_change
+        .map(|request| broken(Rule::S10, request, "was written, and nothing changed"))
+        .collect()
+}

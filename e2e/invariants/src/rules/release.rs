@@ -1,0 +1,37 @@
+//! S7: durable before destroy.
+
+use crate::{
+    history::Request,
+    index::{Index, Life},
+    rules::identity::broken,
+    violation::{Rule, Violation},
+};
+
+/// S7. What calls for the deletion of a JobSet is stored when the deletion takes effect: its job's
+/// deadline has failed it, or the JobSet came after its job's end. Then no crash can lose the goal.
+pub(super) fn durable_before_destroy(index: &Index<'_>) -> Vec<Violation> {
+    let deletions = index.history.requests.iter().filter(|request| {
+        request.verb == "delete" && request.resource == "jobsets" && request.took_effect()
+    });
+    deletions
+        .filter_map(|request| {
+            let job_set = index.life(request.uid.as_deref()?)?;
+            let revision = effect(job_set, request)?;
+            let job = index.life(job_set.last().object.owner.as_deref()?)?;
+            let stored = job.before(revision)?;
+            let justified = stored
+                .object
+                .terminal()
+                .is_some_and(|end| end.is_deadline() || job_set.first().object.created > end.since);
+            (!justified).then(|| {
+                broken(Rule::S7, request, "was deleted before the end that calls for it was stored")
+            })
+        })
+        .collect()
+}
+
+/// The revision with which the deletion took effect; `None` where somebody else's did before.
+fn effect(job_set: &Life<'_>, request: &Request) -> Option<u64> {
+    let began = job_set.deletion().filter(|change| change.at >= request.sent)?;
+    Some(request.answer.version.unwrap_or(began.revision))
+}
