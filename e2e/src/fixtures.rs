@@ -26,7 +26,7 @@ use crate::proxy::{Proxy, Scope};
 
 pub use door::{Door, Verdict};
 pub use policy::{Denial, Operation};
-pub use requests::Request;
+pub use requests::{Request, audit_flags, noted_requests};
 pub use tenant::Tenant;
 
 /// Long enough for two cores that build something else at the same time.
@@ -54,9 +54,6 @@ pub const FAILS: &str = "fails";
 pub const STUBBORN: &str = "stubborn";
 /// The grace period of the Pods of [`STUBBORN`].
 pub const STUBBORN_SECONDS: i64 = 8;
-
-/// Notes what the operator asks for; see [`Request`].
-const AUDIT_POLICY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/fixtures/audit.yaml");
 
 /// Between two looks of [`stays`].
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -92,11 +89,7 @@ impl World {
     ///
     /// It does not start.
     pub async fn without_crds(mut options: Options) -> Result<Self> {
-        options.apiserver_flags.extend([
-            format!("--audit-policy-file={AUDIT_POLICY}"),
-            // Below the folder of the box, where all its processes work.
-            format!("--audit-log-path={}", requests::AUDIT_LOG),
-        ]);
+        options.apiserver_flags.extend(requests::audit_flags());
         let cluster = Cluster::start(options).await?;
         install_operator_rbac(&cluster, SYSTEM).await?;
         let kubeconfig = cluster.service_account_kubeconfig(SYSTEM, SERVICE_ACCOUNT).await?;

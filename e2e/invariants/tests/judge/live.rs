@@ -1,0 +1,101 @@
+//! Defects seeded into good lives, each of which breaks one of L1–L5.
+
+use invariants::{Job, Rule, State};
+
+use crate::safe::breaks;
+use crate::story::{
+    Story, complete, deadline, exceeded, finished, object, released, request, running, vanish,
+};
+
+#[test]
+fn l1_sees_a_ttl_that_is_forgotten_late_or_leaves_something() {
+    breaks(Rule::L1, "forgotten", finished());
+
+    let mut late = finished();
+    late.delete(1_025_000, "job");
+    vanish(&mut late, 1_025_100);
+    breaks(Rule::L1, "late", late);
+
+    let mut stuck = finished();
+    stuck.delete(1_012_003, "job");
+    breaks(Rule::L1, "not collected", stuck);
+
+    let mut orphaned = complete();
+    orphaned.history.changes.retain(|it| !(it.gone && it.object.uid == "set"));
+    breaks(Rule::L1, "a child stays", orphaned);
+}
+
+#[test]
+fn l1_does_not_mind_a_finalizer_of_somebody_else() {
+    let mut held = finished();
+    held.change(1_003_000, "job", |object| object.finalizers.push("example.com/hold".into()));
+    held.delete(1_012_003, "job");
+    assert_eq!(held.broken().1, [""; 0]);
+}
+
+#[test]
+fn l2_sees_a_deadline_that_is_forgotten_late_or_not_enforced() {
+    breaks(Rule::L2, "forgotten", running());
+
+    let mut late = running();
+    late.finish(1_021_000, "job", "Failed", "DeadlineExceeded");
+    late.delete(1_021_010, "set");
+    late.gone(1_021_400, "pod");
+    late.gone(1_021_500, "set");
+    late.delete(1_031_005, "job");
+    late.gone(1_031_100, "snapshot-of-job");
+    late.gone(1_031_110, "job");
+    breaks(Rule::L2, "late", late);
+
+    let mut kept = running();
+    kept.finish(1_010_004, "job", "Failed", "DeadlineExceeded");
+    breaks(Rule::L2, "its JobSet stays", kept);
+
+    breaks(Rule::L2, "its JobSet never goes", exceeded());
+
+    let mut leaked = released();
+    leaked.history.changes.retain(|it| !(it.gone && it.object.uid == "pod"));
+    breaks(Rule::L2, "its Pod runs on", leaked);
+}
+
+#[test]
+fn l3_sees_a_write_that_nothing_called_for() {
+    let mut restless = Story::new();
+    restless.create_job("job", Job::default());
+    restless.create_children(1_000_100, "job", "set");
+    restless.write_status(1_000_200, "job", |job| job.counts += 1);
+    assert_eq!(restless.clone().broken().1, [""; 0]);
+    restless.write_status(1_040_000, "job", |job| job.counts += 1);
+    breaks(Rule::L3, "out of nowhere", restless);
+}
+
+#[test]
+fn l4_sees_a_watch_that_is_not_replaced() {
+    let mut stalled = deadline();
+    stalled
+        .history
+        .requests
+        .retain(|it| it.verb != "watch" || !(1_010_000..1_020_000).contains(&it.sent));
+    breaks(Rule::L4, "a gap", stalled);
+
+    let mut silent = deadline();
+    silent.history.requests.retain(|it| it.verb != "watch" || it.sent < 1_040_000);
+    silent.history.requests.push(request(1_055_000, "list", "pods", ""));
+    breaks(Rule::L4, "silence at the end", silent);
+}
+
+#[test]
+fn l5_sees_one_job_delayed_by_the_failures_of_another() {
+    let mut story = finished();
+    story.store(1_000_000, object("bad", "bad", None, 1_000, State::TrainJob(Job::default())));
+    for n in 0..6 {
+        let mut refused = request(1_011_000 + n * 2_000, "create", "jobsets", "bad");
+        refused.owner = Some("bad".into());
+        refused.answer.code = Some(422);
+        refused.answer.served = Some(422);
+        story.history.requests.push(refused);
+    }
+    story.delete(1_025_000, "job");
+    vanish(&mut story, 1_025_100);
+    breaks(Rule::L5, "late", story);
+}

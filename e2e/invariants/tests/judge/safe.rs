@@ -1,0 +1,284 @@
+//! Defects seeded into good lives, each of which breaks one of S1–S11.
+
+use std::collections::BTreeSet;
+
+use invariants::{Clock, Job, Rule, State};
+use trainjob_api::time::Timestamp;
+
+use crate::story::{
+    Story, complete, condition, deadline, exceeded, finished, job, object, recreated, released,
+    request, resumed, running, vanish,
+};
+
+/// Sees that the seeded defect breaks this rule and no other.
+pub(crate) fn breaks(rule: Rule, what: &str, story: Story) {
+    let (rules, how) = story.broken();
+    assert_eq!(rules, BTreeSet::from([rule]), "{what}: {how:#?}");
+}
+
+#[test]
+fn s1_sees_a_delete_that_is_early_or_not_called_for() {
+    let deleted_at = |at: i64| {
+        let mut story = finished();
+        story.delete(at, "job");
+        vanish(&mut story, at + 100);
+        story
+    };
+    breaks(Rule::S1, "a second early", deleted_at(1_011_999));
+
+    let everywhere = |edit: fn(&mut Job)| {
+        let mut story = complete();
+        for change in &mut story.history.changes {
+            if let State::TrainJob(job) = &mut change.object.state {
+                edit(job);
+            }
+        }
+        story
+    };
+    breaks(Rule::S1, "no TTL", everywhere(|job| job.ttl = None));
+    breaks(Rule::S1, "a longer TTL", everywhere(|job| job.ttl = Some(11)));
+    breaks(Rule::S1, "a remote copy", everywhere(|job| job.remote_copy = true));
+    breaks(Rule::S1, "unfinished", everywhere(|job| job.conditions.clear()));
+}
+
+#[test]
+fn s2_sees_a_change_of_what_is_not_named_or_not_ours() {
+    let mut unnamed = complete();
+    unnamed.asked("delete", "trainjobs").uid = None;
+    breaks(Rule::S2, "a delete without a UID", unnamed);
+
+    let mut misnamed = complete();
+    misnamed.asked("patch", "trainjobs").uid = Some("nobody".into());
+    breaks(Rule::S2, "a status of nobody", misnamed);
+
+    let mut foreign = deadline();
+    foreign.history.changes.iter_mut().filter(|it| it.object.uid == "set").for_each(|it| {
+        it.object.owner = None;
+    });
+    foreign.asked("create", "jobsets").owner = None;
+    breaks(Rule::S2, "a JobSet of nobody", foreign);
+
+    let mut elsewhere = released();
+    for change in elsewhere.history.changes.iter_mut().filter(|it| it.object.uid == "job") {
+        job(&mut change.object).managed_elsewhere = true;
+    }
+    breaks(Rule::S2, "a job of somebody else", elsewhere);
+}
+
+#[test]
+fn s3_sees_an_end_that_is_not_final() {
+    type Seed = fn(&mut Job);
+    for (what, seed) in [
+        ("reverted", (|job| job.conditions.clear()) as Seed),
+        ("two ends", |job| job.conditions.push(condition("Failed", true, "Why", 1_003))),
+        ("another reason", |job| job.conditions[0].reason = "Other".into()),
+        ("another time", |job| job.conditions[0].since = Timestamp(1_003)),
+    ] {
+        let mut story = finished();
+        story.history.end = 1_010_000;
+        story.history.requests.retain(|request| request.sent < 1_010_000);
+        story.edit(1_003_000, "job", seed);
+        breaks(Rule::S3, what, story);
+    }
+}
+
+#[test]
+fn s3_sees_a_creation_for_a_job_that_was_known_to_have_finished() {
+    let mut story = finished();
+    story.gone(1_003_000, "set");
+    story.create_job_set(1_003_010, "job", "again");
+    story.delete(1_003_050, "again");
+    story.gone(1_003_060, "again");
+    story.delete(1_012_003, "job");
+    story.gone(1_012_100, "snapshot-of-job");
+    story.gone(1_012_110, "job");
+    breaks(Rule::S3, "its own answer had told it", story);
+}
+
+#[test]
+fn s4_sees_a_resurrection() {
+    let mut story = released();
+    story.create_job_set(1_013_010, "job", "again");
+    story.delete(1_013_050, "again");
+    story.gone(1_013_060, "again");
+    story.delete(1_020_005, "job");
+    story.gone(1_020_100, "snapshot-of-job");
+    story.gone(1_020_110, "job");
+    breaks(Rule::S4, "created again", story);
+
+    let mut story = resumed(Clock::Creation);
+    story.finish(1_020_001, "job", "Failed", "DeadlineExceeded");
+    story.change(1_020_002, "set", |it| crate::story::job_set(it).suspend = true);
+    story.suspend(1_020_020, "set", false);
+    story.delete(1_020_030, "set");
+    story.gone(1_020_500, "set");
+    breaks(Rule::S4, "resumed", story);
+
+    let mut story = running();
+    story.history.changes.pop();
+    story.terminate(1_002_000, "job");
+    story.terminate(1_002_010, "set");
+    story.gone(1_002_020, "set");
+    story.create_job_set(1_005_000, "job", "again");
+    story.terminate(1_005_010, "again");
+    story.gone(1_005_020, "again");
+    story.gone(1_005_030, "snapshot-of-job");
+    story.gone(1_005_040, "job");
+    breaks(Rule::S4, "created while it is being deleted", story);
+}
+
+#[test]
+fn s5_sees_a_deadline_that_is_early_or_not_called_for() {
+    let failed_at = |mut story: Story, at: i64| {
+        story.finish(at, "job", "Failed", "DeadlineExceeded");
+        story.delete(at + 5, "set");
+        story.gone(at + 400, "pod");
+        story.gone(at + 500, "set");
+        story.delete(at + 10_000, "job");
+        story.gone(at + 10_010, "snapshot-of-job");
+        story.gone(at + 10_020, "job");
+        story
+    };
+    breaks(Rule::S5, "a second early", failed_at(running(), 1_009_999));
+
+    let mut ended = running();
+    ended.end_job_set(1_006_000, "set", "Completed");
+    breaks(Rule::S5, "its JobSet had ended", failed_at(ended, 1_010_001));
+
+    let mut raised = running();
+    raised.edit(1_005_000, "job", |job| job.deadline = Some(100));
+    breaks(Rule::S5, "the deadline was raised", failed_at(raised, 1_010_001));
+
+    let mut resumed = resumed(Clock::LastResume);
+    resumed.finish(1_020_001, "job", "Failed", "DeadlineExceeded");
+    resumed.delete(1_020_010, "set");
+    resumed.gone(1_020_500, "set");
+    breaks(Rule::S5, "counted from the creation", resumed);
+}
+
+#[test]
+fn s6_sees_a_second_child() {
+    let mut story = running();
+    story.create_job_set(1_000_150, "job", "twin");
+    story.history.end = 1_005_000;
+    story.history.requests.retain(|request| request.sent < 1_005_000);
+    breaks(Rule::S6, "two JobSets", story);
+}
+
+#[test]
+fn s7_sees_a_jobset_deleted_before_the_end_is_stored() {
+    let mut story = running();
+    story.delete(1_010_001, "set");
+    story.finish(1_010_010, "job", "Failed", "DeadlineExceeded");
+    story.gone(1_010_400, "pod");
+    story.gone(1_010_500, "set");
+    story.delete(1_020_005, "job");
+    story.gone(1_020_100, "snapshot-of-job");
+    story.gone(1_020_110, "job");
+    breaks(Rule::S7, "deleted first", story);
+}
+
+#[test]
+fn s8_sees_a_write_that_does_not_name_the_version_it_meets() {
+    for (verb, resource, story) in [
+        ("patch", "trainjobs", complete()),
+        ("delete", "trainjobs", complete()),
+        ("patch", "jobsets", {
+            let mut story = resumed(Clock::Creation);
+            story.end_job_set(1_008_000, "set", "Completed");
+            story.finish(1_008_010, "job", "Complete", "Over");
+            story
+        }),
+    ] {
+        let mut unfenced = story;
+        unfenced.asked(verb, resource).version = None;
+        breaks(Rule::S8, &format!("{verb} {resource} without a version"), unfenced);
+    }
+    let mut overwritten = running();
+    overwritten.edit(1_010_001, "job", |job| job.ttl = Some(20));
+    overwritten.finish(1_010_004, "job", "Failed", "DeadlineExceeded");
+    overwritten.asked("patch", "trainjobs").version = Some(1);
+    overwritten.delete(1_010_010, "set");
+    overwritten.gone(1_010_900, "pod");
+    overwritten.gone(1_011_000, "set");
+    overwritten.history.end = 1_030_000;
+    breaks(Rule::S8, "an edit overwritten", overwritten);
+}
+
+#[test]
+fn s9_sees_what_nobody_may_do() {
+    let mut curious = complete();
+    curious.history.requests.push(request(1_001_000, "get", "secrets", "token"));
+    breaks(Rule::S9, "a Secret", curious);
+
+    let mut elsewhere = running();
+    let child = object("far", "far", Some("job"), 1_001, State::Other("podgroups".into()));
+    elsewhere.create(1_001_000, invariants::Object { namespace: "far".into(), ..child });
+    elsewhere.history.end = 1_005_000;
+    elsewhere.history.requests.retain(|request| request.sent < 1_005_000);
+    breaks(Rule::S9, "another namespace", elsewhere);
+}
+
+#[test]
+fn s10_sees_pressure() {
+    let mut crowd = Story::new();
+    for _ in 0..=crowd.history.terms.in_flight {
+        crowd.history.requests.push(request(1_000_000, "list", "pods", ""));
+    }
+    breaks(Rule::S10, "too many at a time", crowd);
+
+    let refused = |sent: i64, code: u16, retry_after: Option<u32>| {
+        let mut refused = request(sent, "delete", "jobsets", "job");
+        refused.uid = Some("set".into());
+        refused.answer.code = Some(code);
+        refused.answer.served = None;
+        refused.answer.retry_after = retry_after;
+        refused
+    };
+    let mut impatient = Story::new();
+    impatient.history.requests.push(refused(1_001_000, 429, Some(3)));
+    impatient.history.requests.push(refused(1_003_999, 500, None));
+    breaks(Rule::S10, "Retry-After", impatient);
+
+    let mut hot = Story::new();
+    hot.history.requests.extend((0..9).map(|n| refused(1_001_000 + n * 100, 500, None)));
+    breaks(Rule::S10, "a hot loop", hot);
+
+    let mut idle = complete();
+    let write = idle.asked("patch", "trainjobs").clone();
+    let again =
+        invariants::Request { sent: write.sent + 10, version: write.answer.version, ..write };
+    idle.history.requests.push(again);
+    breaks(Rule::S10, "nothing changed", idle);
+}
+
+#[test]
+fn s11_sees_a_status_that_goes_back() {
+    let ends_well = |mut story: Story| {
+        story.end_job_set(1_008_000, "set", "Completed");
+        story.finish(1_008_010, "job", "Complete", "Over");
+        story
+    };
+    let mut earlier = resumed(Clock::Creation);
+    earlier.edit(1_006_000, "job", |job| job.conditions[0].since = Timestamp(999));
+    breaks(Rule::S11, "a time", ends_well(earlier));
+
+    let mut ahead = resumed(Clock::Creation);
+    ahead.edit(1_006_000, "job", |job| job.conditions[0].observed_generation = Some(2));
+    breaks(Rule::S11, "a generation that is not there", ends_well(ahead));
+
+    let mut undeleted = exceeded();
+    undeleted.terminate(1_010_500, "job");
+    undeleted.change(1_010_600, "job", |object| object.deleting = None);
+    undeleted.terminate(1_010_700, "job");
+    undeleted.gone(1_010_800, "pod");
+    vanish(&mut undeleted, 1_010_900);
+    breaks(Rule::S11, "a deletion undone", undeleted);
+
+    let mut back = recreated();
+    back.history.changes.iter_mut().filter(|it| it.object.uid == "job-2").for_each(|it| {
+        it.object.generation = 2;
+    });
+    back.change(1_005_000, "job-2", |object| object.generation = 1);
+    breaks(Rule::S11, "a generation", back);
+}
