@@ -236,17 +236,24 @@ impl Cache {
         let mut state = self.lock();
         let key = runtime.key.clone();
         state.runtimes.insert(key.clone(), Arc::new(runtime));
-        state.jobs_by_runtime.get(&key).into_iter().flatten().cloned().collect()
+        state.jobs_naming(&key)
     }
 
-    /// Takes in that a runtime is gone.
-    pub fn remove_runtime(&self, key: &RuntimeKey) {
-        self.lock().runtimes.remove(key);
+    /// Takes in that a runtime is gone; returns the unfinished jobs that name it, which may say that they
+    /// wait for another reason than that.
+    pub fn remove_runtime(&self, key: &RuntimeKey) -> Vec<ObjectKey> {
+        let mut state = self.lock();
+        state.runtimes.remove(key);
+        state.jobs_naming(key)
     }
 
-    /// Keeps of the runtimes of one kind only those in `listed`.
-    pub fn retain_runtimes(&self, kind: &str, listed: &HashSet<RuntimeKey>) {
-        self.lock().runtimes.retain(|key, _| key.kind() != kind || listed.contains(key));
+    /// Keeps of the runtimes of one kind only those in `listed`; returns the unfinished jobs that name
+    /// another.
+    pub fn retain_runtimes(&self, kind: &str, listed: &HashSet<RuntimeKey>) -> Vec<ObjectKey> {
+        let mut state = self.lock();
+        let gone = |key: &RuntimeKey| key.kind() == kind && !listed.contains(key);
+        let gone: Vec<_> = state.runtimes.extract_if(|key, _| gone(key)).collect();
+        gone.iter().flat_map(|(key, _)| state.jobs_naming(key)).collect()
     }
 
     /// A complete list of TrainJobs begins.
@@ -296,6 +303,11 @@ impl State {
             of_job.readings.rendered = None;
             of_job.readings.job_set = None;
         }
+    }
+
+    /// The unfinished jobs that name a runtime.
+    fn jobs_naming(&self, runtime: &RuntimeKey) -> Vec<ObjectKey> {
+        self.jobs_by_runtime.get(runtime).into_iter().flatten().cloned().collect()
     }
 
     /// A job names another runtime than before, or none.

@@ -161,6 +161,10 @@ impl Watcher {
         K: Into<Runtime> + Send + 'static,
     {
         let mut listed = HashSet::new();
+        let remove = |metadata: &ObjectMeta| {
+            let key = key_of(ObjectKey::of(metadata));
+            self.cache.remove_runtime(&key).into_iter().for_each(&self.wake);
+        };
         let put = |runtime: DeserializeGuard<K>| match runtime.0 {
             Ok(runtime) => {
                 let runtime: Runtime = runtime.into();
@@ -170,20 +174,20 @@ impl Watcher {
             }
             Err(invalid) => {
                 unreadable(kind, &invalid);
-                self.cache.remove_runtime(&key_of(ObjectKey::of(&invalid.metadata)));
+                remove(&invalid.metadata);
                 None
             }
         };
         self.follow::<DeserializeGuard<K>>(kind, INSTALL_CRDS, |event| match event {
             Event::Init => listed.clear(),
             Event::InitApply(runtime) => listed.extend(put(runtime)),
-            Event::InitDone => self.cache.retain_runtimes(kind, &listed),
+            Event::InitDone => {
+                self.cache.retain_runtimes(kind, &listed).into_iter().for_each(&self.wake);
+            }
             Event::Apply(runtime) => {
                 put(runtime);
             }
-            Event::Delete(runtime) => {
-                self.cache.remove_runtime(&key_of(ObjectKey::of(runtime.meta())));
-            }
+            Event::Delete(runtime) => remove(runtime.meta()),
         })
         .await;
     }
