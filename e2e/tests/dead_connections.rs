@@ -145,17 +145,9 @@ const LOST: [Lost; 4] = [
         matches: |call| call.resource == "jobsets",
         runs: false,
     },
-    Lost { name: "unmarked", deadline: 8, matches: marks, runs: true },
+    Lost { name: "unmarked", deadline: 8, matches: Call::marks_failed, runs: true },
     Lost { name: "unreleased", deadline: 8, matches: |call| call.verb == "delete", runs: true },
 ];
-
-/// Whether a call says that a job has failed.
-fn marks(call: &Call) -> bool {
-    let conditions = call.json().pointer("/status/conditions").cloned().unwrap_or_default();
-    conditions
-        .as_array()
-        .is_some_and(|all| all.iter().any(|it| it.get("type") == Some(&json!(FAILED))))
-}
 
 #[tokio::test]
 async fn requests_that_are_lost_hold_up_no_deadline_once_the_api_server_answers() -> Result<()> {

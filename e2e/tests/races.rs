@@ -15,7 +15,7 @@ use e2e::until::until_ok;
 use invariants::Request;
 use kube::ResourceExt as _;
 use kube::api::{ListParams, Patch, PatchParams};
-use serde_json::{Value, json};
+use serde_json::json;
 use trainjob_api::conditions::{COMPLETE, FAILED};
 use trainjob_api::crd::{self, FieldUpdates};
 use trainjob_api::time::Timestamp;
@@ -34,13 +34,6 @@ async fn test(
 
 fn deletes_a_job(call: &Call) -> bool {
     call.verb == "delete" && call.resource == "trainjobs"
-}
-
-/// Whether a call says that a job has failed.
-fn marks(call: &Call) -> bool {
-    let conditions = call.json().pointer("/status/conditions").cloned().unwrap_or_default();
-    let failed = |it: &Value| it.get("type") == Some(&json!(FAILED));
-    conditions.as_array().is_some_and(|all| all.iter().any(failed))
 }
 
 /// The calls that ask for this about objects of this kind.
@@ -106,7 +99,7 @@ async fn a_ttl_removed_in_the_last_moment_wins_and_the_job_stays() -> Result<()>
 #[tokio::test]
 async fn a_job_that_completes_while_its_failure_is_held_up_is_complete() -> Result<()> {
     test("completes", async |tenant, proxy| {
-        let held = proxy.inject(marks, 1..=usize::MAX, Fault::HoldRequest);
+        let held = proxy.inject(Call::marks_failed, 1..=usize::MAX, Fault::HoldRequest);
         tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 6})).await?;
         let pod = tenant.runs("job").await?.name_any();
         held.reached().await?;
@@ -139,7 +132,7 @@ async fn a_deadline_raised_while_the_failure_is_under_way_wins() -> Result<()> {
         let proxy = Proxy::start(&tenant.world.cluster, Scope::Cluster).await?;
         let operator = tenant.world.launch_operator_through(&proxy, "").await?;
         operator.wait_ready().await?;
-        let held = proxy.inject(marks, 1..=usize::MAX, Fault::HoldRequest);
+        let held = proxy.inject(Call::marks_failed, 1..=usize::MAX, Fault::HoldRequest);
         let job = tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 5})).await?;
         held.reached().await?;
         // The API server takes a moment to learn of the other definition.

@@ -3,7 +3,8 @@
 use hyper::body::Bytes;
 use invariants::{Answer, Request};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
+use trainjob_api::conditions::FAILED;
 
 use super::path::Target;
 
@@ -121,6 +122,14 @@ impl Call {
         self.resource == "events"
     }
 
+    /// Whether it says that a TrainJob has failed, as its deadline has it say.
+    #[must_use]
+    pub fn marks_failed(&self) -> bool {
+        let body = self.json();
+        let conditions = body.pointer("/status/conditions").and_then(Value::as_array);
+        conditions.is_some_and(|all| all.iter().any(|it| it.get("type") == Some(&json!(FAILED))))
+    }
+
     /// What was sent, as JSON; null where it is none.
     #[must_use]
     pub fn json(&self) -> Value {
@@ -165,8 +174,6 @@ fn verb(method: &http::Method, target: &Target, query: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn call(method: &str, uri: &str, body: &Value) -> Call {
@@ -212,6 +219,20 @@ mod tests {
         ] {
             let call = call(method, "/api/v1/namespaces/a/pods/b", &body);
             assert_eq!((call.uid.as_deref(), call.version), (Some("u"), Some(7)), "{method}");
+        }
+    }
+
+    #[test]
+    fn a_failure_is_told_from_other_status() {
+        let status =
+            |kind: &str| json!({"status": {"conditions": [{"type": "Suspended"}, {"type": kind}]}});
+        for (body, failed) in [
+            (status("Failed"), true),
+            (status("Complete"), false),
+            (json!({"status": {"jobsStatus": []}}), false),
+        ] {
+            let call = call("PATCH", "/apis/g/v1/namespaces/a/trainjobs/b/status", &body);
+            assert_eq!(call.marks_failed(), failed, "{body}");
         }
     }
 

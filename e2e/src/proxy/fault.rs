@@ -68,7 +68,7 @@ struct Gate {
 }
 
 /// One call that waits; it may go away before it is released.
-struct Held<'a>(&'a watch::Sender<Gate>);
+pub(super) struct Held<'a>(&'a watch::Sender<Gate>);
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
@@ -99,21 +99,32 @@ impl Rule {
         self.gate.send_modify(|gate| gate.befallen += 1);
     }
 
-    /// Notes that the fault has taken hold of a call, and holds it.
+    /// Notes that the fault has taken hold of a call, and holds it until it is released.
     pub(super) async fn hold(&self) {
+        let (_held, before) = self.held();
+        self.until(|gate| gate.releases > before || gate.removed).await;
+    }
+
+    /// Waits until watches are to be frozen, and notes that one is.
+    pub(super) async fn frozen(&self) -> Held<'_> {
+        self.until(|gate| gate.frozen && !gate.removed).await;
+        self.held().0
+    }
+
+    /// Waits until frozen watches are to go on.
+    pub(super) async fn thawed(&self) {
+        self.until(|gate| !gate.frozen || gate.removed).await;
+    }
+
+    /// A call that the fault has taken hold of, and how often calls were released before.
+    fn held(&self) -> (Held<'_>, usize) {
         let mut before = 0;
         self.gate.send_modify(|gate| {
             gate.befallen += 1;
             gate.held += 1;
             before = gate.releases;
         });
-        let _held = Held(&self.gate);
-        self.until(|gate| gate.releases > before || gate.removed).await;
-    }
-
-    /// Waits until watches are to be frozen.
-    pub(super) async fn frozen(&self) {
-        self.until(|gate| gate.frozen && !gate.removed).await;
+        (Held(&self.gate), before)
     }
 
     async fn until(&self, condition: impl Fn(&Gate) -> bool) {

@@ -41,7 +41,7 @@ where
         let Some(fault) = &rest.fault else { return rest.body.frame().await };
         tokio::select! {
             biased;
-            () = fault.frozen() => fault.hold().await,
+            _held = fault.frozen() => fault.thawed().await,
             frame = rest.body.frame() => return frame,
         }
     }
