@@ -7,6 +7,7 @@
 
 pub mod cast;
 pub mod clock;
+pub mod judgement;
 pub mod lateness;
 pub mod leftovers;
 pub mod model;
@@ -63,10 +64,12 @@ async fn conclude(setup: &Setup, nodes: usize) -> Result<bool> {
     let (model, mut screen) = Show::new(setup, nodes * GPUS_OF_NODE).play().await?;
     let left = leftovers::find(&setup.client, &setup.namespace);
     let left = audibly("waiting for the last objects to go", left).await?;
+    let judgement = judgement::judge(setup).await?;
     let mut summary = Summary::of(&model, &left);
+    summary.lines.extend(judgement.lines);
     summary.lines.push(format!("It took {:.1} s.", elapsed().as_secs_f64()));
     screen.conclude(&summary.lines)?;
-    Ok(summary.met)
+    Ok(summary.met && judgement.met)
 }
 
 fn show_log(setup: &Setup) -> Result<()> {

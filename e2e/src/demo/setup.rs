@@ -10,7 +10,9 @@ use crate::cluster::{Cluster, Options};
 use crate::demo::cast;
 use crate::demo::clock::elapsed;
 use crate::demo::screen::clock;
+use crate::fixtures::audit_flags;
 use crate::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT, install_operator_rbac};
+use crate::recorder::Recorder;
 
 /// The namespace of the operator.
 const OPERATOR: &str = "trainjob-system";
@@ -31,6 +33,8 @@ pub struct Setup {
     pub client: Client,
     /// The namespace.
     pub namespace: String,
+    /// Writes down what happens.
+    pub recorder: Recorder,
 }
 
 impl Setup {
@@ -43,18 +47,21 @@ impl Setup {
         let plural = if nodes == 1 { "" } else { "s" };
         say(&format!("starting a control plane with {nodes} node{plural} of {GPUS_OF_NODE} GPUs"));
         let report = |_: Duration, step: &str| say(step);
-        let options = Options { nodes: Some(nodes), crds: true, report, ..Options::default() };
+        let apiserver_flags = audit_flags().to_vec();
+        let basis = Options { apiserver_flags, ..Options::default() };
+        let options = Options { nodes: Some(nodes), crds: true, report, ..basis };
         // It tells of its progress by itself.
         let cluster = Cluster::prepare(options).await?;
         audibly("starting the control plane", Box::pin(cluster.boot())).await?;
         let installed = audibly("installing the operator", install(&cluster));
         let (kubeconfig, namespace) = installed.await?;
+        let client = cluster.client().await?;
+        let recorder = Recorder::start(client.clone()).await?;
         let options = OperatorOptions { kubeconfig: Some(kubeconfig), ..Default::default() };
         let operator = Operator::start(&cluster, options).await?;
         audibly("starting the operator", operator.wait_ready()).await?;
         say("operator is ready");
-        let client = cluster.client().await?;
-        Ok(Self { operator, cluster, client, namespace })
+        Ok(Self { operator, cluster, client, namespace, recorder })
     }
 }
 
