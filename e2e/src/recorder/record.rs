@@ -129,7 +129,9 @@ mod tests {
             (vec![change("a", 5, false), change("b", 10, false)], true),
         ] {
             let record = Record::default();
-            changes.iter().for_each(|change| record.add(change.clone()));
+            for change in &changes {
+                record.add(change.clone());
+            }
             assert_eq!(record.notes().has(&stored).unwrap(), complete, "{changes:?}");
         }
     }
