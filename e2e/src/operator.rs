@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use invariants::Right;
+use k8s_openapi::api::rbac::v1::PolicyRule;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -23,6 +25,8 @@ pub const SERVICE_ACCOUNT: &str = "trainjob-operator";
 const FAREWELL: Duration = Duration::from_secs(3);
 
 const CHART: &str = "charts/trainjob-operator";
+const CLUSTER_RULES: &str = "operator-cluster-rules.yaml";
+const NAMESPACE_RULES: &str = "operator-namespace-rules.yaml";
 
 /// How to run an operator.
 #[derive(Debug, Clone, Default)]
@@ -185,8 +189,8 @@ pub async fn install_crds(cluster: &Cluster) -> Result<()> {
 ///
 /// The chart's rules are missing, or the API server refuses.
 pub async fn install_operator_rbac(cluster: &Cluster, namespace: &str) -> Result<()> {
-    let cluster_rules = rules("operator-cluster-rules.yaml")?;
-    let namespace_rules = rules("operator-namespace-rules.yaml")?;
+    let cluster_rules = rules(CLUSTER_RULES)?;
+    let namespace_rules = rules(NAMESPACE_RULES)?;
     let group = "rbac.authorization.k8s.io";
     let version = format!("{group}/v1");
     let name = SERVICE_ACCOUNT;
@@ -217,6 +221,24 @@ pub async fn install_operator_rbac(cluster: &Cluster, namespace: &str) -> Result
     Ok(())
 }
 
+/// What the chart lets the operator ask for, in the whole cluster and in its own namespace.
+///
+/// # Errors
+///
+/// The chart's rules are missing, or are no rules.
+pub fn rights() -> Result<Vec<Right>> {
+    let mut rights = Vec::new();
+    for file in [CLUSTER_RULES, NAMESPACE_RULES] {
+        let rules: Vec<PolicyRule> = serde_json::from_value(rules(file)?)?;
+        rights.extend(rules.into_iter().map(|rule| Right {
+            groups: rule.api_groups.unwrap_or_default(),
+            resources: rule.resources.unwrap_or_default(),
+            verbs: rule.verbs,
+        }));
+    }
+    Ok(rights)
+}
+
 /// A file of the chart that is a plain list of rules.
 fn rules(file: &str) -> Result<Value> {
     let path = Path::new(CHART).join("files").join(file);
@@ -227,6 +249,17 @@ fn rules(file: &str) -> Result<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_chart_gives_the_right_to_delete_trainjobs_and_none_to_read_secrets() {
+        let rights = rights().unwrap();
+        let gives = |resource: &str, verb: &str| {
+            let names = |list: &[String], name: &str| list.iter().any(|it| it == name || it == "*");
+            rights.iter().any(|it| names(&it.resources, resource) && names(&it.verbs, verb))
+        };
+        assert!(gives("trainjobs", "delete"));
+        assert!(!["get", "list", "watch"].iter().any(|verb| gives("secrets", verb)));
+    }
 
     #[test]
     fn a_configuration_keeps_what_it_says_and_gets_the_addresses_it_lacks() {

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
-use invariants::{History, Terms, Violation, check};
+use invariants::{History, Terms, Violation};
 
 use crate::demo::setup::Setup;
 use crate::fixtures::noted_requests;
+use crate::operator::rights;
 
 /// What the rules say of a run.
 #[derive(Debug)]
@@ -31,7 +32,9 @@ pub async fn judge(setup: &Setup) -> Result<Judgement> {
         terms: Terms::default(),
         end: i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis())?,
     };
-    Ok(Judgement::of(&history, &check(&history)))
+    let mut violations = invariants::check(&history);
+    violations.extend(invariants::rights(&history, &rights()?));
+    Ok(Judgement::of(&history, &violations))
 }
 
 impl Judgement {
