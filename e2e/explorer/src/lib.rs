@@ -1,0 +1,24 @@
+//! Interleavings of everything that can happen around the operator's core, by the million.
+//!
+//! A small model of the API server ([`server`]) and of the operator's shell ([`operator`]) run under a
+//! seeded scheduler ([`schedule`]): watches lag and are out of step with one another, requests and
+//! replies are lost, late or refused, operators crash, two of them act at once with clocks that differ,
+//! and users and controllers interfere at any moment. What may never happen is judged where a decision
+//! is made and where a request takes effect; what must happen is judged when, in the end, faults have
+//! stopped and time has passed.
+//!
+//! The same seed gives the same schedule, so every failure can be seen again.
+
+pub mod defect;
+pub mod objects;
+pub mod operator;
+pub mod random;
+pub mod schedule;
+pub mod server;
+pub mod totals;
+pub mod violation;
+
+pub use defect::Defect;
+pub use schedule::{Options, Report, run};
+pub use totals::{Totals, explore};
+pub use violation::{Rule, Violation};

@@ -1,0 +1,197 @@
+//! The operator around `plan`, as its shell does it: caches, a queue, timers, passes.
+//!
+//! What the real one does in parallel happens here in small steps, in whatever order a schedule says:
+//! a watch event arrives, a timer fires, a pass begins, a request is sent, served, answered.
+
+pub mod cache;
+mod decision;
+mod delivery;
+mod pass;
+mod replies;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use invariants::Millis;
+use trainjob_api::time::Timestamp;
+use trainjob_core::{
+    facts::ObjectKey,
+    lane::{Lane, Place, place},
+};
+
+use self::{cache::Cache, delivery::Deliveries, pass::Pass};
+pub use self::{decision::View, delivery::Kind, pass::Fate};
+use crate::{
+    defect::{Defect, Memory},
+    server::Server,
+    violation::Rule,
+};
+
+/// One operator process.
+#[derive(Debug)]
+pub struct Operator {
+    /// Which, counted in the order in which they started.
+    pub process: u32,
+    /// How far its clock is ahead of the API server's.
+    pub skew: Millis,
+    keys: Vec<ObjectKey>,
+    cache: Cache,
+    deliveries: Deliveries,
+    surveyed: bool,
+    queue: BTreeSet<usize>,
+    passes: BTreeMap<usize, Pass>,
+    alarms: BTreeMap<usize, Timestamp>,
+    retries: BTreeMap<usize, Millis>,
+    progress: BTreeMap<usize, Progress>,
+    /// UIDs of the jobs that this process has seen to have ended.
+    ended: BTreeSet<String>,
+    defect: Option<Defect>,
+    memory: Memory,
+}
+
+/// What is remembered of a job between passes.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Failures in a row.
+    failures: u32,
+    /// When the last retry was armed.
+    armed: Option<Millis>,
+    /// When counts were last written.
+    counts_written: Option<Millis>,
+}
+
+/// What an operator may do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// Begin a pass over this name.
+    Begin(usize),
+    /// Go on with the pass over this name.
+    Continue(usize),
+    /// Notice that a timer of this name has come.
+    Timer(usize),
+}
+
+impl Operator {
+    /// A process that has just started and lists everything.
+    #[must_use]
+    pub fn new(process: u32, skew: Millis, server: &Server, defect: Option<Defect>) -> Self {
+        let mut operator = Self {
+            process,
+            skew,
+            keys: server.slots.iter().map(|slot| slot.key.clone()).collect(),
+            cache: Cache::default(),
+            deliveries: Deliveries::default(),
+            surveyed: false,
+            queue: BTreeSet::new(),
+            passes: BTreeMap::new(),
+            alarms: BTreeMap::new(),
+            retries: BTreeMap::new(),
+            progress: BTreeMap::new(),
+            ended: BTreeSet::new(),
+            defect,
+            memory: Memory::default(),
+        };
+        for kind in Kind::ALL {
+            operator.relist(kind, server);
+        }
+        operator
+    }
+
+    /// Its clock.
+    #[must_use]
+    pub const fn clock(&self, server: &Server) -> Timestamp {
+        Timestamp((server.now + self.skew).div_euclid(1_000))
+    }
+
+    /// Everything that it may do next. Nothing before the first lists are complete.
+    #[must_use]
+    pub fn turns(&self, server: &Server) -> Vec<Turn> {
+        if !self.surveyed {
+            return Vec::new();
+        }
+        let free = |name: &&usize| !self.passes.contains_key(*name);
+        let begin = self.queue.iter().filter(free).copied().map(Turn::Begin);
+        let under_way = self.passes.keys().copied().map(Turn::Continue);
+        let clock = self.clock(server);
+        let alarms = self.alarms.iter().filter(|(_, at)| **at <= clock).map(|(name, _)| *name);
+        let retries = self.retries.iter().filter(|(_, at)| **at <= server.now);
+        let timers: BTreeSet<_> = alarms.chain(retries.map(|(name, _)| *name)).collect();
+        under_way.chain(begin).chain(timers.into_iter().map(Turn::Timer)).collect()
+    }
+
+    /// Takes one of its [turns](Self::turns); what is under way meets this fate.
+    pub fn take(&mut self, turn: Turn, fate: Fate, server: &mut Server) {
+        match turn {
+            Turn::Begin(name) => self.begin(name, server),
+            Turn::Continue(name) => self.go_on(name, fate, server),
+            Turn::Timer(name) => self.fire(name, server),
+        }
+    }
+
+    fn fire(&mut self, name: usize, server: &mut Server) {
+        let clock = self.clock(server);
+        if self.alarms.get(&name).is_some_and(|at| *at <= clock) {
+            self.alarms.remove(&name);
+        }
+        if self.retries.get(&name).is_some_and(|at| *at <= server.now) {
+            self.retries.remove(&name);
+            let armed = self.progress.get(&name).and_then(|progress| progress.armed);
+            server.expect(Rule::BoundedPressure, armed != Some(server.now), || {
+                "a job is tried again at once".into()
+            });
+        }
+        if self.place(name, clock).is_some() {
+            self.queue.insert(name);
+        }
+    }
+
+    /// When the next timer fires, by the API server's clock: an alarm, and a retry.
+    #[must_use]
+    pub fn next_timers(&self) -> (Option<Millis>, Option<Millis>) {
+        let alarm = self.alarms.values().min();
+        let alarm = alarm.map(|at| at.0.saturating_mul(1_000).saturating_sub(self.skew));
+        (alarm, self.retries.values().min().copied())
+    }
+
+    fn key(&self, name: usize) -> Option<ObjectKey> {
+        self.keys.get(name).cloned()
+    }
+
+    fn place(&self, name: usize, clock: Timestamp) -> Option<Place> {
+        let view = self.cache.view(self.keys.get(name)?)?;
+        let job_set = view.job_set.as_ref().map(|job_set| &job_set.facts);
+        Some(place(&view.job.facts, job_set, &view.readings, &self.cache.settings, clock))
+    }
+
+    fn alarm(&mut self, name: usize, at: Option<Timestamp>) {
+        match at {
+            Some(at) => self.alarms.insert(name, at),
+            None => self.alarms.remove(&name),
+        };
+    }
+
+    /// Arms the next try.
+    fn retry(&mut self, name: usize, lane: Lane, at_least: Millis, server: &Server) {
+        let progress = self.progress.entry(name).or_default();
+        progress.failures = progress.failures.saturating_add(1);
+        progress.armed = Some(server.now);
+        let wait = backoff(progress.failures, lane).max(at_least);
+        let wait = if self.defect == Some(Defect::NoBackoff) { 0 } else { wait };
+        self.retries.insert(name, server.now + wait);
+    }
+
+    fn forget(&mut self, name: usize) {
+        self.alarms.remove(&name);
+        self.retries.remove(&name);
+        self.progress.remove(&name);
+    }
+}
+
+/// As long as the shell waits at least.
+fn backoff(failures: u32, lane: Lane) -> Millis {
+    let longest = match lane {
+        Lane::Stop => 5_000,
+        Lane::Live => 60_000,
+        Lane::Cleanup => 120_000,
+    };
+    (100_i64 << failures.saturating_sub(1).min(16)).min(longest) / 2
+}

@@ -1,0 +1,178 @@
+//! What one process remembers, as the shell's cache does: the newest of watch and replies.
+
+/// The newest version known of each object: the shell's own code.
+#[path = "../../../../operator/src/cache/versions.rs"]
+pub mod versions;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use trainjob_core::{
+    facts::ObjectKey,
+    observed::{Reading, Readings, Settings},
+    runtime::Runtime,
+};
+
+use self::versions::Versions;
+use super::View;
+use crate::objects::{StoredJob, StoredJobSet};
+
+/// Who showed an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// A watch, or the list it starts with.
+    Watch,
+    /// The reply to a request of our own.
+    Reply,
+}
+
+/// What is remembered of the cluster.
+#[derive(Debug, Default)]
+pub struct Cache {
+    /// The operator's settings.
+    pub settings: Settings,
+    /// The runtime that all jobs name.
+    pub runtime: Option<Arc<Runtime>>,
+    jobs: Versions<Arc<StoredJob>>,
+    job_sets: Versions<Arc<StoredJobSet>>,
+    readings: BTreeMap<ObjectKey, JobReadings>,
+}
+
+/// What was read directly for a job; of no use for a successor of the same name.
+#[derive(Debug)]
+struct JobReadings {
+    uid: String,
+    readings: Readings,
+}
+
+impl Cache {
+    /// What is known of a job; `None` when there is no such job.
+    #[must_use]
+    pub fn view(&self, key: &ObjectKey) -> Option<View> {
+        let job = Arc::clone(self.jobs.get(key)?);
+        let readings = self.readings.get(key).filter(|of_job| of_job.uid == job.facts.uid);
+        let unfinished = job.facts.finished.is_none() && job.runtime.is_some();
+        Some(View {
+            job_set: self.job_sets.get(key).cloned(),
+            runtime: self.runtime.clone().filter(|_| unfinished),
+            readings: readings.map(|of_job| of_job.readings.clone()).unwrap_or_default(),
+            job,
+        })
+    }
+
+    /// Keys of the unfinished jobs, all of which name the one runtime.
+    pub fn unfinished(&self) -> Vec<ObjectKey> {
+        let unfinished = |job: &StoredJob| job.facts.finished.is_none() && job.runtime.is_some();
+        let jobs = self.jobs.iter().filter(|(_, job)| unfinished(job));
+        let mut keys: Vec<_> = jobs.map(|(key, _)| key.clone()).collect();
+        keys.sort();
+        keys
+    }
+
+    /// Changes what was read directly for the job with this UID, if there still is one.
+    pub fn read(&mut self, key: &ObjectKey, uid: &str, change: impl FnOnce(&mut Readings)) {
+        if self.jobs.get(key).is_none_or(|job| job.facts.uid != uid) {
+            return;
+        }
+        let fresh = || JobReadings { uid: uid.to_owned(), readings: Readings::default() };
+        let of_job = self.readings.entry(key.clone()).or_insert_with(fresh);
+        if of_job.uid != uid {
+            *of_job = fresh();
+        }
+        change(&mut of_job.readings);
+    }
+
+    /// Takes in a TrainJob. True when that is news.
+    pub fn put_job(&mut self, job: &Arc<StoredJob>, source: Source) -> bool {
+        let version = versions::parse(&job.facts.resource_version);
+        self.jobs.put(&job.facts.key, version, Arc::clone(job), source)
+    }
+
+    /// Takes in that a TrainJob is gone.
+    pub fn remove_job(&mut self, key: &ObjectKey, version: u64) -> bool {
+        let gone = self.jobs.remove(key, version).is_some();
+        if gone {
+            self.readings.remove(key);
+        }
+        gone
+    }
+
+    /// Takes in a reply that shows the TrainJob with this UID to be gone.
+    pub fn forget_job(&mut self, key: &ObjectKey, uid: &str) {
+        if self.jobs.forget(key, |job| job.facts.uid == uid).is_some() {
+            self.readings.remove(key);
+        }
+    }
+
+    /// Takes in a JobSet. True when that is news.
+    pub fn put_job_set(
+        &mut self,
+        key: &ObjectKey,
+        job_set: &Arc<StoredJobSet>,
+        source: Source,
+    ) -> bool {
+        let version = versions::parse(&job_set.facts.resource_version);
+        let known = self.job_sets.get(key);
+        let same = known.is_some_and(|known| known.facts.uid == job_set.facts.uid);
+        let news = self.job_sets.put(key, version, Arc::clone(job_set), source);
+        if news && !same {
+            self.forget_readings_of_job_set(key);
+        }
+        news
+    }
+
+    /// Takes in that a JobSet is gone.
+    pub fn remove_job_set(&mut self, key: &ObjectKey, version: u64) -> bool {
+        let gone = self.job_sets.remove(key, version).is_some();
+        if gone {
+            self.forget_readings_of_job_set(key);
+        }
+        gone
+    }
+
+    /// Takes in a reply that shows the JobSet with this UID to be gone.
+    pub fn forget_job_set(&mut self, key: &ObjectKey, uid: &str) {
+        if self.job_sets.forget(key, |job_set| job_set.facts.uid == uid).is_some() {
+            self.forget_readings_of_job_set(key);
+        }
+    }
+
+    fn forget_readings_of_job_set(&mut self, key: &ObjectKey) {
+        if let Some(of_job) = self.readings.get_mut(key) {
+            of_job.readings.pods = Reading::NotRead;
+            of_job.readings.rendered = None;
+            of_job.readings.job_set = None;
+        }
+    }
+
+    /// Complete lists of TrainJobs or JobSets begin.
+    pub fn jobs_relist(&mut self) {
+        self.jobs.relist();
+    }
+
+    /// See [`Self::jobs_relist`].
+    pub fn job_sets_relist(&mut self) {
+        self.job_sets.relist();
+    }
+
+    /// The list is complete; returns the jobs that vanished meanwhile.
+    pub fn jobs_listed(&mut self) -> Vec<ObjectKey> {
+        let gone = self.jobs.listed().into_iter().map(|(key, _)| key);
+        let mut gone: Vec<_> = gone.collect();
+        gone.sort();
+        for key in &gone {
+            self.readings.remove(key);
+        }
+        gone
+    }
+
+    /// The list is complete; returns the JobSets that vanished meanwhile.
+    pub fn job_sets_listed(&mut self) -> Vec<ObjectKey> {
+        let gone = self.job_sets.listed().into_iter().map(|(key, _)| key);
+        let mut gone: Vec<_> = gone.collect();
+        gone.sort();
+        for key in &gone {
+            self.forget_readings_of_job_set(key);
+        }
+        gone
+    }
+}

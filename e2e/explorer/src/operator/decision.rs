@@ -1,0 +1,103 @@
+//! One decision: what it is made on, and what holds for every one, however old that is.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use trainjob_api::time::Timestamp;
+use trainjob_core::{
+    Action, Observed, Plan,
+    facts::Outcome,
+    observed::{Reading, Readings, Settings},
+    plan,
+    runtime::Runtime,
+};
+
+use crate::{
+    objects::{StoredJob, StoredJobSet, is_ours},
+    server::Server,
+    violation::Rule,
+};
+
+/// What is known of one job, at one moment.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// The job.
+    pub job: Arc<StoredJob>,
+    /// The JobSet of its name.
+    pub job_set: Option<Arc<StoredJobSet>>,
+    /// The runtime it names.
+    pub runtime: Option<Arc<Runtime>>,
+    /// What was read directly.
+    pub readings: Readings,
+}
+
+impl View {
+    /// What the core plans at `now`.
+    #[must_use]
+    pub fn plan(&self, settings: &Settings, now: Timestamp) -> Plan {
+        let job = &self.job.facts;
+        let observed = Observed {
+            job,
+            manifest: job.finished.is_none().then_some(&self.job.manifest),
+            job_set: self.job_set.as_ref().map(|job_set| &job_set.facts),
+            runtime: self.runtime.as_deref(),
+            readings: &self.readings,
+            settings,
+        };
+        plan(&observed, now)
+    }
+
+    /// The JobSet, if it is the job's own.
+    #[must_use]
+    pub fn own(&self) -> Option<&StoredJobSet> {
+        let own = |job_set: &&Arc<StoredJobSet>| {
+            job_set.facts.train_job_uid.as_ref() == Some(&self.job.facts.uid)
+        };
+        self.job_set.as_ref().filter(own).map(AsRef::as_ref)
+    }
+}
+
+/// Judges a plan by the view it is made on and by what its process has ever seen to have ended.
+pub(super) fn judge(server: &mut Server, view: &View, plan: &Plan, ended: &BTreeSet<String>) {
+    let job = &view.job.facts;
+    let mut end_is_stored = job.finished.is_some();
+    let over = end_is_stored || ended.contains(&job.uid) || job.terminating;
+    for action in &plan.actions {
+        match action {
+            Action::CreateSnapshot(_)
+            | Action::CreateJobSet(_)
+            | Action::UpdateJobSet(_)
+            | Action::SuspendJobSet { suspend: false, .. } => {
+                server.expect(Rule::NoResurrection, !over, || {
+                    format!("something is made or resumed for {}, which is over", job.uid)
+                });
+            }
+            Action::WriteStatus(write) => {
+                end_is_stored |= write.deadline_due.is_some();
+                let ended = view.own().is_some_and(|own| own.facts.ended.is_some());
+                if write.deadline_due.is_some() && ended {
+                    server.end_was_known(&job.uid);
+                }
+            }
+            Action::DeleteJobSet { .. } => {
+                server.expect(Rule::DurableBeforeDestroy, end_is_stored, || {
+                    format!("the JobSet of {} goes before its end is stored", job.uid)
+                });
+            }
+            Action::DeleteTrainJob(_) => judge_release(server, view),
+            _ => {}
+        }
+    }
+    let only_ttl = matches!(plan.actions.first(), None | Some(Action::DeleteTrainJob(_)));
+    server.expect(Rule::Identity, only_ttl || is_ours(&view.job.manifest), || {
+        "somebody else's job is touched".into()
+    });
+}
+
+/// A job that its deadline failed is the only record of that until it is released.
+fn judge_release(server: &mut Server, view: &View) {
+    let finished = view.job.facts.finished;
+    let by_deadline = finished.is_some_and(|end| end.outcome == Outcome::DeadlineExceeded);
+    let released = view.own().is_none() && view.readings.pods == Reading::Absent;
+    let held = by_deadline && !released && !view.job.facts.managed_elsewhere;
+    server.expect(Rule::NoEarlyDelete, !held, || "a TTL deletes an unreleased job".into());
+}

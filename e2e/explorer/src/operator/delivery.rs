@@ -1,0 +1,228 @@
+//! Watches: each kind's changes in their order, but no order between the kinds.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use trainjob_core::{
+    facts::{ObjectKey, Outcome},
+    observed::Reading,
+    runtime::Runtime,
+};
+
+use super::{Operator, cache::Source};
+use crate::{
+    objects::{StoredJob, StoredJobSet},
+    server::{News, Server},
+};
+
+/// What is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// TrainJobs.
+    Job,
+    /// JobSets.
+    JobSet,
+    /// Runtimes.
+    Runtime,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Job, Self::JobSet, Self::Runtime];
+}
+
+/// What each watch has yet to deliver.
+#[derive(Debug, Default)]
+pub(super) struct Deliveries {
+    jobs: Stream<StoredJob>,
+    job_sets: Stream<StoredJobSet>,
+    runtime_list: Option<Option<Arc<Runtime>>>,
+    runtimes: usize,
+    runtimes_listed: bool,
+}
+
+#[derive(Debug)]
+struct Stream<T> {
+    list: VecDeque<Listed<T>>,
+    /// How many changes were delivered, or were in the list.
+    cursor: usize,
+    listed: bool,
+}
+
+#[derive(Debug)]
+enum Listed<T> {
+    Begin,
+    Item(Arc<T>),
+    End,
+}
+
+impl<T> Default for Stream<T> {
+    fn default() -> Self {
+        Self { list: VecDeque::new(), cursor: 0, listed: false }
+    }
+}
+
+impl<T> Stream<T> {
+    fn relist(&mut self, stored: impl Iterator<Item = Arc<T>>, changes: usize) {
+        self.list = [Listed::Begin].into();
+        self.list.extend(stored.map(Listed::Item));
+        self.list.push_back(Listed::End);
+        self.cursor = changes;
+    }
+
+    fn pending(&self, news: &[News<T>]) -> bool {
+        !self.list.is_empty() || self.cursor < news.len()
+    }
+}
+
+impl Operator {
+    /// A watch has failed and begins with a list of what is stored now.
+    pub fn relist(&mut self, kind: Kind, server: &Server) {
+        let Deliveries { jobs, job_sets, runtime_list, runtimes, .. } = &mut self.deliveries;
+        let slots = server.slots.iter();
+        match kind {
+            Kind::Job => {
+                jobs.relist(slots.filter_map(|slot| slot.job.clone()), server.jobs.len());
+            }
+            Kind::JobSet => {
+                let stored = slots.filter_map(|slot| slot.job_set.clone());
+                job_sets.relist(stored, server.job_sets.len());
+            }
+            Kind::Runtime => {
+                *runtime_list = Some(server.runtime.clone());
+                *runtimes = server.runtimes.len();
+            }
+        }
+        self.cache.settings = server.settings;
+    }
+
+    /// Whether a watch has something to deliver.
+    #[must_use]
+    pub fn is_behind(&self, kind: Kind, server: &Server) -> bool {
+        let Deliveries { jobs, job_sets, runtime_list, runtimes, .. } = &self.deliveries;
+        match kind {
+            Kind::Job => jobs.pending(&server.jobs),
+            Kind::JobSet => job_sets.pending(&server.job_sets),
+            Kind::Runtime => runtime_list.is_some() || *runtimes < server.runtimes.len(),
+        }
+    }
+
+    /// Delivers the next event of a watch.
+    pub fn deliver(&mut self, kind: Kind, server: &Server) {
+        match kind {
+            Kind::Job => self.deliver_job(server),
+            Kind::JobSet => self.deliver_job_set(server),
+            Kind::Runtime => self.deliver_runtime(server),
+        }
+        let Deliveries { jobs, job_sets, runtimes_listed, .. } = &self.deliveries;
+        if !self.surveyed && jobs.listed && job_sets.listed && *runtimes_listed {
+            self.surveyed = true;
+            self.survey(server);
+        }
+    }
+
+    fn deliver_job(&mut self, server: &Server) {
+        let stream = &mut self.deliveries.jobs;
+        match stream.list.pop_front() {
+            Some(Listed::Begin) => self.cache.jobs_relist(),
+            Some(Listed::Item(job)) => self.watched_job(&job),
+            Some(Listed::End) => {
+                stream.listed = true;
+                let gone = self.cache.jobs_listed();
+                self.wake(&gone);
+            }
+            None => {
+                let Some(news) = server.jobs.get(stream.cursor) else { return };
+                stream.cursor += 1;
+                let key = &news.object.facts.key;
+                match news.gone {
+                    None => self.watched_job(&news.object),
+                    Some(version) if self.cache.remove_job(key, version) => {
+                        self.wake(std::slice::from_ref(key));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+
+    fn watched_job(&mut self, job: &Arc<StoredJob>) {
+        self.saw(job);
+        if self.cache.put_job(job, Source::Watch) {
+            self.wake(std::slice::from_ref(&job.facts.key));
+        }
+    }
+
+    /// Remembers, for the judge, that this process knows of a job's end.
+    pub(super) fn saw(&mut self, job: &StoredJob) {
+        if job.facts.finished.is_some() && !self.ended.contains(&job.facts.uid) {
+            self.ended.insert(job.facts.uid.clone());
+        }
+    }
+
+    fn deliver_job_set(&mut self, server: &Server) {
+        let stream = &mut self.deliveries.job_sets;
+        match stream.list.pop_front() {
+            Some(Listed::Begin) => self.cache.job_sets_relist(),
+            Some(Listed::Item(job_set)) => self.watched_job_set(&job_set),
+            Some(Listed::End) => {
+                stream.listed = true;
+                let gone = self.cache.job_sets_listed();
+                self.wake(&gone);
+            }
+            None => {
+                let Some(news) = server.job_sets.get(stream.cursor) else { return };
+                stream.cursor += 1;
+                match news.gone {
+                    None => self.watched_job_set(&news.object),
+                    Some(version) => {
+                        let key = ObjectKey::of(&news.object.object.metadata);
+                        if self.cache.remove_job_set(&key, version) {
+                            self.wake(&[key]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn watched_job_set(&mut self, job_set: &Arc<StoredJobSet>) {
+        let key = ObjectKey::of(&job_set.object.metadata);
+        if self.cache.put_job_set(&key, job_set, Source::Watch) {
+            self.wake(&[key]);
+        }
+    }
+
+    fn deliver_runtime(&mut self, server: &Server) {
+        let deliveries = &mut self.deliveries;
+        let runtime = if let Some(listed) = deliveries.runtime_list.take() {
+            deliveries.runtimes_listed = true;
+            listed
+        } else if let Some(news) = server.runtimes.get(deliveries.runtimes) {
+            deliveries.runtimes += 1;
+            news.clone()
+        } else {
+            return;
+        };
+        self.cache.runtime = runtime;
+        let unfinished = self.cache.unfinished();
+        self.wake(&unfinished);
+    }
+
+    fn wake(&mut self, keys: &[ObjectKey]) {
+        let names = self.keys.iter().enumerate().filter(|(_, key)| keys.contains(key));
+        self.queue.extend(names.map(|(name, _)| name));
+    }
+
+    /// The first look at Pods after a start.
+    fn survey(&mut self, server: &Server) {
+        for slot in server.slots.iter().filter(|slot| slot.pods.is_empty()) {
+            let Some(view) = self.cache.view(&slot.key) else { continue };
+            let by_deadline =
+                |end: trainjob_core::facts::Finished| end.outcome == Outcome::DeadlineExceeded;
+            if view.job.facts.finished.is_some_and(by_deadline) && view.job_set.is_none() {
+                let uid = &view.job.facts.uid;
+                self.cache.read(&slot.key, uid, |readings| readings.pods = Reading::Absent);
+            }
+        }
+    }
+}

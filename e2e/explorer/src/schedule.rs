@@ -1,0 +1,175 @@
+//! One schedule: at each step a seed picks one of the things that can happen next.
+
+mod ending;
+mod users;
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use trainjob_core::{
+    lifecycle::deadline::Clock,
+    observed::{Propagation, Settings},
+};
+
+use self::world::World;
+use crate::{
+    Defect, Rule, Violation,
+    operator::{Fate, Kind},
+    random::Random,
+    server::requests::Refusal,
+};
+
+/// How schedules are run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// A defect to find.
+    pub defect: Option<Defect>,
+    /// Whether to write down what happens.
+    pub trace: bool,
+}
+
+/// What became of one schedule.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Things that happened.
+    pub steps: usize,
+    /// Requests that the operators sent.
+    pub requests: usize,
+    /// Crashes of operators.
+    pub crashes: usize,
+    /// Requests that met another version than they were decided on.
+    pub conflicts: usize,
+    /// Whether two operators acted at once.
+    pub two_leaders: bool,
+    /// The first rule that was broken.
+    pub violation: Option<Violation>,
+    /// What happened, if it was to be written down.
+    pub trace: Vec<String>,
+}
+
+/// Runs the schedule of a seed.
+#[must_use]
+pub fn run(seed: u64, options: Options) -> Report {
+    catch_unwind(AssertUnwindSafe(|| schedule(seed, options))).unwrap_or_else(|_| Report {
+        violation: Some(Violation { rule: Rule::NoPanic, what: "a panic".into() }),
+        ..Report::default()
+    })
+}
+
+fn schedule(seed: u64, options: Options) -> Report {
+    let mut random = Random::new(seed);
+    let mut world = World::new(&mut random, options);
+    if random.percent(50) {
+        world.settle_in();
+    }
+    let steps = random.between(30, 250);
+    for _ in 0..steps {
+        step(&mut world, &mut random);
+        if world.server.violation.is_some() {
+            return world.report();
+        }
+    }
+    world.end(&mut random);
+    world.report()
+}
+
+/// The settings of a schedule's operators.
+fn settings(random: &mut Random) -> Settings {
+    let last_resume = random.percent(50);
+    Settings {
+        deadline_clock: if last_resume { Clock::LastResume } else { Clock::Creation },
+        deletion_propagation: if random.percent(25) {
+            Propagation::Background
+        } else {
+            Propagation::Foreground
+        },
+        ttl_for_managed_elsewhere: random.percent(30),
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Chance {
+    Operator,
+    Delivery,
+    User,
+    Controllers,
+    Time,
+    Stray,
+    Relist,
+    Crash,
+}
+
+/// What happens how often.
+const CHANCES: [(usize, Chance); 8] = [
+    (60, Chance::Operator),
+    (24, Chance::Delivery),
+    (9, Chance::User),
+    (10, Chance::Controllers),
+    (7, Chance::Time),
+    (3, Chance::Stray),
+    (1, Chance::Relist),
+    (1, Chance::Crash),
+];
+
+fn step(world: &mut World, random: &mut Random) {
+    match random.weighted(&CHANCES) {
+        Some(Chance::Operator) => operate(world, random),
+        Some(Chance::Delivery) => {
+            let number = random.below(world.operators.len());
+            if let Some(kind) = random.pick(&Kind::ALL) {
+                world.deliver(number, kind);
+            }
+        }
+        Some(Chance::User) => users::act(world, random),
+        Some(Chance::Controllers) => users::control(world, random),
+        Some(Chance::Time) => {
+            let steps = [50, 300, 1_000, 1_000, 2_000, 5_000, 20_000];
+            world.wait(random.pick(&steps).unwrap_or_default());
+        }
+        Some(Chance::Stray) => {
+            let number = random.below(world.strays.len());
+            world.arrive(number);
+        }
+        Some(Chance::Relist) => {
+            let number = random.below(world.operators.len());
+            if let Some(kind) = random.pick(&Kind::ALL) {
+                world.relist(number, kind);
+            }
+        }
+        Some(Chance::Crash) => {
+            let number = random.below(world.operators.len());
+            let survives = random.percent(60);
+            world.crash(number, survives);
+        }
+        None => {}
+    }
+}
+
+fn operate(world: &mut World, random: &mut Random) {
+    let number = random.below(world.operators.len());
+    let turns = world.turns(number);
+    if let Some(turn) = random.pick(&turns) {
+        return world.take(number, turn, fate(random));
+    }
+    if let Some(kind) = random.pick(&Kind::ALL) {
+        world.deliver(number, kind);
+    }
+}
+
+/// What becomes of requests and answers.
+const FATES: [(usize, Fate); 10] = [
+    (80, Fate::Arrives),
+    (4, Fate::Lost),
+    (5, Fate::GivenUp),
+    (3, Fate::Refused(Refusal::Unknown)),
+    (2, Fate::Refused(Refusal::Conflict)),
+    (1, Fate::Refused(Refusal::NotFound)),
+    (2, Fate::Refused(Refusal::Denied)),
+    (1, Fate::Refused(Refusal::Throttled(1_000))),
+    (1, Fate::Refused(Refusal::Throttled(7_000))),
+    (1, Fate::Refused(Refusal::Throttled(30_000))),
+];
+
+fn fate(random: &mut Random) -> Fate {
+    random.weighted(&FATES).unwrap_or(Fate::Arrives)
+}

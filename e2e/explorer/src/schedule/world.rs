@@ -1,0 +1,184 @@
+//! The cluster and its operators, and everything that can happen to them.
+
+use invariants::Millis;
+use trainjob_core::Action;
+
+use super::{Options, Report, settings};
+use crate::{
+    Violation,
+    operator::{Fate, Kind, Operator, Turn},
+    random::Random,
+    server::{
+        START, Server,
+        requests::{Call, Refusal, Request},
+    },
+};
+
+/// The cluster and its operators.
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) server: Server,
+    pub(super) operators: Vec<Operator>,
+    /// Requests that nobody waits for any more but that may still arrive.
+    pub(super) strays: Vec<Request>,
+    options: Options,
+    processes: u32,
+    report: Report,
+}
+
+impl World {
+    pub(super) fn new(random: &mut Random, options: Options) -> Self {
+        let names = if random.percent(30) { 2 } else { 1 };
+        let server = Server::new(names, settings(random));
+        let report = Report { two_leaders: random.percent(25), ..Report::default() };
+        let leaders = if report.two_leaders { 2 } else { 1 };
+        let mut world = Self {
+            server,
+            operators: Vec::new(),
+            strays: Vec::new(),
+            options,
+            processes: 0,
+            report,
+        };
+        if random.percent(85) {
+            world.server.set_runtime(crate::objects::runtime(0));
+        }
+        for name in 0..names {
+            super::users::create(&mut world, name, random);
+        }
+        for _ in 0..leaders {
+            let skew = if leaders == 2 { random.between(-3, 3) * 1_000 } else { 0 };
+            world.start(skew);
+        }
+        world
+    }
+
+    pub(super) fn report(mut self) -> Report {
+        self.report.requests = self.server.history.requests.len();
+        let conflicts = self.server.history.requests.iter();
+        self.report.conflicts =
+            conflicts.filter(|request| request.answer.served == Some(409)).count();
+        self.report.violation = self.server.violation;
+        self.report
+    }
+
+    /// Notes a step, and writes it down if that is asked for.
+    pub(super) fn note(&mut self, what: impl FnOnce() -> String) {
+        self.report.steps += 1;
+        if self.options.trace {
+            let (step, now) = (self.report.steps, self.server.now - START);
+            let revision = self.server.revision;
+            self.report
+                .trace
+                .push(format!("{step:>4} {now:>7} ms, revision {revision}: {}", what()));
+        }
+    }
+
+    fn start(&mut self, skew: Millis) {
+        let process = self.processes;
+        self.processes += 1;
+        self.operators.push(Operator::new(process, skew, &self.server, self.options.defect));
+        self.note(|| format!("operator {process} starts, its clock {skew} ms ahead"));
+    }
+
+    pub(super) fn deliver(&mut self, number: usize, kind: Kind) -> bool {
+        let Some(operator) = self.operators.get_mut(number) else { return false };
+        if !operator.is_behind(kind, &self.server) {
+            return false;
+        }
+        operator.deliver(kind, &self.server);
+        let process = operator.process;
+        self.note(|| format!("operator {process} hears of a {kind:?}"));
+        true
+    }
+
+    pub(super) fn relist(&mut self, number: usize, kind: Kind) {
+        let Some(operator) = self.operators.get_mut(number) else { return };
+        operator.relist(kind, &self.server);
+        let process = operator.process;
+        self.note(|| format!("operator {process} lists every {kind:?}"));
+    }
+
+    pub(super) fn turns(&self, number: usize) -> Vec<Turn> {
+        let operator = self.operators.get(number);
+        operator.map(|operator| operator.turns(&self.server)).unwrap_or_default()
+    }
+
+    pub(super) fn take(&mut self, number: usize, turn: Turn, fate: Fate) {
+        let Some(operator) = self.operators.get_mut(number) else { return };
+        let given_up = match turn {
+            Turn::Continue(name) if fate == Fate::GivenUp => operator.on_its_way(name).cloned(),
+            _ => None,
+        };
+        let sent_before = self.server.history.requests.len();
+        operator.take(turn, fate, &mut self.server);
+        let process = operator.process;
+        self.strays.extend(given_up);
+        let sent = self.server.history.requests.get(sent_before);
+        let sent = sent.map(|sent| format!(", {} {} {}", sent.verb, sent.resource, sent.name));
+        let fate =
+            if matches!(turn, Turn::Continue(_)) { format!(": {fate:?}") } else { String::new() };
+        self.note(|| format!("operator {process} {turn:?}{fate}{}", sent.unwrap_or_default()));
+    }
+
+    /// A request that nobody waits for arrives after all.
+    pub(super) fn arrive(&mut self, number: usize) {
+        if number >= self.strays.len() {
+            return;
+        }
+        let request = self.strays.swap_remove(number);
+        let answer = self.server.serve(&request);
+        self.note(|| format!("a late request arrives: {}: {}", title(&request), brief(&answer)));
+    }
+
+    /// An operator is killed, and another started in its place.
+    pub(super) fn crash(&mut self, number: usize, requests_survive: bool) {
+        if number >= self.operators.len() {
+            return;
+        }
+        let skew = self.stop(number, requests_survive);
+        self.start(skew);
+    }
+
+    /// An operator is killed; returns how far its clock was ahead.
+    pub(super) fn stop(&mut self, number: usize, requests_survive: bool) -> Millis {
+        let operator = self.operators.remove(number);
+        let (process, skew) = (operator.process, operator.skew);
+        if requests_survive {
+            self.strays.extend(operator.into_requests());
+        }
+        self.report.crashes += 1;
+        self.note(|| format!("operator {process} is killed"));
+        skew
+    }
+
+    pub(super) fn wait(&mut self, time: Millis) {
+        self.server.now += time;
+        self.note(|| format!("{time} ms pass"));
+    }
+
+    pub(super) fn broke(&mut self, violation: Violation) {
+        self.server.broke(violation.rule, || violation.what);
+    }
+}
+
+fn title(request: &Request) -> &'static str {
+    match &request.call {
+        Call::Act(Action::WriteStatus(_)) => "a status write",
+        Call::Act(Action::CreateSnapshot(_)) => "a snapshot",
+        Call::Act(Action::CreateJobSet(_)) => "a JobSet",
+        Call::Act(Action::UpdateJobSet(_)) => "an update of a JobSet",
+        Call::Act(Action::SuspendJobSet { suspend: true, .. }) => "a suspension",
+        Call::Act(Action::SuspendJobSet { .. }) => "a resume",
+        Call::Act(Action::DeleteJobSet { .. }) => "a deletion of a JobSet",
+        Call::Act(Action::DeleteTrainJob(_)) => "a deletion of a job",
+        _ => "a look",
+    }
+}
+
+fn brief<T>(answer: &Result<T, Refusal>) -> String {
+    match answer {
+        Ok(_) => "done".into(),
+        Err(refusal) => format!("{refusal:?}"),
+    }
+}

@@ -1,0 +1,228 @@
+//! The operator's requests, and what the API server does with them.
+
+use std::sync::Arc;
+
+use invariants::Millis;
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use trainjob_api::{JobSet, time::Timestamp};
+use trainjob_core::{
+    action::{Action, StatusWrite, TtlDeletion},
+    observed::Reading,
+    runtime::snapshot,
+};
+
+use super::Server;
+use crate::objects::{StoredJob, StoredJobSet, uid};
+
+/// A request on its way.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Which operator process sent it.
+    pub process: u32,
+    /// The name that it is about.
+    pub name: usize,
+    /// The job that it is for, as the operator knew it.
+    pub job: Arc<StoredJob>,
+    /// The operator's clock when it decided on this.
+    pub decided: Timestamp,
+    /// What it asks for.
+    pub call: Call,
+    /// Where it stands in the history.
+    pub entry: usize,
+}
+
+/// What a request asks for.
+#[derive(Debug, Clone)]
+pub enum Call {
+    /// What the plan says.
+    Act(Action),
+    /// The ConfigMap whose name is taken.
+    LookAtSnapshot,
+    /// The JobSet whose name is taken.
+    LookAtJobSet,
+}
+
+/// Why a request has no effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// What is stored is not what it names.
+    Conflict,
+    /// There is an object of that name.
+    Exists,
+    /// There is no object of that name.
+    NotFound,
+    /// Not now: after so many milliseconds.
+    Throttled(Millis),
+    /// Not allowed.
+    Denied,
+    /// An error of the server, or of the way there or back: perhaps it did have its effect.
+    Unknown,
+}
+
+/// What a request is answered with.
+#[derive(Debug, Clone)]
+pub enum Reply {
+    /// Nothing that matters.
+    Done,
+    /// The TrainJob; `None` when it is gone.
+    Job(Option<Arc<StoredJob>>),
+    /// The JobSet; `None` when it is gone.
+    JobSet(Option<Arc<StoredJobSet>>),
+    /// The ConfigMap under the snapshot's name.
+    Snapshot(Reading<ConfigMap>),
+    /// So many Pods run.
+    Pods(usize),
+}
+
+/// The answer to a request.
+pub type Answer = Result<Reply, Refusal>;
+
+impl Server {
+    /// Lets a request take effect.
+    pub fn serve(&mut self, request: &Request) -> Answer {
+        let answer = self.answer(request);
+        self.record_answer(request, &answer);
+        answer
+    }
+
+    fn answer(&mut self, request: &Request) -> Answer {
+        let Call::Act(action) = &request.call else { return self.look(request) };
+        match action {
+            Action::WriteStatus(write) => self.write_status(request, write),
+            Action::CreateSnapshot(config_map) => self.create_snapshot(request, config_map),
+            Action::CreateJobSet(job_set) => self.make_job_set(request, job_set),
+            Action::UpdateJobSet(job_set) => {
+                let version = job_set.metadata.resource_version.as_deref();
+                self.change_job_set(request, uid(&job_set.metadata), version, |stored| {
+                    // Status is a subresource: an update leaves it.
+                    let status = stored.status.take();
+                    *stored = JobSet { status, ..(**job_set).clone() };
+                })
+            }
+            Action::SuspendJobSet { uid, resource_version, suspend } => {
+                self.change_job_set(request, uid, Some(resource_version), |stored| {
+                    stored.spec.suspend = Some(*suspend);
+                })
+            }
+            Action::DeleteJobSet { uid } => self.remove_job_set(request, uid),
+            Action::DeleteTrainJob(deletion) => self.remove_job(request, deletion),
+            Action::ReadSnapshot
+            | Action::ReadJobSet
+            | Action::CheckPods { .. }
+            | Action::Tell(_) => self.look(request),
+        }
+    }
+
+    fn look(&self, request: &Request) -> Answer {
+        let slot = self.slots.get(request.name).ok_or(Refusal::NotFound)?;
+        match &request.call {
+            Call::LookAtSnapshot | Call::Act(Action::ReadSnapshot) => {
+                let found = slot.snapshot.clone().map_or(Reading::Absent, Reading::Found);
+                Ok(Reply::Snapshot(found))
+            }
+            Call::LookAtJobSet | Call::Act(Action::ReadJobSet) => {
+                let found = slot.job_set.clone().ok_or(Refusal::NotFound)?;
+                Ok(Reply::JobSet(Some(found)))
+            }
+            Call::Act(Action::CheckPods { except_job_set }) => {
+                let counted = |uid: &&String| except_job_set.as_ref() != Some(*uid);
+                Ok(Reply::Pods(slot.pods.iter().filter(counted).count()))
+            }
+            Call::Act(_) => Ok(Reply::Done),
+        }
+    }
+
+    fn write_status(&mut self, request: &Request, write: &StatusWrite) -> Answer {
+        let before = self.job(request)?;
+        precondition(&before.manifest.metadata, &write.uid, Some(&write.resource_version))?;
+        let changed = self.edit_job(request.name, |job| {
+            let status = job.status.get_or_insert_default();
+            if let Some(conditions) = &write.conditions {
+                status.conditions = Some(conditions.clone());
+            }
+            if let Some(counts) = &write.jobs_status {
+                status.jobs_status = Some(counts.clone()).filter(|counts| !counts.is_empty());
+            }
+        });
+        let after = self.job(request)?;
+        self.judge_status(request, &before, &after, changed);
+        Ok(Reply::Job(Some(after)))
+    }
+
+    fn create_snapshot(&mut self, request: &Request, config_map: &ConfigMap) -> Answer {
+        let slot = self.slots.get_mut(request.name).ok_or(Refusal::NotFound)?;
+        if slot.snapshot.is_some() {
+            return Err(Refusal::Exists);
+        }
+        if let Ok(runtime) = snapshot::read(&request.job.manifest, config_map) {
+            slot.frozen.push((request.job.facts.uid.clone(), runtime));
+        }
+        self.set_snapshot(request.name, Some(config_map.clone()));
+        Ok(Reply::Done)
+    }
+
+    fn make_job_set(&mut self, request: &Request, job_set: &JobSet) -> Answer {
+        let slot = self.slots.get(request.name).ok_or(Refusal::NotFound)?;
+        if slot.job_set.is_some() {
+            return Err(Refusal::Exists);
+        }
+        self.judge_creation(request, job_set);
+        self.create_job_set(request.name, job_set.clone());
+        self.reply_job_set(request)
+    }
+
+    fn change_job_set(
+        &mut self,
+        request: &Request,
+        uid: &str,
+        version: Option<&str>,
+        change: impl FnOnce(&mut JobSet),
+    ) -> Answer {
+        let before = self.job_set(request)?;
+        precondition(&before.object.metadata, uid, version)?;
+        let changed = self.edit_job_set(request.name, change);
+        let after = self.job_set(request)?;
+        self.judge_change(request, &before, &after, changed);
+        Ok(Reply::JobSet(Some(after)))
+    }
+
+    fn remove_job_set(&mut self, request: &Request, uid: &str) -> Answer {
+        let before = self.job_set(request)?;
+        precondition(&before.object.metadata, uid, None)?;
+        self.judge_removal(request, &before, uid);
+        self.delete_job_set(request.name);
+        self.reply_job_set(request)
+    }
+
+    fn remove_job(&mut self, request: &Request, deletion: &TtlDeletion) -> Answer {
+        let before = self.job(request)?;
+        let version = &deletion.resource_version;
+        precondition(&before.manifest.metadata, &deletion.uid, Some(version))?;
+        self.judge_deletion(request, &before, deletion);
+        self.delete_job(request.name, deletion.propagation);
+        Ok(Reply::Job(self.job(request).ok()))
+    }
+
+    fn job(&self, request: &Request) -> Result<Arc<StoredJob>, Refusal> {
+        let slot = self.slots.get(request.name);
+        slot.and_then(|slot| slot.job.clone()).ok_or(Refusal::NotFound)
+    }
+
+    fn job_set(&self, request: &Request) -> Result<Arc<StoredJobSet>, Refusal> {
+        let slot = self.slots.get(request.name);
+        slot.and_then(|slot| slot.job_set.clone()).ok_or(Refusal::NotFound)
+    }
+
+    fn reply_job_set(&self, request: &Request) -> Answer {
+        Ok(Reply::JobSet(self.job_set(request).ok()))
+    }
+}
+
+/// An empty precondition is none, as for the API server.
+fn precondition(metadata: &ObjectMeta, uid: &str, version: Option<&str>) -> Result<(), Refusal> {
+    let fits = |wanted: &str, stored: Option<&str>| wanted.is_empty() || stored == Some(wanted);
+    let version = version.unwrap_or_default();
+    let same =
+        fits(uid, metadata.uid.as_deref()) && fits(version, metadata.resource_version.as_deref());
+    if same { Ok(()) } else { Err(Refusal::Conflict) }
+}
