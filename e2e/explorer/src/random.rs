@@ -1,4 +1,4 @@
-//! Chance that can be repeated: SplitMix64, the same numbers for the same seed on every machine.
+//! Chance that can be repeated: `SplitMix64`, the same numbers for the same seed on every machine.
 
 /// A source of numbers.
 #[derive(Debug, Clone)]

@@ -40,16 +40,12 @@ fn one(seed: u64, trace: bool) -> ExitCode {
     for line in &report.trace {
         println!("{line}");
     }
-    match report.violation {
-        Some(violation) => {
-            println!("seed {seed}: {violation}");
-            ExitCode::FAILURE
-        }
-        None => {
-            println!("seed {seed}: every rule holds");
-            ExitCode::SUCCESS
-        }
+    if let Some(violation) = report.violation {
+        println!("seed {seed}: {violation}");
+        return ExitCode::FAILURE;
     }
+    println!("seed {seed}: every rule holds");
+    ExitCode::SUCCESS
 }
 
 fn all(from: u64, schedules: u64) -> ExitCode {

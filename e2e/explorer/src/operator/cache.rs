@@ -60,6 +60,7 @@ impl Cache {
     }
 
     /// Keys of the unfinished jobs, all of which name the one runtime.
+    #[must_use]
     pub fn unfinished(&self) -> Vec<ObjectKey> {
         let unfinished = |job: &StoredJob| job.facts.finished.is_none() && job.runtime.is_some();
         let jobs = self.jobs.iter().filter(|(_, job)| unfinished(job));

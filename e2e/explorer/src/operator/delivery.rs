@@ -35,9 +35,19 @@ impl Kind {
 pub(super) struct Deliveries {
     jobs: Stream<StoredJob>,
     job_sets: Stream<StoredJobSet>,
-    runtime_list: Option<Option<Arc<Runtime>>>,
+    runtime_list: RuntimeList,
     runtimes: usize,
     runtimes_listed: bool,
+}
+
+/// The list of runtimes that a watch begins with.
+#[derive(Debug, Default)]
+enum RuntimeList {
+    /// Delivered.
+    #[default]
+    Over,
+    /// Yet to be delivered.
+    Pending(Option<Arc<Runtime>>),
 }
 
 #[derive(Debug)]
@@ -88,7 +98,7 @@ impl Operator {
                 job_sets.relist(stored, server.job_sets.len());
             }
             Kind::Runtime => {
-                *runtime_list = Some(server.runtime.clone());
+                *runtime_list = RuntimeList::Pending(server.runtime.clone());
                 *runtimes = server.runtimes.len();
             }
         }
@@ -102,7 +112,9 @@ impl Operator {
         match kind {
             Kind::Job => jobs.pending(&server.jobs),
             Kind::JobSet => job_sets.pending(&server.job_sets),
-            Kind::Runtime => runtime_list.is_some() || *runtimes < server.runtimes.len(),
+            Kind::Runtime => {
+                matches!(runtime_list, RuntimeList::Pending(_)) || *runtimes < server.runtimes.len()
+            }
         }
     }
 
@@ -194,7 +206,8 @@ impl Operator {
 
     fn deliver_runtime(&mut self, server: &Server) {
         let deliveries = &mut self.deliveries;
-        let runtime = if let Some(listed) = deliveries.runtime_list.take() {
+        let list = std::mem::take(&mut deliveries.runtime_list);
+        let runtime = if let RuntimeList::Pending(listed) = list {
             deliveries.runtimes_listed = true;
             listed
         } else if let Some(news) = server.runtimes.get(deliveries.runtimes) {

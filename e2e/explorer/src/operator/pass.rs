@@ -9,7 +9,7 @@ use trainjob_core::{
     observed::Reading,
 };
 
-use super::{Operator, View, decision};
+use super::{Operator, View, decision, replies::is_foreign};
 use crate::{
     defect::{Defect, decide},
     server::{
@@ -48,8 +48,8 @@ struct Round {
 /// A request that the pass waits for.
 #[derive(Debug)]
 enum UnderWay {
-    Sent(Request),
-    Served(Request, Answer),
+    Sent(Box<Request>),
+    Served(Box<Request>, Answer),
 }
 
 /// What becomes of the request, or the answer, that a pass waits for.
@@ -71,7 +71,7 @@ impl Operator {
     pub fn into_requests(self) -> Vec<Request> {
         let rounds = self.passes.into_values().filter_map(|pass| pass.round?.under_way);
         let sent = |under_way| match under_way {
-            UnderWay::Sent(request) => Some(request),
+            UnderWay::Sent(request) => Some(*request),
             UnderWay::Served(..) => None,
         };
         rounds.filter_map(sent).collect()
@@ -141,7 +141,7 @@ impl Operator {
         server: &mut Server,
     ) -> bool {
         match round.under_way.take() {
-            None => match self.next_call(&mut round) {
+            None => match Self::next_call(&mut round) {
                 Some(call) => {
                     round.under_way = Some(self.send(name, &round, call, server));
                     pass.round = Some(round);
@@ -170,7 +170,7 @@ impl Operator {
         }
     }
 
-    fn next_call(&self, round: &mut Round) -> Option<Call> {
+    fn next_call(round: &mut Round) -> Option<Call> {
         if let Some(look) = round.look.take() {
             return Some(look);
         }
@@ -185,7 +185,7 @@ impl Operator {
         let decided = round.decided;
         let mut request = Request { process: self.process, name, job, decided, call, entry: 0 };
         request.entry = server.record_request(&request, server.now + self.skew);
-        UnderWay::Sent(request)
+        UnderWay::Sent(Box::new(request))
     }
 
     /// The request that a pass waits for, if it is on its way.
@@ -230,7 +230,7 @@ impl Operator {
                 match &request.call {
                     Call::LookAtSnapshot => return true,
                     Call::LookAtJobSet => {
-                        let foreign = self.is_foreign(request, &reply);
+                        let foreign = is_foreign(request, &reply);
                         return !foreign
                             || self.failed(name, pass, &round, request, Refusal::Denied, server);
                     }

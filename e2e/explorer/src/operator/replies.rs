@@ -33,7 +33,7 @@ impl Operator {
                 }
             }
             Reply::Snapshot(snapshot) => {
-                self.cache.read(key, uid, |readings| readings.snapshot = snapshot.clone());
+                self.cache.read(key, uid, |readings| readings.snapshot.clone_from(snapshot));
             }
             Reply::Pods(count) => {
                 let pods = match count {
@@ -44,10 +44,10 @@ impl Operator {
             }
         }
     }
+}
 
-    /// Whether a reply shows a JobSet that is not the job's own.
-    pub(super) fn is_foreign(&self, request: &Request, reply: &Reply) -> bool {
-        let Reply::JobSet(Some(job_set)) = reply else { return false };
-        job_set.facts.train_job_uid.as_ref() != Some(&request.job.facts.uid)
-    }
+/// Whether a reply shows a JobSet that is not the job's own.
+pub(super) fn is_foreign(request: &Request, reply: &Reply) -> bool {
+    let Reply::JobSet(Some(job_set)) = reply else { return false };
+    job_set.facts.train_job_uid.as_ref() != Some(&request.job.facts.uid)
 }

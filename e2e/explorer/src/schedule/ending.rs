@@ -10,7 +10,7 @@ use super::world::World;
 use crate::{
     Rule, Violation,
     objects::{StoredJob, StoredJobSet, at, conditions, end, is_ours},
-    operator::{Fate, Kind},
+    operator::{Fate, Kind, Operator},
     random::Random,
     server::{
         Slot,
@@ -113,7 +113,7 @@ impl World {
 
     /// Sleeps until the next timer. False when there is none worth waiting for.
     fn sleep(&mut self, tries_count: bool) -> bool {
-        let (alarm, retry) = self.operators.first().map_or((None, None), |op| op.next_timers());
+        let (alarm, retry) = self.operators.first().map_or((None, None), Operator::next_timers);
         let retry = retry.filter(|_| tries_count);
         let Some(at) = alarm.into_iter().chain(retry).min() else { return false };
         self.wait((at - self.server.now).max(0));
@@ -155,8 +155,8 @@ impl Judge<'_> {
         self.slot.job_set_of(&self.job.facts.uid).map(AsRef::as_ref)
     }
 
-    fn broke(&self, rule: Rule, what: &str) -> Option<Violation> {
-        Some(Violation { rule, what: format!("{}: {what}", self.job.facts.uid) })
+    fn broke(&self, rule: Rule, what: &str) -> Violation {
+        Violation { rule, what: format!("{}: {what}", self.job.facts.uid) }
     }
 
     fn finished(&self) -> Option<Violation> {
@@ -170,16 +170,18 @@ impl Judge<'_> {
         let stranger = stranger(self.slot.job_set.as_deref(), &self.job.facts.uid);
         let held = own.is_some() || self.slot.pods.iter().any(|pod| Some(pod) != stranger.as_ref());
         if by_deadline && own.is_some() && !going {
-            return self.broke(Rule::DeadlineHappens, "its JobSet is still there");
+            return Some(self.broke(Rule::DeadlineHappens, "its JobSet is still there"));
         }
         if late && !going {
-            return self.broke(Rule::NoResurrection, "a JobSet was made after its end and stays");
+            return Some(
+                self.broke(Rule::NoResurrection, "a JobSet was made after its end and stays"),
+            );
         }
         if let Some(due) = ttl_due(job, self.settings)
             && due <= self.now
             && !(by_deadline && held)
         {
-            return self.broke(Rule::TtlHappens, "its TTL is due");
+            return Some(self.broke(Rule::TtlHappens, "its TTL is due"));
         }
         None
     }
@@ -191,19 +193,19 @@ impl Judge<'_> {
         }
         let due = deadline_due(job, self.settings.deadline_clock);
         if due.is_some_and(|due| due <= self.now) {
-            return self.broke(Rule::DeadlineHappens, "its deadline is due");
+            return Some(self.broke(Rule::DeadlineHappens, "its deadline is due"));
         }
         let suspend = job.spec.suspend == Some(true);
         let said = conditions(job).iter().find(|condition| condition.type_ == "Suspended");
         if suspend != said.is_some_and(|condition| condition.status == "True") {
-            return self.broke(Rule::Convergence, "its status says other than its spec");
+            return Some(self.broke(Rule::Convergence, "its status says other than its spec"));
         }
         let counts = self.own().map(|own| &own.facts.jobs_status);
         if counts.is_some_and(|counts| *counts != self.job.facts.jobs_status) {
-            return self.broke(Rule::Convergence, "its counts are old");
+            return Some(self.broke(Rule::Convergence, "its counts are old"));
         }
         if self.own().is_some_and(|own| own.facts.ended.is_some()) {
-            return self.broke(Rule::Convergence, "the end of its JobSet was not noticed");
+            return Some(self.broke(Rule::Convergence, "the end of its JobSet was not noticed"));
         }
         if self.job.facts.terminating {
             return None;
@@ -211,21 +213,25 @@ impl Judge<'_> {
         let waits = conditions(job).iter().any(|condition| condition.type_ == "Waiting");
         match self.own() {
             Some(own) if own.facts.terminating_since.is_some() => None,
-            Some(_) if waits => self.broke(Rule::Convergence, "it has a JobSet and says it waits"),
+            Some(_) if waits => {
+                Some(self.broke(Rule::Convergence, "it has a JobSet and says it waits"))
+            }
             Some(own) => self.follows(own, suspend),
             None if waits == self.is_blocked() => None,
-            None => self.broke(Rule::Convergence, "it has no JobSet"),
+            None => Some(self.broke(Rule::Convergence, "it has no JobSet")),
         }
     }
 
     fn follows(&self, own: &StoredJobSet, suspend: bool) -> Option<Violation> {
         if own.facts.suspended != suspend {
-            return self.broke(Rule::Convergence, "its JobSet does not follow its suspension");
+            return Some(
+                self.broke(Rule::Convergence, "its JobSet does not follow its suspension"),
+            );
         }
         let frozen = snapshot::read(&self.job.manifest, self.slot.snapshot.as_ref()?).ok()?;
         let wanted = build(&self.job.manifest, &frozen).ok()?;
         let differs = suspend && update_suspended(&own.object, &wanted).is_some();
-        if differs { self.broke(Rule::Convergence, "its JobSet does not follow it") } else { None }
+        differs.then(|| self.broke(Rule::Convergence, "its JobSet does not follow it"))
     }
 
     /// Whether an unfinished job has a reason to have no JobSet.

@@ -82,8 +82,8 @@ impl Server {
         let owned = |uid: Option<&String>| job.is_some() && uid == job.as_ref();
         let snapshot = slot.snapshot.as_ref().is_some_and(|config_map| {
             let metadata = &config_map.metadata;
-            let owner = trainjob_core::facts::controlling_train_job(metadata);
-            self.is_orphan(metadata) || owned(owner.map(|owner| &owner.uid))
+            let by = trainjob_core::facts::controlling_train_job(metadata);
+            self.is_orphan(metadata) || owned(by.map(|by| &by.uid))
         });
         let job_set = slot.job_set.as_ref().is_some_and(|job_set| {
             self.is_orphan(&job_set.object.metadata) || owned(job_set.facts.train_job_uid.as_ref())

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use invariants::{Change, Condition, Job, JobSet, Object, Request as Entry, State};
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1 as meta};
 use trainjob_api::time::Timestamp;
-use trainjob_core::{action::Action, facts::controlling_train_job};
+use trainjob_core::{action::Action, facts::controlling_train_job, observed::Reading};
 
 use super::{
     Server,
@@ -97,45 +97,10 @@ impl Server {
 
     /// Writes down that a request is sent; returns where.
     pub fn record_request(&mut self, request: &Request, sent: invariants::Millis) -> usize {
-        let mut entry = self.entry(request);
+        let mut entry = entry(request);
         (entry.sent, entry.ended) = (sent, sent);
         self.history.requests.push(entry);
         self.history.requests.len() - 1
-    }
-
-    fn entry(&self, request: &Request) -> Entry {
-        let key = &request.job.facts.key;
-        let (verb, group, resource) = names(&request.call);
-        let mut entry = Entry {
-            process: request.process,
-            sent: 0,
-            ended: 0,
-            verb: verb.into(),
-            group: group.into(),
-            resource: resource.into(),
-            subresource: String::new(),
-            namespace: key.namespace.clone(),
-            name: key.name.clone(),
-            uid: None,
-            version: None,
-            owner: None,
-            suspend: None,
-            answer: invariants::Answer {
-                code: None,
-                served: None,
-                retry_after: None,
-                version: None,
-            },
-        };
-        if let Call::Act(action) = &request.call {
-            describe(&mut entry, action);
-        }
-        if resource == "configmaps" {
-            entry.name = trainjob_core::runtime::snapshot::name(&key.name);
-        } else if resource == "pods" {
-            entry.name = String::new();
-        }
-        entry
     }
 
     pub(super) fn record_answer(&mut self, request: &Request, answer: &Answer) {
@@ -147,7 +112,7 @@ impl Server {
         let created =
             matches!(request.call, Call::Act(Action::CreateJobSet(_) | Action::CreateSnapshot(_)));
         let code = match answer {
-            Ok(Reply::Snapshot(trainjob_core::observed::Reading::Absent)) => Some(404),
+            Ok(Reply::Snapshot(found)) if **found == Reading::Absent => Some(404),
             Ok(_) if created => Some(201),
             Ok(_) => Some(200),
             Err(refusal) => code(*refusal),
@@ -170,6 +135,36 @@ impl Server {
             }
         }
     }
+}
+
+fn entry(request: &Request) -> Entry {
+    let key = &request.job.facts.key;
+    let (verb, group, resource) = names(&request.call);
+    let mut entry = Entry {
+        process: request.process,
+        sent: 0,
+        ended: 0,
+        verb: verb.into(),
+        group: group.into(),
+        resource: resource.into(),
+        subresource: String::new(),
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+        uid: None,
+        version: None,
+        owner: None,
+        suspend: None,
+        answer: invariants::Answer { code: None, served: None, retry_after: None, version: None },
+    };
+    if let Call::Act(action) = &request.call {
+        describe(&mut entry, action);
+    }
+    if resource == "configmaps" {
+        entry.name = trainjob_core::runtime::snapshot::name(&key.name);
+    } else if resource == "pods" {
+        entry.name = String::new();
+    }
+    entry
 }
 
 const fn code(refusal: Refusal) -> Option<u16> {

@@ -69,7 +69,7 @@ pub enum Reply {
     /// The JobSet; `None` when it is gone.
     JobSet(Option<Arc<StoredJobSet>>),
     /// The ConfigMap under the snapshot's name.
-    Snapshot(Reading<ConfigMap>),
+    Snapshot(Box<Reading<ConfigMap>>),
     /// So many Pods run.
     Pods(usize),
 }
@@ -79,6 +79,10 @@ pub type Answer = Result<Reply, Refusal>;
 
 impl Server {
     /// Lets a request take effect.
+    ///
+    /// # Errors
+    ///
+    /// When it is refused.
     pub fn serve(&mut self, request: &Request) -> Answer {
         let answer = self.answer(request);
         self.record_answer(request, &answer);
@@ -118,7 +122,7 @@ impl Server {
         match &request.call {
             Call::LookAtSnapshot | Call::Act(Action::ReadSnapshot) => {
                 let found = slot.snapshot.clone().map_or(Reading::Absent, Reading::Found);
-                Ok(Reply::Snapshot(found))
+                Ok(Reply::Snapshot(Box::new(found)))
             }
             Call::LookAtJobSet | Call::Act(Action::ReadJobSet) => {
                 let found = slot.job_set.clone().ok_or(Refusal::NotFound)?;
@@ -168,7 +172,7 @@ impl Server {
         }
         self.judge_creation(request, job_set);
         self.create_job_set(request.name, job_set.clone());
-        self.reply_job_set(request)
+        Ok(self.reply_job_set(request))
     }
 
     fn change_job_set(
@@ -191,7 +195,7 @@ impl Server {
         precondition(&before.object.metadata, uid, None)?;
         self.judge_removal(request, &before, uid);
         self.delete_job_set(request.name);
-        self.reply_job_set(request)
+        Ok(self.reply_job_set(request))
     }
 
     fn remove_job(&mut self, request: &Request, deletion: &TtlDeletion) -> Answer {
@@ -213,8 +217,8 @@ impl Server {
         slot.and_then(|slot| slot.job_set.clone()).ok_or(Refusal::NotFound)
     }
 
-    fn reply_job_set(&self, request: &Request) -> Answer {
-        Ok(Reply::JobSet(self.job_set(request).ok()))
+    fn reply_job_set(&self, request: &Request) -> Reply {
+        Reply::JobSet(self.job_set(request).ok())
     }
 }
 
