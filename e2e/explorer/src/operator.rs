@@ -26,6 +26,9 @@ use crate::{
     violation::Rule,
 };
 
+/// What fails is not tried again sooner.
+const SHORTEST_WAIT: Millis = 50;
+
 /// One operator process.
 #[derive(Debug)]
 pub struct Operator {
@@ -135,9 +138,8 @@ impl Operator {
         if self.retries.get(&name).is_some_and(|at| *at <= server.now) {
             self.retries.remove(&name);
             let armed = self.progress.get(&name).and_then(|progress| progress.armed);
-            server.expect(Rule::BoundedPressure, armed != Some(server.now), || {
-                "a job is tried again at once".into()
-            });
+            let waited = armed.is_none_or(|armed| server.now - armed >= SHORTEST_WAIT);
+            server.expect(Rule::BoundedPressure, waited, || "a job is tried again at once".into());
         }
         if self.place(name, clock).is_some() {
             self.queue.insert(name);

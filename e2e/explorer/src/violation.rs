@@ -44,4 +44,6 @@ pub enum Rule {
     Convergence,
     /// Nothing panics.
     NoPanic,
+    /// What every recorded run is judged by.
+    History(invariants::Rule),
 }

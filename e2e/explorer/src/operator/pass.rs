@@ -278,7 +278,8 @@ impl Operator {
         if let Some(wait) = postponed {
             self.retries.insert(name, server.now + wait);
         }
-        self.progress.entry(name).or_default().failures = 0;
+        let progress = self.progress.entry(name).or_default();
+        (progress.failures, progress.armed) = (0, None);
         false
     }
 

@@ -1,11 +1,11 @@
 //! The cluster and its operators, and everything that can happen to them.
 
-use invariants::Millis;
-use trainjob_core::Action;
+use invariants::{Millis, Terms, check};
+use trainjob_core::{Action, lifecycle::deadline::Clock};
 
 use super::{Options, Report, settings};
 use crate::{
-    Violation,
+    Rule, Violation,
     operator::{Fate, Kind, Operator, Turn},
     random::Random,
     server::{
@@ -23,6 +23,8 @@ pub(super) struct World {
     pub(super) strays: Vec<Request>,
     options: Options,
     processes: u32,
+    /// Whether the operators' clocks differ from the API server's.
+    skewed: bool,
     report: Report,
 }
 
@@ -32,12 +34,14 @@ impl World {
         let server = Server::new(names, settings(random));
         let report = Report { two_leaders: random.percent(25), ..Report::default() };
         let leaders = if report.two_leaders { 2 } else { 1 };
+        let skewed = report.two_leaders && random.percent(50);
         let mut world = Self {
             server,
             operators: Vec::new(),
             strays: Vec::new(),
             options,
             processes: 0,
+            skewed,
             report,
         };
         if random.percent(85) {
@@ -47,13 +51,16 @@ impl World {
             super::users::create(&mut world, name, random);
         }
         for _ in 0..leaders {
-            let skew = if leaders == 2 { random.between(-3, 3) * 1_000 } else { 0 };
+            let skew = if skewed { random.between(-3, 3) * 1_000 } else { 0 };
             world.start(skew);
         }
         world
     }
 
     pub(super) fn report(mut self) -> Report {
+        if self.server.violation.is_none() && !self.skewed {
+            self.judge_history();
+        }
         self.report.requests = self.server.history.requests.len();
         let conflicts = self.server.history.requests.iter();
         self.report.conflicts =
@@ -62,9 +69,32 @@ impl World {
         self.report
     }
 
-    /// Notes a step, and writes it down if that is asked for.
+    /// The judge of recorded runs has its say as well, unless clocks differ: it orders what happened by
+    /// time. What takes long and what may be outdated is for the schedule to say, so any time is allowed.
+    fn judge_history(&mut self) {
+        let server = &mut self.server;
+        let last_resume = server.settings.deadline_clock == Clock::LastResume;
+        server.history.end = server.now;
+        server.history.terms = Terms {
+            clock: if last_resume {
+                invariants::Clock::LastResume
+            } else {
+                invariants::Clock::Creation
+            },
+            ttl_for_managed_elsewhere: server.settings.ttl_for_managed_elsewhere,
+            allowance: START,
+            staleness: START,
+            ..Terms::default()
+        };
+        if let Some(found) = check(&server.history).into_iter().next() {
+            server.broke(Rule::History(found.rule), || format!("{}: {}", found.object, found.what));
+        }
+    }
+
+    /// Notes a step, which takes a millisecond, and writes it down if that is asked for.
     pub(super) fn note(&mut self, what: impl FnOnce() -> String) {
         self.report.steps += 1;
+        self.server.now += 1;
         if self.options.trace {
             let (step, now) = (self.report.steps, self.server.now - START);
             let revision = self.server.revision;
@@ -77,6 +107,8 @@ impl World {
     fn start(&mut self, skew: Millis) {
         let process = self.processes;
         self.processes += 1;
+        let at = self.server.now + skew;
+        self.server.record_start(process, at);
         self.operators.push(Operator::new(process, skew, &self.server, self.options.defect));
         self.note(|| format!("operator {process} starts, its clock {skew} ms ahead"));
     }

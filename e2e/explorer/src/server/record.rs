@@ -95,6 +95,17 @@ impl Server {
         self.record(revision, pod, !running);
     }
 
+    /// Writes down that a process starts: it lists the jobs.
+    pub fn record_start(&mut self, process: u32, at: invariants::Millis) {
+        let served = Some(200);
+        self.history.requests.push(Entry {
+            sent: at,
+            ended: at,
+            answer: invariants::Answer { code: served, served, retry_after: None, version: None },
+            ..blank(process, "list", JOBS)
+        });
+    }
+
     /// Writes down that a request is sent; returns where.
     pub fn record_request(&mut self, request: &Request, sent: invariants::Millis) -> usize {
         let mut entry = entry(request);
@@ -122,7 +133,8 @@ impl Server {
         }
     }
 
-    /// Writes down what the operator learned of its request.
+    /// Writes down what the operator learned of its request. How long it was told to wait is left out:
+    /// an event of a watch brings a job back sooner.
     pub fn record_reply(&mut self, request: &Request, answer: &Answer, ended: invariants::Millis) {
         if let Some(entry) = self.history.requests.get_mut(request.entry) {
             entry.ended = ended;
@@ -130,9 +142,6 @@ impl Server {
                 Ok(_) => entry.answer.served,
                 Err(refusal) => code(*refusal),
             };
-            if let Err(Refusal::Throttled(wait)) = answer {
-                entry.answer.retry_after = u32::try_from(wait / 1_000).ok();
-            }
         }
     }
 }
@@ -141,20 +150,9 @@ fn entry(request: &Request) -> Entry {
     let key = &request.job.facts.key;
     let (verb, group, resource) = names(&request.call);
     let mut entry = Entry {
-        process: request.process,
-        sent: 0,
-        ended: 0,
-        verb: verb.into(),
-        group: group.into(),
-        resource: resource.into(),
-        subresource: String::new(),
         namespace: key.namespace.clone(),
         name: key.name.clone(),
-        uid: None,
-        version: None,
-        owner: None,
-        suspend: None,
-        answer: invariants::Answer { code: None, served: None, retry_after: None, version: None },
+        ..blank(request.process, verb, (group, resource))
     };
     if let Call::Act(action) = &request.call {
         describe(&mut entry, action);
@@ -165,6 +163,25 @@ fn entry(request: &Request) -> Entry {
         entry.name = String::new();
     }
     entry
+}
+
+fn blank(process: u32, verb: &str, (group, resource): (&str, &str)) -> Entry {
+    Entry {
+        process,
+        sent: 0,
+        ended: 0,
+        verb: verb.into(),
+        group: group.into(),
+        resource: resource.into(),
+        subresource: String::new(),
+        namespace: String::new(),
+        name: String::new(),
+        uid: None,
+        version: None,
+        owner: None,
+        suspend: None,
+        answer: invariants::Answer { code: None, served: None, retry_after: None, version: None },
+    }
 }
 
 const fn code(refusal: Refusal) -> Option<u16> {
