@@ -133,6 +133,12 @@ impl Proxy {
         self.state.log.requests()
     }
 
+    /// The same calls, with what they sent.
+    #[must_use]
+    pub fn calls(&self) -> Vec<Arc<Call>> {
+        self.state.log.calls()
+    }
+
     /// Number of calls so far that match.
     #[must_use]
     pub fn count(&self, matches: impl Fn(&Call) -> bool) -> usize {

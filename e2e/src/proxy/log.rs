@@ -48,10 +48,12 @@ impl Log {
         self.lines().iter().map(noted).collect()
     }
 
+    pub(super) fn calls(&self) -> Vec<Arc<Call>> {
+        self.lines().iter().map(|line| Arc::clone(&line.call)).collect()
+    }
+
     pub(super) fn count(&self, matches: impl Fn(&Call) -> bool) -> usize {
-        let calls: Vec<Arc<Call>> =
-            self.lines().iter().map(|line| Arc::clone(&line.call)).collect();
-        calls.iter().filter(|call| matches(call)).count()
+        self.calls().iter().filter(|call| matches(call)).count()
     }
 
     fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
