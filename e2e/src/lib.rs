@@ -26,6 +26,7 @@ pub mod cluster;
 pub mod component;
 pub mod credentials;
 pub mod demo;
+pub mod faults;
 pub mod fixtures;
 pub mod guard;
 mod jobset;

@@ -1,0 +1,29 @@
+//! The loop of faults: the whole life of TrainJobs, again and again, each time with one fault at one
+//! call of the operator.
+//!
+//! First each [`scenario`] is lived undisturbed, which shows the calls that the operator makes in it.
+//! Then, for every call: the operator is killed before the call reaches the API server, after it was
+//! carried out but not answered, and after the answer, and another one is started; or the call is
+//! answered with an error, or its answer is lost, once and three times in a row. Users notice nothing
+//! of that ([`judge`]): the life ends as the undisturbed one did, with the same objects, the same
+//! conditions and as many creations and deletions of each.
+//!
+//! Every [`case`] has a name that runs it alone. Cases share a box, but each has a namespace, a proxy
+//! and an operator of its own, so that many run side by side.
+
+pub mod campaign;
+pub mod case;
+mod ground;
+mod judge;
+mod learn;
+mod left;
+mod life;
+mod purpose;
+pub mod report;
+pub mod scenario;
+mod seat;
+mod strike;
+pub mod verdict;
+
+pub use campaign::{Campaign, Selection};
+pub use report::report;

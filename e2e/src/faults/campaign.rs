@@ -1,0 +1,229 @@
+//! Many cases, several at a time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use futures::stream::{self, StreamExt as _};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::case::Case;
+use super::ground::Ground;
+use super::learn::{Lesson, Presence, TIMES};
+use super::scenario::Scenario;
+use super::verdict::{Ran, Verdict};
+
+/// The longest silence.
+const BEAT: Duration = Duration::from_secs(5);
+
+/// How often a case is tried whose call does not come.
+const ATTEMPTS: usize = 2;
+
+/// Which cases to run.
+#[derive(Debug, Clone)]
+pub enum Selection {
+    /// Every mishap at every call of every scenario.
+    All,
+    /// Those whose name contains one of these; a complete name is run even if its call did not come in
+    /// undisturbed lives.
+    Matching(Vec<String>),
+}
+
+/// What came of a campaign.
+#[derive(Debug)]
+pub struct Campaign {
+    /// Every case.
+    pub ran: Vec<Ran>,
+    /// What is wrong with undisturbed lives, by scenario.
+    pub unlearned: BTreeMap<Scenario, String>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl Campaign {
+    /// Runs a selection of cases, `lanes` at a time, and tells of its progress.
+    ///
+    /// # Errors
+    ///
+    /// The box does not start, or there is no such case.
+    pub async fn run(selection: &Selection, lanes: usize, say: &dyn Fn(&str)) -> Result<Self> {
+        let began = Instant::now();
+        say("starting a control plane");
+        let ground = Ground::prepare().await?;
+        let school = School::hold(&ground, selection, lanes, say).await;
+        let cases = interleaved(school.select(selection));
+        ensure!(!cases.is_empty() || !school.unlearned.is_empty(), "there is no such case");
+        say(&format!("{} cases, {lanes} at a time", cases.len()));
+        let ran = school.run(&ground, cases, lanes, say).await;
+        Ok(Self { ran, unlearned: school.unlearned, took: began.elapsed() })
+    }
+
+    /// The names of a selection of cases.
+    ///
+    /// # Errors
+    ///
+    /// The box does not start.
+    pub async fn list(
+        selection: &Selection,
+        lanes: usize,
+        say: &dyn Fn(&str),
+    ) -> Result<Vec<Case>> {
+        let ground = Ground::prepare().await?;
+        Ok(School::hold(&ground, selection, lanes, say).await.select(selection))
+    }
+
+    /// Whether nothing was wrong.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.unlearned.is_empty() && self.ran.iter().all(|ran| !ran.is_violation())
+    }
+}
+
+/// What undisturbed lives have taught.
+struct School {
+    lessons: BTreeMap<Scenario, Lesson>,
+    unlearned: BTreeMap<Scenario, String>,
+}
+
+impl School {
+    async fn hold(
+        ground: &Ground,
+        selection: &Selection,
+        lanes: usize,
+        say: &dyn Fn(&str),
+    ) -> Self {
+        let mut school = Self { lessons: BTreeMap::new(), unlearned: BTreeMap::new() };
+        let learning = stream::iter(selection.scenarios())
+            .map(async |scenario| (scenario, Lesson::learn(ground, scenario).await))
+            .buffer_unordered((lanes / TIMES).max(1));
+        let mut learning = std::pin::pin!(learning);
+        let mut beat = beats();
+        loop {
+            tokio::select! {
+                learned = learning.next() => match learned {
+                    Some((scenario, Ok(lesson))) => {
+                        say(&format!("{scenario}: {} calls undisturbed", lesson.calls()));
+                        school.lessons.insert(scenario, lesson);
+                    }
+                    Some((scenario, Err(error))) => {
+                        say(&format!("{scenario}: {error:#}"));
+                        school.unlearned.insert(scenario, format!("{error:#}"));
+                    }
+                    None => return school,
+                },
+                _ = beat.tick() => say("living undisturbed lives"),
+            }
+        }
+    }
+
+    fn select(&self, selection: &Selection) -> Vec<Case> {
+        let known: BTreeSet<Case> = self.lessons.values().flat_map(Lesson::cases).collect();
+        let Selection::Matching(patterns) = selection else { return known.into_iter().collect() };
+        let matches = |case: &&Case| {
+            let name = case.to_string();
+            // A complete name is that of one case, though others may begin with it.
+            patterns.iter().any(|it| if is_case(it) { *it == name } else { name.contains(it) })
+        };
+        let mut chosen: BTreeSet<Case> = known.iter().filter(matches).cloned().collect();
+        let complete = patterns.iter().filter_map(|it| it.parse::<Case>().ok());
+        chosen.extend(complete.filter(|case| self.lessons.contains_key(&case.scenario)));
+        chosen.into_iter().collect()
+    }
+
+    async fn run(
+        &self,
+        ground: &Ground,
+        cases: Vec<Case>,
+        lanes: usize,
+        say: &dyn Fn(&str),
+    ) -> Vec<Ran> {
+        let (all, began) = (cases.len(), Instant::now());
+        let running = stream::iter(cases)
+            .map(async |case| self.run_one(ground, case).await)
+            .buffer_unordered(lanes);
+        let mut running = std::pin::pin!(running);
+        let (mut ran, mut violations, mut beat) = (Vec::new(), 0, beats());
+        loop {
+            tokio::select! {
+                one = running.next() => match one.flatten() {
+                    Some(one) => {
+                        if one.is_violation() {
+                            violations += 1;
+                            say(&one.to_string());
+                        }
+                        ran.push(one);
+                    }
+                    None => return ran,
+                },
+                _ = beat.tick() => say(&format!(
+                    "{} of {all} cases after {} s, {violations} violations",
+                    ran.len(),
+                    began.elapsed().as_secs(),
+                )),
+            }
+        }
+    }
+
+    /// Runs one case; once more if its call did not come.
+    async fn run_one(&self, ground: &Ground, case: Case) -> Option<Ran> {
+        let lesson = self.lessons.get(&case.scenario)?;
+        let began = Instant::now();
+        for _ in 0..ATTEMPTS {
+            let verdict = match ground.live(case.scenario, Some(&case)).await {
+                Ok(life) => Verdict::on(&life, &lesson.reference, &case),
+                Err(error) => {
+                    Verdict::Violated { wrong: vec![format!("{error:#}")], trace: vec![] }
+                }
+            };
+            if !matches!(verdict, Verdict::NotStruck) {
+                return Some(Ran { case, verdict, took: began.elapsed() });
+            }
+        }
+        let verdict = match lesson.presence(&case.call) {
+            Presence::Sometimes => Verdict::NotStruck,
+            Presence::Always => {
+                let wrong = vec!["the call, which always comes undisturbed, did not".to_owned()];
+                Verdict::Violated { wrong, trace: Vec::new() }
+            }
+        };
+        Some(Ran { case, verdict, took: began.elapsed() })
+    }
+}
+
+impl Selection {
+    /// The scenarios that it may choose from.
+    fn scenarios(&self) -> Vec<Scenario> {
+        let Self::Matching(patterns) = self else { return Scenario::ALL.to_vec() };
+        let begins =
+            |pattern: &String, scenario: Scenario| pattern.starts_with(&format!("{scenario}/"));
+        let of_all = |pattern: &String| !Scenario::ALL.iter().any(|it| begins(pattern, *it));
+        let needed = |it: &Scenario| patterns.iter().any(|p| of_all(p) || begins(p, *it));
+        Scenario::ALL.into_iter().filter(needed).collect()
+    }
+}
+
+/// All scenarios at all times: together, lives of one kind would all wait and then all work.
+fn interleaved(mut cases: Vec<Case>) -> Vec<Case> {
+    let mut totals: BTreeMap<Scenario, usize> = BTreeMap::new();
+    for case in &cases {
+        *totals.entry(case.scenario).or_default() += 1;
+    }
+    let mut turns: BTreeMap<Scenario, usize> = BTreeMap::new();
+    cases.sort_by_cached_key(|case| {
+        let turn = turns.entry(case.scenario).or_default();
+        *turn += 1;
+        let total = totals.get(&case.scenario).copied().unwrap_or(1);
+        (*turn * 1_000_000 / total, case.scenario)
+    });
+    cases
+}
+
+fn is_case(pattern: &str) -> bool {
+    pattern.parse::<Case>().is_ok()
+}
+
+fn beats() -> tokio::time::Interval {
+    let mut beats = interval(BEAT);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    beats
+}

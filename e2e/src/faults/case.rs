@@ -1,0 +1,184 @@
+//! One case of the loop: which life, which call of it, and what happens to that call.
+//!
+//! A case is written as it is asked for on the command line:
+//! `deadline/patch trainjobs status job Failed 1/before`.
+
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use anyhow::{Context, Result, bail};
+
+use super::scenario::Scenario;
+
+/// Every status that a call is answered with in place of the API server.
+pub const STATUSES: [u16; 8] = [409, 403, 404, 422, 429, 500, 503, 504];
+
+/// How often in a row an error comes.
+pub const TIMES: [usize; 2] = [1, 3];
+
+/// One fault in one life.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Case {
+    /// The life.
+    pub scenario: Scenario,
+    /// The call.
+    pub call: Nth,
+    /// What happens to it.
+    pub mishap: Mishap,
+}
+
+/// A call, by what it is for: independent calls may change their order from run to run, but the n-th of
+/// its kind is the same in each.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Nth {
+    /// What it is for; see [`purpose`](super::purpose::purpose).
+    pub purpose: String,
+    /// Which one with this purpose it is, from 1.
+    pub number: usize,
+}
+
+/// What happens to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mishap {
+    /// The operator is killed, and another one started.
+    Kill(Moment),
+    /// The call, and those of its purpose that follow, so many in all, get this status and never reach
+    /// the API server.
+    Answer {
+        /// The HTTP status.
+        status: u16,
+        /// How many.
+        times: usize,
+    },
+    /// So many calls in a row are carried out, but instead of an answer the connection breaks.
+    Lose {
+        /// How many.
+        times: usize,
+    },
+}
+
+/// When the operator is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Moment {
+    /// Before the call reaches the API server, which it never does.
+    Before,
+    /// After the API server has carried it out, before the answer reaches the operator.
+    Between,
+    /// After the answer has reached the operator.
+    After,
+}
+
+impl Mishap {
+    /// All of them, the kills first.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let kills = [Moment::Before, Moment::Between, Moment::After].map(Self::Kill);
+        let answers =
+            STATUSES.iter().flat_map(|&status| TIMES.map(|times| Self::Answer { status, times }));
+        let losses = TIMES.map(|times| Self::Lose { times });
+        kills.into_iter().chain(answers).chain(losses)
+    }
+
+    /// How many calls it is in the way of.
+    #[must_use]
+    pub const fn times(self) -> usize {
+        match self {
+            Self::Kill(_) => 1,
+            Self::Answer { times, .. } | Self::Lose { times } => times,
+        }
+    }
+
+    /// Its column in a table: how often something comes in a row makes no difference there.
+    #[must_use]
+    pub fn column(self) -> String {
+        match self {
+            Self::Kill(_) => self.to_string(),
+            Self::Answer { status, .. } => status.to_string(),
+            Self::Lose { .. } => "lost".to_owned(),
+        }
+    }
+}
+
+impl Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.scenario, self.call, self.mishap)
+    }
+}
+
+impl Display for Nth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.purpose, self.number)
+    }
+}
+
+impl Display for Mishap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, times) = match self {
+            Self::Kill(Moment::Before) => return f.write_str("before"),
+            Self::Kill(Moment::Between) => return f.write_str("between"),
+            Self::Kill(Moment::After) => return f.write_str("after"),
+            Self::Answer { status, times } => (status.to_string(), *times),
+            Self::Lose { times } => ("lost".to_owned(), *times),
+        };
+        match times {
+            1 => write!(f, "{what}"),
+            _ => write!(f, "{what}x{times}"),
+        }
+    }
+}
+
+impl FromStr for Case {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let parts: Vec<&str> = text.split('/').collect();
+        let [scenario, call, mishap] = parts.as_slice() else {
+            bail!("{text:?} is no case: a case is SCENARIO/CALL NUMBER/MISHAP");
+        };
+        Ok(Self { scenario: scenario.parse()?, call: call.parse()?, mishap: mishap.parse()? })
+    }
+}
+
+impl FromStr for Nth {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let (purpose, number) = text.rsplit_once(' ').context("a call is PURPOSE NUMBER")?;
+        let number = number.parse().with_context(|| format!("{number:?} is no number"))?;
+        Ok(Self { purpose: purpose.to_owned(), number })
+    }
+}
+
+impl FromStr for Mishap {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let known = Self::all().find(|mishap| mishap.to_string() == text);
+        known.with_context(|| format!("nothing that can happen to a call is called {text:?}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_can_be_struck_in_21_ways_and_each_is_read_as_it_is_written() {
+        let call = Nth { purpose: "patch trainjobs status job Failed".to_owned(), number: 2 };
+        let mut written = Vec::new();
+        for mishap in Mishap::all() {
+            let case = Case { scenario: Scenario::Deadline, call: call.clone(), mishap };
+            assert_eq!(case.to_string().parse::<Case>().unwrap(), case);
+            written.push(case.to_string());
+        }
+        assert_eq!(written.len(), 3 + 2 * (STATUSES.len() + 1));
+        assert_eq!(written[0], "deadline/patch trainjobs status job Failed 2/before");
+        assert_eq!(written[4], "deadline/patch trainjobs status job Failed 2/409x3");
+    }
+
+    #[test]
+    fn what_is_no_case_is_refused() {
+        for text in ["deadline", "deadline/x/before", "no/x 1/before", "deadline/x 1/never"] {
+            assert!(text.parse::<Case>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What all lives share, and how one of them is lived there.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use invariants::{History, Request, Terms};
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, DeleteParams, ListParams};
+use trainjob_api::constants::EVENT_REPORTER;
+
+use super::case::{Case, Mishap};
+use super::left;
+use super::life::{Life, Made, live};
+use super::purpose::purpose;
+use super::scenario::{Scenario, Stage};
+use super::seat::Seat;
+use super::strike::Strike;
+use crate::cluster::Options;
+use crate::fixtures::tenant::Tenant;
+use crate::fixtures::{SYSTEM, World};
+use crate::operator::SERVICE_ACCOUNT;
+use crate::proxy::{Call, Proxy, Scope};
+use crate::recorder::Recorder;
+
+/// Seconds of a deadline that leave an operator the time to be killed and to come back before it.
+const DEADLINE: i64 = 7;
+
+/// The same for one that is told to wait a second, three times.
+const PATIENT_DEADLINE: i64 = 11;
+
+/// How late what is due may be, in milliseconds: an operator may be killed just before, and another one
+/// has to start on a busy machine.
+const ALLOWANCE: i64 = 30_000;
+
+/// A box without an operator of its own, and somebody who writes down what happens in it.
+pub(super) struct Ground {
+    world: World,
+    kubeconfig: PathBuf,
+    recorder: Recorder,
+}
+
+impl Ground {
+    /// Starts the box.
+    ///
+    /// # Errors
+    ///
+    /// It does not start.
+    pub(super) async fn prepare() -> Result<Self> {
+        let world = Box::pin(World::without_operator(Options::default())).await?;
+        let kubeconfig = world.cluster.service_account_kubeconfig(SYSTEM, SERVICE_ACCOUNT).await?;
+        let recorder = Recorder::start(world.cluster.client().await?).await?;
+        Ok(Self { world, kubeconfig, recorder })
+    }
+
+    /// Lives one life, in a namespace and behind a proxy of its own.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be lived or looked at. That it goes wrong is no error, but a [`Life::trouble`].
+    pub(super) async fn live(&self, scenario: Scenario, case: Option<&Case>) -> Result<Life> {
+        let tenant = self.world.tenant(scenario.name()).await?;
+        let cluster = &self.world.cluster;
+        let proxy = Proxy::start(cluster, Scope::Namespace(tenant.namespace.clone())).await?;
+        let seat = Seat::new(cluster, &proxy, &self.kubeconfig)?;
+        let stage = Stage { tenant: &tenant, seat: &seat, deadline: deadline(case) };
+        let strike = case.map(|case| Strike::prepare(&proxy, case.mishap, &case.call));
+
+        let end = Box::pin(live(scenario, &stage, &proxy, strike.as_ref())).await;
+        let mut life = self.look(&tenant, &proxy).await?;
+        life.trouble = end.err().map(|error| format!("{error:#}"));
+        life.struck = strike.map_or(0, |strike| strike.count());
+        let namespaces: Api<Namespace> = Api::all(tenant.client.clone());
+        namespaces.delete(&tenant.namespace, &DeleteParams::background()).await?;
+        Ok(life)
+    }
+
+    async fn look(&self, tenant: &Tenant<'_>, proxy: &Proxy) -> Result<Life> {
+        let left = left::objects(tenant).await?;
+        let events = tenant.events.list(&ListParams::default()).await?.items;
+        self.recorder.caught_up().await?;
+        let terms = Terms { allowance: ALLOWANCE, ..Terms::default() };
+        let history = History {
+            changes: self.recorder.changes(Some(&tenant.namespace)),
+            requests: proxy.requests(),
+            terms,
+            end: i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis())?,
+        };
+        let calls = made(&proxy.calls(), &history.requests);
+        let told = events.into_iter().filter(is_ours).filter_map(|event| event.reason).collect();
+        Ok(Life { history, calls, left, told, struck: 0, trouble: None })
+    }
+}
+
+fn made(calls: &[Arc<Call>], requests: &[Request]) -> Vec<Made> {
+    let work = calls.iter().zip(requests).filter(|(call, _)| !call.is_watch());
+    work.map(|(call, request)| {
+        let done = request.answer.code.is_some_and(|code| (200..300).contains(&code));
+        Made { purpose: purpose(call), done }
+    })
+    .collect()
+}
+
+fn deadline(case: Option<&Case>) -> i64 {
+    match case.map(|case| case.mishap) {
+        Some(Mishap::Answer { status: 429, times }) if times > 1 => PATIENT_DEADLINE,
+        _ => DEADLINE,
+    }
+}
+
+fn is_ours(event: &Event) -> bool {
+    event.reporting_controller.as_deref() == Some(EVENT_REPORTER)
+}

@@ -1,0 +1,189 @@
+//! Whether a disturbed life went as an undisturbed one.
+//!
+//! Objects, conditions and numbers of creations and deletions must be those of the undisturbed life,
+//! nothing else may be left, the rules of [`invariants`] must hold all through, and the operator must
+//! not end by itself. Events are best effort and are compared for themselves: none may tell of what
+//! did not happen, but an error may be told.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, ensure};
+use invariants::Outcome;
+
+use super::case::{Case, Mishap};
+use super::life::Life;
+
+/// Reasons of events that tell of errors.
+const COMPLAINTS: [&str; 3] =
+    ["TrainJobResourcesCreationFailed", "ReleaseFailed", "TTLDeletionFailed"];
+
+/// What undisturbed lives of a scenario have in common.
+#[derive(Debug)]
+pub struct Reference {
+    outcome: Outcome,
+    left: Vec<String>,
+    told: BTreeSet<String>,
+}
+
+impl Reference {
+    /// The reference that these lives are, if nothing is wrong with any of them.
+    ///
+    /// # Errors
+    ///
+    /// One of them broke a rule, or they ended in different ways.
+    pub fn of(lives: &[Life]) -> Result<Self> {
+        let told = lives.iter().flat_map(|life| life.told.clone()).collect();
+        let (outcome, left) = match lives.first() {
+            Some(first) => (Outcome::of(&first.history), first.left.clone()),
+            None => anyhow::bail!("there is no undisturbed life"),
+        };
+        let reference = Self { outcome, left, told };
+        for life in lives {
+            let wrong = reference.judge(life, None);
+            ensure!(wrong.is_empty(), "undisturbed, and yet: {}", wrong.join("; "));
+        }
+        Ok(reference)
+    }
+
+    /// Everything that is wrong with a life in which this happened.
+    #[must_use]
+    pub fn judge(&self, life: &Life, case: Option<&Case>) -> Vec<String> {
+        let mut wrong: Vec<String> = life.trouble.iter().cloned().collect();
+        wrong.extend(invariants::check(&life.history).iter().map(ToString::to_string));
+        wrong.extend(self.outcome.differences(&Outcome::of(&life.history)));
+        if life.left != self.left {
+            wrong.push(format!("left: {:?} instead of {:?}", life.left, self.left));
+        }
+        let refused = case.is_some_and(|case| !matches!(case.mishap, Mishap::Kill(_)));
+        let admissible =
+            |reason: &str| self.told.contains(reason) || (refused && COMPLAINTS.contains(&reason));
+        let untrue = life.told.iter().filter(|reason| !admissible(reason));
+        wrong.extend(untrue.map(|reason| format!("event {reason} tells of what did not happen")));
+        wrong
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use invariants::{Change, Condition, History, Job, JobSet, Object, State};
+    use trainjob_api::time::Timestamp;
+
+    use super::*;
+
+    fn object(name: &str, uid: &str, owner: Option<&str>, state: State) -> Object {
+        Object {
+            namespace: "ns".into(),
+            name: name.into(),
+            uid: uid.into(),
+            created: Timestamp(1_000),
+            deleting: None,
+            generation: 1,
+            finalizers: Vec::new(),
+            owner: owner.map(Into::into),
+            state,
+        }
+    }
+
+    fn job(reason: Option<&str>) -> Object {
+        let failed = |reason: &str| Condition {
+            kind: "Failed".into(),
+            holds: true,
+            reason: reason.into(),
+            since: Timestamp(1_007),
+            observed_generation: None,
+        };
+        let conditions = reason.map(failed).into_iter().collect();
+        let job = Job { deadline: Some(7), conditions, ..Job::default() };
+        object("job", "job-uid", None, State::TrainJob(job))
+    }
+
+    fn job_set(uid: &str) -> Object {
+        object("job", uid, Some("job-uid"), State::JobSet(JobSet::default()))
+    }
+
+    fn life(steps: &[(Object, bool)]) -> Life {
+        let change = |(index, (object, gone)): (usize, &(Object, bool))| Change {
+            revision: 10 + index as u64,
+            at: 1_007_000,
+            object: object.clone(),
+            gone: *gone,
+        };
+        let changes = steps.iter().enumerate().map(change).collect();
+        let history = History { changes, end: 1_008_000, ..History::default() };
+        let left = vec!["trainjob job".to_owned()];
+        let told = BTreeSet::from(["DeadlineExceeded".to_owned()]);
+        Life { history, left, told, struck: 1, ..Life::default() }
+    }
+
+    /// A job is created, gets its JobSet, is failed by its deadline, and its JobSet goes.
+    fn good_steps() -> Vec<(Object, bool)> {
+        vec![
+            (job(None), false),
+            (job_set("first"), false),
+            (job(Some("DeadlineExceeded")), false),
+            (job_set("first"), true),
+        ]
+    }
+
+    fn judged(life: &Life, mishap: &str) -> Vec<String> {
+        let reference = Reference::of(&[life_of_reference()]).unwrap();
+        let case = format!("deadline/a 1/{mishap}").parse().unwrap();
+        reference.judge(life, Some(&case))
+    }
+
+    fn life_of_reference() -> Life {
+        life(&good_steps())
+    }
+
+    #[test]
+    fn a_life_that_went_as_the_undisturbed_one_is_good() {
+        assert_eq!(judged(&life(&good_steps()), "before"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn whatever_is_doctored_is_found() {
+        let made_twice =
+            [good_steps(), vec![(job_set("second"), false), (job_set("second"), true)]];
+        let mut other_reason = good_steps();
+        other_reason[2] = (job(Some("JobSetFailed")), false);
+        let never_made = [(job(None), false), (job(Some("DeadlineExceeded")), false)];
+        let still_there = &good_steps()[..3];
+        for (what, steps) in [
+            ("a JobSet made twice", made_twice.concat().as_slice()),
+            ("another reason", other_reason.as_slice()),
+            ("no JobSet", never_made.as_slice()),
+            ("a JobSet that stays", still_there),
+        ] {
+            assert!(!judged(&life(steps), "before").is_empty(), "{what}");
+        }
+        let pod = Life { left: vec!["pod job-0".into()], ..life(&good_steps()) };
+        let stuck = Life { trouble: Some("job is not gone".into()), ..life(&good_steps()) };
+        for life in [pod, stuck] {
+            assert_eq!(judged(&life, "before").len(), 1);
+        }
+    }
+
+    #[test]
+    fn an_error_may_be_told_but_not_what_did_not_happen() {
+        let told = |reason: &str| {
+            let told = BTreeSet::from([reason.to_owned()]);
+            Life { told, ..life(&good_steps()) }
+        };
+        for (reason, mishap, good) in [
+            ("DeadlineExceeded", "before", true),
+            ("ReleaseFailed", "403", true),
+            ("ReleaseFailed", "before", false),
+            ("TTLExpired", "403", false),
+        ] {
+            let wrong = judged(&told(reason), mishap);
+            assert_eq!(wrong.is_empty(), good, "{reason}, {mishap}: {wrong:?}");
+        }
+    }
+
+    #[test]
+    fn undisturbed_lives_that_end_in_different_ways_are_no_reference() {
+        let other = [good_steps(), vec![(job(Some("DeadlineExceeded")), true)]].concat();
+        assert!(Reference::of(&[life(&good_steps()), life(&other)]).is_err());
+        assert!(Reference::of(&[]).is_err());
+    }
+}

@@ -1,0 +1,143 @@
+//! The learn pass: undisturbed lives, and the calls that the operator makes in them.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use futures::future::try_join_all;
+
+use super::case::{Case, Mishap, Nth};
+use super::ground::Ground;
+use super::judge::Reference;
+use super::life::{Life, Made};
+use super::purpose::is_coalesced;
+use super::scenario::Scenario;
+
+/// How often each life is lived undisturbed.
+pub(super) const TIMES: usize = 3;
+
+/// What is known of a scenario before anything is disturbed.
+#[derive(Debug)]
+pub(super) struct Lesson {
+    /// The scenario.
+    pub(super) scenario: Scenario,
+    /// What disturbed lives are compared with.
+    pub(super) reference: Reference,
+    calls: BTreeMap<Nth, Presence>,
+}
+
+/// Whether a call comes in every life. Counts are written together when they change quickly, and what
+/// was decided on a version that has just changed is asked for again: not all such calls do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// It does.
+    Always,
+    /// It did in some, or in none that was seen.
+    Sometimes,
+}
+
+impl Lesson {
+    /// Lives a scenario a few times, all at once.
+    ///
+    /// # Errors
+    ///
+    /// One of these lives went wrong, or they ended in different ways.
+    pub(super) async fn learn(ground: &Ground, scenario: Scenario) -> Result<Self> {
+        let lives = (0..TIMES).map(|_| ground.live(scenario, None));
+        let lives = try_join_all(lives).await?;
+        let reference = Reference::of(&lives).with_context(|| scenario.to_string())?;
+        Ok(Self { scenario, reference, calls: calls(&lives) })
+    }
+
+    /// How many different calls came in one life or another.
+    #[must_use]
+    pub(super) fn calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Everything that can happen to each call.
+    pub(super) fn cases(&self) -> impl Iterator<Item = Case> {
+        self.calls.keys().flat_map(|call| {
+            Mishap::all().map(|mishap| Case { scenario: self.scenario, call: call.clone(), mishap })
+        })
+    }
+
+    /// Whether a call comes in every life.
+    #[must_use]
+    pub(super) fn presence(&self, call: &Nth) -> Presence {
+        self.calls.get(call).copied().unwrap_or(Presence::Sometimes)
+    }
+}
+
+fn calls(lives: &[Life]) -> BTreeMap<Nth, Presence> {
+    let mut known = BTreeMap::new();
+    for call in lives.iter().flat_map(|life| numbered(&life.calls)) {
+        // One that was not done is made again, so it is those that were done that are the same each time.
+        let always = !is_coalesced(&call.purpose)
+            && lives.iter().all(|life| call.number <= done(life, &call.purpose));
+        known.insert(call, if always { Presence::Always } else { Presence::Sometimes });
+    }
+    known
+}
+
+/// How many calls with this purpose were done.
+fn done(life: &Life, purpose: &str) -> usize {
+    life.calls.iter().filter(|call| call.done && call.purpose == purpose).count()
+}
+
+/// Numbers each call among those with the same purpose.
+fn numbered(calls: &[Made]) -> Vec<Nth> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    calls
+        .iter()
+        .map(|call| {
+            let number = counts.entry(&call.purpose).or_insert(0);
+            *number += 1;
+            Nth { purpose: call.purpose.clone(), number: *number }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn life(calls: &[(&str, bool)]) -> Life {
+        let made = |&(purpose, done): &(&str, bool)| Made { purpose: purpose.to_owned(), done };
+        Life { calls: calls.iter().map(made).collect(), ..Life::default() }
+    }
+
+    #[test]
+    fn calls_are_numbered_by_purpose_and_come_always_if_as_many_were_done_each_time() {
+        let lives = [
+            life(&[
+                ("a", true),
+                ("b", true),
+                ("a", true),
+                ("b", true),
+                ("c", false),
+                ("c", true),
+                ("counts", true),
+            ]),
+            life(&[
+                ("counts", true),
+                ("b", true),
+                ("a", true),
+                ("c", false),
+                ("a", true),
+                ("c", true),
+            ]),
+        ];
+        let known = calls(&lives);
+        let known: Vec<_> = known.iter().map(|(call, it)| (call.to_string(), *it)).collect();
+        let expected = [
+            ("a 1", Presence::Always),
+            ("a 2", Presence::Always),
+            ("b 1", Presence::Always),
+            ("b 2", Presence::Sometimes),
+            ("c 1", Presence::Always),
+            ("c 2", Presence::Sometimes),
+            ("counts 1", Presence::Sometimes),
+        ];
+        assert_eq!(known, expected.map(|(call, presence)| (call.to_owned(), presence)));
+    }
+}

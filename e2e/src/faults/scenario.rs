@@ -1,0 +1,230 @@
+//! The lives that faults are put into: what users do in each, and what is left at the end.
+//!
+//! Every step of a user follows from a state that was seen, never from a time, so that the operator
+//! makes the same calls each time, and may be dead for a moment anywhere.
+
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use kube::ResourceExt as _;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use trainjob_api::conditions;
+
+use super::seat::Seat;
+use crate::fixtures::tenant::{Tenant, now};
+use crate::fixtures::{COMPLETES, FAILS, PATIENCE, RUNS};
+use crate::until::until_ok;
+
+/// The TrainJob of most lives.
+const JOB: &str = "job";
+
+/// A label that a patch of the runtime gives the JobSet.
+const LABEL: &str = "e2e.trainjob.dev/patched";
+
+/// A kind of life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scenario {
+    /// It completes, and its TTL deletes it.
+    CompleteTtl,
+    /// Its deadline fails it.
+    Deadline,
+    /// Its deadline fails it, and its TTL deletes it.
+    DeadlineTtl,
+    /// It is created suspended, changed, resumed, suspended, resumed and deleted.
+    SuspendResume,
+    /// It fails, and its TTL deletes it.
+    FailureTtl,
+    /// It completes, and is deleted at once.
+    TtlZero,
+    /// It is deleted while it runs, and another of its name completes and is deleted by its TTL.
+    Recreated,
+    /// The operator finds three at its start: one complete, one failed by its deadline, both with a TTL,
+    /// and a new one.
+    FoundAtStart,
+}
+
+/// Where a life is played.
+pub struct Stage<'a> {
+    /// The namespace.
+    pub tenant: &'a Tenant<'a>,
+    /// The operator.
+    pub seat: &'a Seat<'a>,
+    /// Seconds of the deadline, in lives that have one.
+    pub deadline: i64,
+}
+
+impl Scenario {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::CompleteTtl,
+        Self::Deadline,
+        Self::DeadlineTtl,
+        Self::SuspendResume,
+        Self::FailureTtl,
+        Self::TtlZero,
+        Self::Recreated,
+        Self::FoundAtStart,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CompleteTtl => "complete-ttl",
+            Self::Deadline => "deadline",
+            Self::DeadlineTtl => "deadline-ttl",
+            Self::SuspendResume => "suspend-resume",
+            Self::FailureTtl => "failure-ttl",
+            Self::TtlZero => "ttl-zero",
+            Self::Recreated => "recreated",
+            Self::FoundAtStart => "found-at-start",
+        }
+    }
+
+    /// What is in the namespace when the life is over, besides what is in every namespace.
+    #[must_use]
+    pub const fn leaves(self) -> &'static [&'static str] {
+        match self {
+            Self::Deadline => &["configmap job-runtime-snapshot", "trainjob job"],
+            _ => &[],
+        }
+    }
+
+    /// What there is before the operator starts.
+    ///
+    /// # Errors
+    ///
+    /// The API server refuses.
+    pub async fn before_the_operator(self, tenant: &Tenant<'_>) -> Result<()> {
+        if self != Self::FoundAtStart {
+            return Ok(());
+        }
+        let ttl = json!({"ttlSecondsAfterFinished": 1});
+        finished(tenant, "complete", &ttl, conditions::COMPLETE, "JobsCompleted").await?;
+        let reason = conditions::REASON_DEADLINE_EXCEEDED;
+        finished(tenant, "stopped", &ttl, conditions::FAILED, reason).await?;
+        tenant.create("new", COMPLETES, ttl).await?;
+        Ok(())
+    }
+
+    /// Plays it to its end, with an operator that has just been started.
+    ///
+    /// # Errors
+    ///
+    /// Something that must happen does not.
+    pub async fn play(self, stage: &Stage<'_>) -> Result<()> {
+        stage.seat.ready().await?;
+        let (tenant, deadline) = (stage.tenant, stage.deadline);
+        match self {
+            Self::CompleteTtl => lives_out(tenant, COMPLETES, 1).await,
+            Self::FailureTtl => lives_out(tenant, FAILS, 1).await,
+            Self::TtlZero => lives_out(tenant, COMPLETES, 0).await,
+            Self::Deadline => {
+                tenant.create(JOB, RUNS, json!({"activeDeadlineSeconds": deadline})).await?;
+                tenant.becomes(JOB, conditions::FAILED).await?;
+                tenant.released(JOB).await
+            }
+            Self::DeadlineTtl => {
+                let spec = json!({"activeDeadlineSeconds": deadline, "ttlSecondsAfterFinished": 1});
+                tenant.create(JOB, RUNS, spec).await?;
+                tenant.gone(JOB).await
+            }
+            Self::SuspendResume => suspend_and_resume(tenant).await,
+            Self::Recreated => {
+                tenant.create(JOB, RUNS, json!({})).await?;
+                tenant.runs(JOB).await?;
+                tenant.delete(JOB).await?;
+                tenant.gone(JOB).await?;
+                lives_out(tenant, COMPLETES, 1).await
+            }
+            Self::FoundAtStart => {
+                tenant.gone("complete").await?;
+                tenant.gone("stopped").await?;
+                tenant.gone("new").await
+            }
+        }
+    }
+}
+
+async fn lives_out(tenant: &Tenant<'_>, runtime: &str, ttl: i64) -> Result<()> {
+    tenant.create(JOB, runtime, json!({"ttlSecondsAfterFinished": ttl})).await?;
+    tenant.gone(JOB).await
+}
+
+async fn suspend_and_resume(tenant: &Tenant<'_>) -> Result<()> {
+    tenant.create(JOB, RUNS, json!({"suspend": true})).await?;
+    tenant.becomes(JOB, conditions::SUSPENDED).await?;
+    tenant.has_job_set(JOB).await?;
+    tenant.patch(JOB, &labelled()).await?;
+    until_ok("the JobSet is as its TrainJob says", PATIENCE, || async {
+        let job_set = tenant.job_sets.get(JOB).await?;
+        ensure!(job_set.labels().contains_key(LABEL), "its labels are {:?}", job_set.labels());
+        Ok(())
+    })
+    .await?;
+    set_suspend(tenant, false).await?;
+    tenant.runs(JOB).await?;
+    set_suspend(tenant, true).await?;
+    tenant.becomes(JOB, conditions::SUSPENDED).await?;
+    until_ok("its Pods are gone", PATIENCE, || async {
+        let running = tenant.running_pods_of(JOB).await?;
+        ensure!(running == 0, "{running} Pods run");
+        Ok(())
+    })
+    .await?;
+    set_suspend(tenant, false).await?;
+    tenant.runs(JOB).await?;
+    tenant.delete(JOB).await?;
+    tenant.gone(JOB).await
+}
+
+async fn set_suspend(tenant: &Tenant<'_>, suspend: bool) -> Result<()> {
+    tenant.patch(JOB, &json!({"spec": {"suspend": suspend}})).await?;
+    Ok(())
+}
+
+/// A patch of a TrainJob that patches its runtime.
+fn labelled() -> Value {
+    let template = json!({"metadata": {"labels": {LABEL: "yes"}}});
+    let patch = json!({
+        "manager": "e2e.trainjob.dev/user",
+        "trainingRuntimeSpec": {"template": template},
+    });
+    json!({"spec": {"runtimePatches": [patch]}})
+}
+
+/// Creates a TrainJob that an earlier operator has seen finish, and released.
+async fn finished(
+    tenant: &Tenant<'_>,
+    name: &str,
+    spec: &Value,
+    kind: &str,
+    reason: &str,
+) -> Result<()> {
+    tenant.create(name, RUNS, spec.clone()).await?;
+    let condition = json!({
+        "type": kind, "status": "True", "reason": reason, "message": "",
+        "lastTransitionTime": now().to_string(),
+    });
+    let status = Patch::Merge(json!({"status": {"conditions": [condition]}}));
+    let patched = tenant.jobs.patch_status(name, &PatchParams::default(), &status).await;
+    patched.with_context(|| format!("{name} does not finish"))?;
+    Ok(())
+}
+
+impl Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Scenario {
+    type Err = anyhow::Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let named = Self::ALL.into_iter().find(|scenario| scenario.name() == name);
+        named.ok_or_else(|| anyhow!("no scenario is called {name:?}"))
+    }
+}

@@ -1,0 +1,103 @@
+//! The seat of the one operator of a life: who sits in it may change.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Context, Result, bail};
+
+use crate::cluster::Cluster;
+use crate::fixtures::PATIENCE;
+use crate::operator::{Operator, OperatorOptions};
+use crate::proxy::Proxy;
+use crate::until::until_ok;
+
+/// Where operators sit, one after the other, behind one proxy.
+pub struct Seat<'a> {
+    cluster: &'a Cluster,
+    proxy: &'a Proxy,
+    kubeconfig: PathBuf,
+    sitting: Mutex<Sitting>,
+}
+
+#[derive(Default)]
+struct Sitting {
+    operator: Option<Arc<Operator>>,
+    /// How many have sat there.
+    count: u32,
+}
+
+impl<'a> Seat<'a> {
+    /// A seat for operators that reach the cluster through `proxy`, with the rights of `like`.
+    ///
+    /// # Errors
+    ///
+    /// The kubeconfig cannot be written.
+    pub fn new(cluster: &'a Cluster, proxy: &'a Proxy, like: &std::path::Path) -> Result<Self> {
+        let kubeconfig = proxy.kubeconfig(like)?;
+        Ok(Self { cluster, proxy, kubeconfig, sitting: Mutex::default() })
+    }
+
+    /// Starts an operator with its default configuration.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be started.
+    pub async fn launch(&self) -> Result<()> {
+        let number = self.sitting().count + 1;
+        self.proxy.process(number);
+        let options = OperatorOptions {
+            kubeconfig: Some(self.kubeconfig.clone()),
+            ..OperatorOptions::default()
+        };
+        let operator = Operator::start(self.cluster, options).await?;
+        *self.sitting() = Sitting { operator: Some(Arc::new(operator)), count: number };
+        Ok(())
+    }
+
+    /// Kills the operator, as a crash of its machine would.
+    pub fn kill(&self) {
+        if let Some(operator) = self.sitting().operator.take() {
+            operator.kill9();
+        }
+    }
+
+    /// Waits until the operator that sits there then is ready.
+    ///
+    /// # Errors
+    ///
+    /// None becomes ready.
+    pub async fn ready(&self) -> Result<()> {
+        until_ok("an operator is ready", PATIENCE, || async {
+            self.operator().context("nobody is there")?.wait_ready().await
+        })
+        .await
+    }
+
+    /// Sees that the operator has not ended by itself.
+    ///
+    /// # Errors
+    ///
+    /// It has; the error shows the end of its log.
+    pub fn still_runs(&self) -> Result<()> {
+        let operator = self.operator().context("no operator was started again")?;
+        match operator.process().ended() {
+            None => Ok(()),
+            Some(status) => bail!("the operator ended by itself: {status}\n{}", operator.log()?),
+        }
+    }
+
+    fn operator(&self) -> Option<Arc<Operator>> {
+        self.sitting().operator.clone()
+    }
+
+    fn sitting(&self) -> MutexGuard<'_, Sitting> {
+        self.sitting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Seat<'_> {
+    /// Dropping an operator would wait for it, and all lanes with it.
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,52 @@
+//! A fault that waits for its call.
+
+use super::case::{Mishap, Moment, Nth};
+use super::purpose::purpose;
+use crate::proxy::{Call, Fault, Injection, Proxy};
+
+/// Seconds that a 429 says to wait.
+const RETRY_AFTER: u32 = 1;
+
+/// A fault in the way of one call, or of a few in a row.
+pub(super) struct Strike {
+    injection: Injection,
+    mishap: Mishap,
+}
+
+impl Strike {
+    /// Puts it in the way.
+    pub(super) fn prepare(proxy: &Proxy, mishap: Mishap, call: &Nth) -> Self {
+        let wanted = call.purpose.clone();
+        let matches = move |call: &Call| !call.is_watch() && purpose(call) == wanted;
+        let numbers = call.number..=call.number + mishap.times() - 1;
+        Self { injection: proxy.inject(matches, numbers, fault(mishap)), mishap }
+    }
+
+    /// Whether the operator is to be killed when it strikes.
+    pub(super) const fn kills(&self) -> bool {
+        matches!(self.mishap, Mishap::Kill(_))
+    }
+
+    /// How many calls it has struck.
+    pub(super) fn count(&self) -> usize {
+        self.injection.befallen()
+    }
+
+    /// Waits until it strikes; for ever, if its call does not come.
+    pub(super) async fn strikes(&self) {
+        while self.injection.reached().await.is_err() {}
+    }
+}
+
+fn fault(mishap: Mishap) -> Fault {
+    match mishap {
+        Mishap::Kill(Moment::Before) => Fault::HoldRequest,
+        Mishap::Kill(Moment::Between) => Fault::HoldReply,
+        Mishap::Kill(Moment::After) => Fault::Pass,
+        Mishap::Answer { status, .. } => {
+            let retry_after = (status == 429).then_some(RETRY_AFTER);
+            Fault::Answer { status, retry_after }
+        }
+        Mishap::Lose { .. } => Fault::DropReply,
+    }
+}

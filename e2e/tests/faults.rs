@@ -1,0 +1,59 @@
+//! A short selection of the loop of faults; `cargo faults` runs all of it.
+
+use anyhow::{Result, ensure};
+use e2e::faults::verdict::Verdict;
+use e2e::faults::{Campaign, Selection, report};
+use launcher::say;
+
+const LANES: usize = 16;
+
+/// The calls at which a crash does the most harm: in each of these the operator is killed before,
+/// between and after.
+const CRITICAL: [&str; 15] = [
+    "complete-ttl/create configmaps job-runtime-snapshot 1",
+    "complete-ttl/create jobsets job 1",
+    "complete-ttl/patch trainjobs status job Complete 1",
+    "complete-ttl/delete trainjobs job 1",
+    "deadline/patch trainjobs status job Failed 1",
+    "deadline/delete jobsets job 1",
+    "deadline-ttl/list pods 1",
+    "deadline-ttl/delete trainjobs job 1",
+    "suspend-resume/update jobsets job 1",
+    "suspend-resume/patch jobsets job suspend 1",
+    "suspend-resume/patch jobsets job resume 1",
+    "failure-ttl/patch trainjobs status job Failed 1",
+    "ttl-zero/delete trainjobs job 1",
+    "recreated/create jobsets job 2",
+    "found-at-start/list pods everywhere 1",
+];
+
+/// Each error at one call.
+const ERRORS: [&str; 12] = [
+    "complete-ttl/create jobsets job 1/lost",
+    "complete-ttl/create configmaps job-runtime-snapshot 1/409",
+    "complete-ttl/delete trainjobs job 1/lostx3",
+    "deadline/patch trainjobs status job Failed 1/404",
+    "deadline/patch trainjobs status job Failed 1/409x3",
+    "deadline/delete jobsets job 1/404x3",
+    "deadline/delete jobsets job 1/503x3",
+    "deadline-ttl/list pods 1/504",
+    "failure-ttl/delete trainjobs job 1/422",
+    "suspend-resume/create jobsets job 1/429x3",
+    "suspend-resume/patch jobsets job suspend 1/500",
+    "recreated/create jobsets job 1/403",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_killed_or_refused_at_a_critical_call_ends_each_life_as_if_nothing_had_happened()
+-> Result<()> {
+    let moments = ["before", "between", "after"];
+    let kills = CRITICAL.iter().flat_map(|call| moments.map(|moment| format!("{call}/{moment}")));
+    let cases: Vec<String> = kills.chain(ERRORS.map(str::to_owned)).collect();
+    let expected = cases.len();
+    let tell = |line: &str| say(line);
+    let campaign = Box::pin(Campaign::run(&Selection::Matching(cases), LANES, &tell)).await?;
+    ensure!(campaign.holds(), "{}", report(&campaign));
+    let held = campaign.ran.iter().filter(|ran| ran.verdict == Verdict::Held).count();
+    ensure!(held == expected, "only {held} of {expected} calls came:\n{}", report(&campaign));
+    Ok(())
+}
