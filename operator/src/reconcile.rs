@@ -67,10 +67,21 @@ struct Progress {
     failures: u32,
     /// Those of them for which the API server was reached: that it cannot be is said by the watches.
     refusals: u32,
+    /// Until when it was told to wait, and the lane of the request that was told so.
+    told_to_wait: Option<(Instant, Lane)>,
     /// When counts were last written.
     counts_written: Option<Instant>,
     /// When the last Pod of a job that its deadline failed was seen gone.
     released: Option<SystemTime>,
+}
+
+impl Progress {
+    /// How long work of this lane has to wait yet, if it was told to. News of the job does not end that;
+    /// a deadline that has come due since does not wait for what less urgent work was told.
+    fn wait(&self, lane: Lane, now: Instant) -> Option<Duration> {
+        let (until, told) = self.told_to_wait.filter(|(until, _)| *until > now)?;
+        (lane >= told).then(|| until - now)
+    }
 }
 
 /// How a round ended.
@@ -118,6 +129,10 @@ impl Reconciler {
             };
             // The deadline may have come meanwhile.
             let lane = self.place(key).map_or(lane, |place| place.lane.min(lane));
+            if let Some(wait) = self.wait(key, lane) {
+                self.queue.retry(key, Some(wait));
+                return;
+            }
             match self.round(&view, lane).await {
                 Round::Again => {}
                 Round::Settled => return,
@@ -257,6 +272,10 @@ impl Reconciler {
             Class::NamespaceGoing => NAMESPACE_GOING,
             _ => Duration::ZERO,
         };
+        if matches!(class, Class::Throttled(_)) {
+            let told = Some((Instant::now() + at_least, lane));
+            self.with_progress(&job.key, |progress| progress.told_to_wait = told);
+        }
         // The deadline may have come meanwhile, and stopping is tried again sooner.
         let lane = self.place(&job.key).map_or(lane, |place| place.lane);
         self.retry(&job.key, lane, at_least);
@@ -282,6 +301,10 @@ impl Reconciler {
             tracing::debug!(job = %job.key, uid = job.uid, ?class, %error, "{} failed", name(action));
         }
         Round::Settled
+    }
+
+    fn wait(&self, key: &ObjectKey, lane: Lane) -> Option<Duration> {
+        self.progress().get(key)?.wait(lane, Instant::now())
     }
 
     /// Arms the next try.
@@ -360,5 +383,29 @@ const fn name(action: &Action) -> &'static str {
         Action::CheckPods { .. } => "Pod check",
         Action::DeleteTrainJob(_) => "TTL deletion",
         Action::Tell(_) => "notice",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_told_to_wait_waits_but_for_what_is_more_urgent() {
+        let now = Instant::now();
+        let (before, after) = (now + Duration::from_secs(2), now + Duration::from_secs(6));
+        let told = Progress {
+            told_to_wait: Some((now + Duration::from_secs(5), Lane::Live)),
+            ..Progress::default()
+        };
+        for (lane, at, wait) in [
+            (Lane::Live, before, Some(3)),
+            (Lane::Cleanup, before, Some(3)),
+            (Lane::Stop, before, None),
+            (Lane::Live, after, None),
+        ] {
+            assert_eq!(told.wait(lane, at), wait.map(Duration::from_secs), "{lane:?}");
+        }
+        assert_eq!(Progress::default().wait(Lane::Live, now), None);
     }
 }
