@@ -28,7 +28,7 @@ const CRITICAL: [&str; 15] = [
 ];
 
 /// Each error at one call.
-const ERRORS: [&str; 12] = [
+const ERRORS: [&str; 13] = [
     "complete-ttl/create jobsets job 1/lost",
     "complete-ttl/create configmaps job-runtime-snapshot 1/409",
     "complete-ttl/delete trainjobs job 1/lostx3",
@@ -40,6 +40,7 @@ const ERRORS: [&str; 12] = [
     "failure-ttl/delete trainjobs job 1/422",
     "suspend-resume/create jobsets job 1/429x3",
     "suspend-resume/patch jobsets job suspend 1/500",
+    "suspend-resume/patch jobsets job suspend 1/429x3",
     "recreated/create jobsets job 1/403",
 ];
 

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use trainjob_api::conditions;
 
 use super::seat::Seat;
-use crate::fixtures::tenant::{Tenant, now};
+use crate::fixtures::tenant::{Tenant, created_at, now};
 use crate::fixtures::{COMPLETES, FAILS, PATIENCE, RUNS};
-use crate::until::until_ok;
+use crate::until::{until, until_ok};
 
 /// The TrainJob of most lives.
 const JOB: &str = "job";
@@ -102,9 +102,15 @@ impl Scenario {
             return Ok(());
         }
         let ttl = json!({"ttlSecondsAfterFinished": 1});
-        finished(tenant, "complete", &ttl, conditions::COMPLETE, "JobsCompleted").await?;
-        let reason = conditions::REASON_DEADLINE_EXCEEDED;
-        finished(tenant, "stopped", &ttl, conditions::FAILED, reason).await?;
+        let both = json!({"ttlSecondsAfterFinished": 1, "activeDeadlineSeconds": 1});
+        tenant.create("complete", RUNS, ttl.clone()).await?;
+        ends(tenant, "complete", conditions::COMPLETE, "JobsCompleted").await?;
+        let stopped = tenant.create("stopped", RUNS, both).await?;
+        until("its deadline has passed", PATIENCE, async || {
+            (now() > created_at(&stopped)).then_some(())
+        })
+        .await?;
+        ends(tenant, "stopped", conditions::FAILED, conditions::REASON_DEADLINE_EXCEEDED).await?;
         tenant.create("new", COMPLETES, ttl).await?;
         Ok(())
     }
@@ -195,15 +201,8 @@ fn labelled() -> Value {
     json!({"spec": {"runtimePatches": [patch]}})
 }
 
-/// Creates a TrainJob that an earlier operator has seen finish, and released.
-async fn finished(
-    tenant: &Tenant<'_>,
-    name: &str,
-    spec: &Value,
-    kind: &str,
-    reason: &str,
-) -> Result<()> {
-    tenant.create(name, RUNS, spec.clone()).await?;
+/// Stores the end of a TrainJob, as an operator that released it has.
+async fn ends(tenant: &Tenant<'_>, name: &str, kind: &str, reason: &str) -> Result<()> {
     let condition = json!({
         "type": kind, "status": "True", "reason": reason, "message": "",
         "lastTransitionTime": now().to_string(),
