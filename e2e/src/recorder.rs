@@ -41,7 +41,7 @@ impl Recorder {
     pub async fn start(client: Client) -> Result<Self> {
         let record = Arc::new(Record::default());
         let mut tasks = JoinSet::new();
-        let (jobs, job_sets, config_maps, pods) = kinds(&client);
+        let (jobs, job_sets, config_maps, pods) = kinds(&client, None);
         tasks.spawn(jobs.begin(&record).await?);
         tasks.spawn(job_sets.begin(&record).await?);
         tasks.spawn(config_maps.begin(&record).await?);
@@ -62,24 +62,46 @@ impl Recorder {
     ///
     /// The record has a gap, or stays behind.
     pub async fn caught_up(&self) -> Result<()> {
-        let (jobs, job_sets, config_maps, pods) = kinds(&self.client);
+        self.has_all(None).await
+    }
+
+    /// Like [`Recorder::caught_up`], for the objects of one namespace.
+    ///
+    /// # Errors
+    ///
+    /// The record has a gap, or stays behind.
+    pub async fn caught_up_in(&self, namespace: &str) -> Result<()> {
+        self.has_all(Some(namespace)).await
+    }
+
+    async fn has_all(&self, namespace: Option<&str>) -> Result<()> {
+        let (jobs, job_sets, config_maps, pods) = kinds(&self.client, namespace);
         let mut stored = jobs.stored().await?;
         stored.merge(job_sets.stored().await?);
         stored.merge(config_maps.stored().await?);
         stored.merge(pods.stored().await?);
-        let caught_up = self.record.wait_for(&stored);
+        let caught_up = self.record.wait_for(&stored, namespace);
         tokio::time::timeout(PATIENCE, caught_up).await.context("the record stays behind")?
     }
 }
 
 type Kinds = (Followed<TrainJob>, Followed<JobSet>, Followed<ConfigMap>, Followed<Pod>);
 
-fn kinds(client: &Client) -> Kinds {
-    let client = || client.clone();
-    (
-        Followed(Api::all_with(client(), &train_jobs())),
-        Followed(Api::all_with(client(), &job_sets())),
-        Followed(Api::all(client())),
-        Followed(Api::all(client())),
-    )
+/// All kinds that are recorded, in one namespace or in all.
+fn kinds(client: &Client, namespace: Option<&str>) -> Kinds {
+    let (jobs, job_sets) = (train_jobs(), job_sets());
+    match namespace {
+        Some(namespace) => (
+            Followed(Api::namespaced_with(client.clone(), namespace, &jobs)),
+            Followed(Api::namespaced_with(client.clone(), namespace, &job_sets)),
+            Followed(Api::namespaced(client.clone(), namespace)),
+            Followed(Api::namespaced(client.clone(), namespace)),
+        ),
+        None => (
+            Followed(Api::all_with(client.clone(), &jobs)),
+            Followed(Api::all_with(client.clone(), &job_sets)),
+            Followed(Api::all(client.clone())),
+            Followed(Api::all(client.clone())),
+        ),
+    }
 }

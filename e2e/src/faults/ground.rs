@@ -80,7 +80,7 @@ impl Ground {
     async fn look(&self, tenant: &Tenant<'_>, proxy: &Proxy) -> Result<Life> {
         let left = left::objects(tenant).await?;
         let events = tenant.events.list(&ListParams::default()).await?.items;
-        self.recorder.caught_up().await?;
+        self.recorder.caught_up_in(&tenant.namespace).await?;
         let terms = Terms { allowance: ALLOWANCE, ..Terms::default() };
         let history = History {
             changes: self.recorder.changes(Some(&tenant.namespace)),

@@ -16,10 +16,16 @@ pub(super) struct Record {
 
 #[derive(Debug, Default)]
 struct Notes {
+    spaces: HashMap<String, Space>,
+    gap: Option<String>,
+}
+
+/// What happened in one namespace: of thousands, a test wants to know of its own.
+#[derive(Debug, Default)]
+struct Space {
     changes: Vec<Change>,
     /// By UID, the last revision, and whether the object is gone.
     last: HashMap<String, (u64, bool)>,
-    gap: Option<String>,
 }
 
 /// What is stored at one moment.
@@ -41,8 +47,9 @@ impl Stored {
 impl Record {
     pub(super) fn add(&self, change: Change) {
         let mut notes = self.notes();
-        notes.last.insert(change.object.uid.clone(), (change.revision, change.gone));
-        notes.changes.push(change);
+        let space = notes.spaces.entry(change.object.namespace.clone()).or_default();
+        space.last.insert(change.object.uid.clone(), (change.revision, change.gone));
+        space.changes.push(change);
         drop(notes);
         self.news.notify_waiters();
     }
@@ -55,18 +62,18 @@ impl Record {
     /// Sorted, because each kind is followed for itself.
     pub(super) fn changes(&self, namespace: Option<&str>) -> Vec<Change> {
         let notes = self.notes();
-        let wanted = |change: &&Change| namespace.is_none_or(|it| it == change.object.namespace);
-        let mut changes: Vec<Change> = notes.changes.iter().filter(wanted).cloned().collect();
+        let noted = notes.of(namespace).flat_map(|space| &space.changes);
+        let mut changes: Vec<Change> = noted.cloned().collect();
         changes.sort_by_key(|change| change.revision);
         changes
     }
 
-    pub(super) async fn wait_for(&self, stored: &Stored) -> Result<()> {
+    pub(super) async fn wait_for(&self, stored: &Stored, namespace: Option<&str>) -> Result<()> {
         loop {
             let news = self.news.notified();
             tokio::pin!(news);
             news.as_mut().enable();
-            if self.notes().has(stored)? {
+            if self.notes().has(stored, namespace)? {
                 return Ok(());
             }
             news.await;
@@ -79,18 +86,28 @@ impl Record {
 }
 
 impl Notes {
-    fn has(&self, stored: &Stored) -> Result<bool> {
+    /// What happened in one namespace, or in all.
+    fn of<'a>(&'a self, namespace: Option<&'a str>) -> impl Iterator<Item = &'a Space> + Clone {
+        let one = namespace.and_then(|namespace| self.spaces.get(namespace));
+        let all = namespace.is_none().then(|| self.spaces.values());
+        one.into_iter().chain(all.into_iter().flatten())
+    }
+
+    fn has(&self, stored: &Stored, namespace: Option<&str>) -> Result<bool> {
         if let Some(gap) = &self.gap {
             bail!("the record has a gap: {gap}");
         }
+        let spaces = self.of(namespace);
         let known = |(uid, version): (&String, &u64)| {
-            self.last.get(uid).is_some_and(|(seen, _)| seen >= version)
+            let mut last = spaces.clone().filter_map(|space| space.last.get(uid));
+            last.any(|(seen, _)| seen >= version)
         };
         let ended = |(uid, (seen, gone)): (&String, &(u64, bool))| {
             let newer = stored.revision.is_none_or(|revision| *seen > revision);
             *gone || newer || stored.objects.contains_key(uid)
         };
-        Ok(stored.objects.iter().all(known) && self.last.iter().all(ended))
+        let mut last = self.of(namespace).flat_map(|space| &space.last);
+        Ok(stored.objects.iter().all(known) && last.all(ended))
     }
 }
 
@@ -132,15 +149,32 @@ mod tests {
             for change in &changes {
                 record.add(change.clone());
             }
-            assert_eq!(record.notes().has(&stored).unwrap(), complete, "{changes:?}");
+            assert_eq!(record.notes().has(&stored, None).unwrap(), complete, "{changes:?}");
         }
+    }
+
+    #[test]
+    fn one_namespace_is_complete_whatever_is_missing_of_others() {
+        let record = Record::default();
+        record.add(change("a", 5, false));
+        record.add(change("b", 6, false));
+        let stored = |uid: &str, version| Stored {
+            objects: HashMap::from([(uid.into(), version)]),
+            revision: Some(9),
+        };
+        let complete = |stored: &Stored, namespace| record.notes().has(stored, namespace).unwrap();
+        assert!(complete(&stored("a", 5), Some("a")));
+        assert!(!complete(&stored("a", 5), None), "the end of b is missing");
+        assert!(!complete(&stored("a", 6), Some("a")));
+        assert!(!complete(&stored("c", 7), Some("c")));
+        assert!(complete(&Stored::default(), Some("d")));
     }
 
     #[test]
     fn a_gap_is_an_error() {
         let record = Record::default();
         record.has_a_gap("expired".into());
-        assert!(record.notes().has(&Stored::default()).is_err());
+        assert!(record.notes().has(&Stored::default(), None).is_err());
     }
 
     #[test]
