@@ -227,3 +227,39 @@ fn beats() -> tokio::time::Interval {
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     beats
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matching(patterns: &[&str]) -> Selection {
+        Selection::Matching(patterns.iter().map(|&pattern| pattern.to_owned()).collect())
+    }
+
+    #[test]
+    fn only_the_scenarios_that_a_selection_may_mean_are_lived() {
+        use Scenario::{Deadline, DeadlineTtl, TtlZero};
+        for (patterns, scenarios) in [
+            (&["deadline/"][..], &[Deadline][..]),
+            (&["deadline-ttl/delete", "deadline/a 1/409"], &[Deadline, DeadlineTtl]),
+            (&["ttl-zero/a 1/lost"], &[TtlZero]),
+            (&["deadline/", "/409"], &Scenario::ALL),
+            (&["deadline"], &Scenario::ALL),
+        ] {
+            assert_eq!(matching(patterns).scenarios(), scenarios, "{patterns:?}");
+        }
+        assert_eq!(Selection::All.scenarios(), Scenario::ALL);
+    }
+
+    #[test]
+    fn cases_of_all_scenarios_are_spread_over_the_whole_campaign() {
+        let named = |names: &[&str]| -> Vec<Case> {
+            names.iter().map(|name| name.parse().unwrap()).collect()
+        };
+        let many = ["deadline/a 1/409", "deadline/a 2/409", "deadline/a 3/409", "deadline/a 4/409"];
+        let few = ["ttl-zero/a 1/409", "ttl-zero/a 2/409"];
+        let spread = interleaved(named(&[&many[..], &few[..]].concat()));
+        let expected = [many[0], many[1], few[0], many[2], many[3], few[1]];
+        assert_eq!(spread, named(&expected));
+    }
+}

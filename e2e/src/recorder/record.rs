@@ -62,8 +62,8 @@ impl Record {
     /// Sorted, because each kind is followed for itself.
     pub(super) fn changes(&self, namespace: Option<&str>) -> Vec<Change> {
         let notes = self.notes();
-        let noted = notes.of(namespace).flat_map(|space| &space.changes);
-        let mut changes: Vec<Change> = noted.cloned().collect();
+        let all = notes.of(namespace).flat_map(|space| &space.changes);
+        let mut changes: Vec<Change> = all.cloned().collect();
         changes.sort_by_key(|change| change.revision);
         changes
     }
