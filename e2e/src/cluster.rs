@@ -36,6 +36,8 @@ pub struct Options {
     pub fsync: bool,
     /// More flags for the API server; given twice, a flag's later value counts.
     pub apiserver_flags: Vec<String>,
+    /// More flags for kube-controller-manager.
+    pub controller_manager_flags: Vec<String>,
     /// Told each step of the start, with the time since it began.
     pub report: fn(Duration, &str),
 }
@@ -50,6 +52,7 @@ impl Default for Options {
             crds: false,
             fsync: false,
             apiserver_flags: Vec::new(),
+            controller_manager_flags: Vec::new(),
             report: |_, _| {},
         }
     }
@@ -320,6 +323,11 @@ impl Cluster {
     #[must_use]
     pub fn kubectl(&self) -> &Path {
         self.site.binaries.path(Program::Kubectl)
+    }
+
+    /// The file of one of the programs that the cluster consists of.
+    pub(crate) fn program(&self, program: Program) -> &Path {
+        self.site.binaries.path(program)
     }
 
     /// The address of the API server.

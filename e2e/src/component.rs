@@ -178,6 +178,7 @@ impl Site {
             "--concurrent-gc-syncs=20".to_owned(),
         ];
         arguments.extend(self.serving_certificate_flags());
+        arguments.extend(self.options.controller_manager_flags.iter().cloned());
         arguments
     }
 

@@ -20,6 +20,7 @@
 
 mod access;
 pub mod apply;
+pub mod bench;
 pub mod binaries;
 mod cache;
 pub mod cluster;

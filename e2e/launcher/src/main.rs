@@ -1,4 +1,5 @@
-//! `cargo demo`, `cargo box` and `cargo faults`: builds every binary, then runs the one that was asked for.
+//! `cargo demo`, `cargo box`, `cargo faults` and `cargo bench-box`: builds every binary, then runs the one
+//! that was asked for.
 //!
 //! It has no dependencies, so it is running a second after it was asked to, and what takes long is
 //! built under its eyes.

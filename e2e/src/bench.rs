@@ -1,0 +1,87 @@
+//! What the operator costs, beside a client that makes the same calls and does nothing else:
+//! `cargo bench-box NAME`. What each bench does and how to read it is in `docs/benchmarks.md`.
+//!
+//! The operator runs as it ships, with its default configuration. The raw client lives in this
+//! process, has the same HTTP stack, the same rights in the same flow of the API server's priority
+//! and fairness, and as many requests under way. Both are measured by what the API server noted, in
+//! rounds that alternate, each in a control plane of its own, so that none inherits the heap or the
+//! store of another.
+
+mod burst;
+mod calls;
+mod drip;
+mod figures;
+mod jobs;
+mod life;
+mod mixed;
+mod peer;
+mod progress;
+mod raw;
+mod report;
+mod rig;
+mod storm;
+mod usage;
+
+use anyhow::Result;
+use clap::ValueEnum;
+
+use progress::Progress;
+
+pub use report::{Bar, Bound, Report};
+
+/// The benches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Bench {
+    /// Finished TrainJobs that are all due in the same second.
+    Storm,
+    /// Suspended TrainJobs that all need their snapshot, JobSet and status.
+    Burst,
+    /// A few TrainJobs due each second, among many that are not.
+    Drip,
+    /// New work and deadlines while a backlog of expired TrainJobs is deleted.
+    Mixed,
+    /// The calls of whole lives.
+    Life,
+}
+
+/// How large a bench is. Where nothing is said, it is as large as its bars ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// TrainJobs of a round.
+    pub jobs: Option<usize>,
+    /// Rounds of each side.
+    pub rounds: usize,
+    /// How long jobs fall due in a round of [`Bench::Drip`].
+    pub seconds: usize,
+    /// Jobs of the TTL controller of Kubernetes in [`Bench::Storm`]; 0 leaves it out.
+    pub peer_jobs: usize,
+    /// Whether etcd waits for the disk, as in production.
+    pub fsync: bool,
+    /// Whether to say what is being done.
+    pub aloud: bool,
+}
+
+impl Default for Size {
+    fn default() -> Self {
+        let (rounds, seconds, peer_jobs) = (3, 60, 600);
+        Self { jobs: None, rounds, seconds, peer_jobs, fsync: true, aloud: true }
+    }
+}
+
+/// Runs a bench.
+///
+/// # Errors
+///
+/// It could not be carried out. A bar that is missed is no error: see [`Report::missed`].
+pub async fn run(bench: Bench, size: Size) -> Result<Report> {
+    let progress = Progress::new(size.aloud);
+    let _telling = progress.keep_telling();
+    // On the heap: the futures are large.
+    match bench {
+        Bench::Storm => Box::pin(storm::run(size, &progress)).await,
+        Bench::Burst => Box::pin(burst::run(size, &progress)).await,
+        Bench::Drip => Box::pin(drip::run(size, &progress)).await,
+        Bench::Mixed => Box::pin(mixed::run(size, &progress)).await,
+        Bench::Life => Box::pin(life::run(size, &progress)).await,
+    }
+}

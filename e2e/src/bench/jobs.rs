@@ -1,0 +1,167 @@
+//! Makes TrainJobs in bulk, as they are after a life of which nothing is left but their end.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use serde_json::json;
+use tokio::task::JoinSet;
+use trainjob_api::time::Timestamp;
+use trainjob_api::trainjob::{RuntimeRef, TrainJobSpec};
+use trainjob_api::{TrainJob, conditions};
+
+use super::calls::Micros;
+use super::rig::Rig;
+
+/// Requests that are under way at a time: as many as the operator's workers by default.
+pub(super) const IN_FLIGHT: usize = 64;
+
+/// The TTL of all jobs; when they are due is set by when they finished.
+const TTL: i32 = 3_600;
+
+/// Seconds that are left for the operator's start.
+const START: i64 = 8;
+
+/// A TrainJob as it is stored.
+#[derive(Debug, Clone)]
+pub(super) struct Stored {
+    pub(super) name: String,
+    pub(super) uid: String,
+    pub(super) version: String,
+}
+
+impl Stored {
+    pub(super) fn of(job: &TrainJob) -> Result<Self> {
+        Ok(Self {
+            name: job.name_any(),
+            uid: job.uid().context("no UID")?,
+            version: job.resource_version().context("no version")?,
+        })
+    }
+}
+
+/// The spec of a job that has a TTL.
+pub(super) fn with_ttl() -> TrainJobSpec {
+    TrainJobSpec { ttl_seconds_after_finished: Some(TTL), ..on_torch() }
+}
+
+/// The spec of a job on the runtime of `examples/`.
+pub(super) fn on_torch() -> TrainJobSpec {
+    let runtime_ref = RuntimeRef { name: "torch-distributed".to_owned(), ..RuntimeRef::default() };
+    TrainJobSpec { runtime_ref, ..TrainJobSpec::default() }
+}
+
+/// Creates `count` jobs.
+pub(super) async fn create(
+    rig: &Rig,
+    namespace: &str,
+    spec: &TrainJobSpec,
+    count: usize,
+) -> Result<Vec<Stored>> {
+    rig.progress.step("creating TrainJobs", count);
+    let api: Api<TrainJob> = Api::namespaced(rig.admin.clone(), namespace);
+    let jobs = (0..count).map(|number| TrainJob::new(&format!("job-{number:06}"), spec.clone()));
+    let progress = rig.progress.clone();
+    let mut stored = side_by_side(jobs.collect(), move |job| {
+        let (api, progress) = (api.clone(), progress.clone());
+        async move {
+            let created = api.create(&PostParams::default(), &job).await?;
+            progress.one();
+            Stored::of(&created)
+        }
+    })
+    .await?;
+    stored.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(stored)
+}
+
+/// Makes each of the jobs Complete, such that its TTL has passed when it says.
+pub(super) async fn finish(
+    rig: &Rig,
+    namespace: &str,
+    jobs: Vec<(Stored, Timestamp)>,
+) -> Result<Vec<Stored>> {
+    rig.progress.step("finishing TrainJobs", jobs.len());
+    let api: Api<TrainJob> = Api::namespaced(rig.admin.clone(), namespace);
+    let progress = rig.progress.clone();
+    let mut stored = side_by_side(jobs, move |(job, due)| {
+        let (api, progress) = (api.clone(), progress.clone());
+        async move {
+            let end = json!({"status": {"conditions": [{
+                "type": conditions::COMPLETE,
+                "status": "True",
+                "reason": "AllJobsCompleted",
+                "message": "jobset completed successfully",
+                "lastTransitionTime": Time::from(due.plus(-i64::from(TTL))),
+            }]}});
+            let how = PatchParams::default();
+            let finished = api.patch_status(&job.name, &how, &Patch::Merge(end)).await?;
+            progress.one();
+            Stored::of(&finished)
+        }
+    })
+    .await?;
+    stored.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(stored)
+}
+
+/// Makes `count` finished jobs that are all due in the same second, which is still to come.
+pub(super) async fn due_together(
+    rig: &Rig,
+    namespace: &str,
+    count: usize,
+) -> Result<(Vec<Stored>, Timestamp)> {
+    let begun = Micros::now();
+    let created = create(rig, namespace, &with_ttl(), count).await?;
+    // To finish a job takes no more than twice as long as to create one, on any machine seen so far.
+    let due = in_seconds(Micros::now().since(begun) * 3.0 / 1e3);
+    let stored =
+        finish(rig, namespace, created.into_iter().map(|job| (job, due)).collect()).await?;
+    Ok((stored, due))
+}
+
+/// The second that begins after `seconds` from now and the time that an operator takes to start.
+#[expect(clippy::cast_possible_truncation, reason = "a bench takes no 68 years")]
+pub(super) fn in_seconds(seconds: f64) -> Timestamp {
+    Timestamp::from(std::time::SystemTime::now()).plus(seconds.ceil() as i64 + START)
+}
+
+/// Fails when `due` has come: then the machine was too slow for what was planned.
+pub(super) fn still_to_come(due: Timestamp) -> Result<()> {
+    let late = Micros::now().since(Micros::of(due));
+    ensure!(late < 0.0, "not ready until {late} ms after jobs were due: the machine is too busy");
+    Ok(())
+}
+
+/// Does something with each item, [`IN_FLIGHT`] at a time. The order of the results is that of their
+/// ends.
+pub(super) async fn side_by_side<T, R, F>(
+    items: Vec<T>,
+    act: impl Fn(T) -> F + Clone + Send + 'static,
+) -> Result<Vec<R>>
+where
+    T: Send + 'static,
+    R: Send + 'static,
+    F: Future<Output = Result<R>> + Send,
+{
+    let items = Arc::new(Mutex::new(items.into_iter()));
+    let mut workers = JoinSet::new();
+    for _ in 0..IN_FLIGHT {
+        let (items, act) = (Arc::clone(&items), act.clone());
+        workers.spawn(async move {
+            let mut results = Vec::new();
+            loop {
+                let next = items.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let Some(item) = next else { return anyhow::Ok(results) };
+                results.push(act(item).await?);
+            }
+        });
+    }
+    let mut all = Vec::new();
+    while let Some(done) = workers.join_next().await {
+        all.extend(done??);
+    }
+    Ok(all)
+}

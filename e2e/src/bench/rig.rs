@@ -1,0 +1,184 @@
+//! Where a round takes place: a control plane that notes what is asked of it, and the two sides.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
+use kube::api::{Api, ListParams};
+use kube::{Client, Config, Resource};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::apply::apply;
+use crate::cluster::{Cluster, Options};
+use crate::component::Component;
+use crate::fixtures::{PATIENCE, SYSTEM};
+use crate::operator::{
+    Operator, OperatorOptions, SERVICE_ACCOUNT, install_crds, install_operator_rbac,
+};
+use crate::until::{until, until_ok};
+use crate::workspace;
+
+use super::calls::{Micros, Noted};
+use super::progress::Progress;
+
+/// The namespace of the raw client, which is the same `ServiceAccount` with the same rights there.
+const RAW: &str = "raw-client";
+
+/// The namespace in which the operator's requests are noted with all that was sent and answered.
+pub(super) const VERBATIM: &str = "verbatim";
+
+/// The runtime of the jobs that run.
+const RUNTIME: &str = "examples/runtimes/torch-distributed.yaml";
+
+const AUDIT_POLICY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/bench/audit.yaml");
+/// In the folder of the cluster, where all its processes work.
+const AUDIT_LOG: &str = "audit.log";
+/// How much of the end of the log is searched for the mark.
+const TAIL: usize = 1 << 16;
+
+/// Between two looks at how many objects are left: seldom enough to cost the API server nothing.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Where a round takes place.
+pub(super) struct Rig {
+    pub(super) cluster: Cluster,
+    /// Has all rights and is not subject to priority and fairness: it prepares.
+    pub(super) admin: Client,
+    /// The client that the operator is compared with.
+    pub(super) raw: Client,
+    operator: PathBuf,
+    pub(super) progress: Progress,
+}
+
+impl Rig {
+    /// Starts a control plane of what `options` asks for, with the CRDs, a runtime and both sides' rights.
+    pub(super) async fn start(mut options: Options, progress: &Progress) -> Result<Self> {
+        progress.step("starting a control plane", 0);
+        options.apiserver_flags.extend([
+            format!("--audit-policy-file={AUDIT_POLICY}"),
+            format!("--audit-log-path={AUDIT_LOG}"),
+            // Written behind the requests, so that it holds up neither side.
+            "--audit-log-mode=batch".to_owned(),
+            "--audit-log-batch-buffer-size=200000".to_owned(),
+            "--audit-log-batch-max-size=500".to_owned(),
+            "--audit-log-batch-max-wait=1s".to_owned(),
+        ]);
+        let controllers = options.controllers;
+        let cluster = Cluster::start(options).await?;
+        install_crds(&cluster).await?;
+        if controllers {
+            // Its garbage collector looks for new kinds every half minute, and at its start.
+            cluster.stop(Component::ControllerManager);
+            cluster.run(Component::ControllerManager).await?;
+        }
+        cluster.apply_yaml("default", &workspace::read(RUNTIME)?).await?;
+        install_operator_rbac(&cluster, SYSTEM).await?;
+        install_operator_rbac(&cluster, RAW).await?;
+        let operator = cluster.service_account_kubeconfig(SYSTEM, SERVICE_ACCOUNT).await?;
+        let raw = cluster.service_account_client(RAW, SERVICE_ACCOUNT).await?;
+        let admin = cluster.client().await?;
+        Ok(Self { cluster, admin, raw, operator, progress: progress.clone() })
+    }
+
+    /// Starts the operator as it ships and does not wait until it is ready.
+    pub(super) async fn launch_operator(&self) -> Result<Operator> {
+        let kubeconfig = Some(self.operator.clone());
+        Operator::start(&self.cluster, OperatorOptions { kubeconfig, ..Default::default() }).await
+    }
+
+    /// Starts the operator and waits until it knows everything there is.
+    pub(super) async fn start_operator(&self) -> Result<Operator> {
+        let operator = self.launch_operator().await?;
+        operator.wait_ready().await?;
+        Ok(operator)
+    }
+
+    /// Makes the namespace [`VERBATIM`].
+    pub(super) async fn verbatim_namespace(&self) -> Result<()> {
+        let kind = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": VERBATIM}});
+        apply(&self.admin, VERBATIM, vec![kind]).await?;
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.admin.clone(), VERBATIM);
+        until_ok("Pods can be created in it", PATIENCE, || async {
+            Ok(accounts.get("default").await?)
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// Waits until `namespace` has `count` objects of a kind, for as long as it comes nearer to
+    /// that; returns how many there are then.
+    pub(super) async fn until_count<K>(&self, namespace: &str, count: usize) -> Result<usize>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+        K: Clone + std::fmt::Debug + DeserializeOwned,
+    {
+        let api: Api<K> = Api::namespaced(self.admin.clone(), namespace);
+        let (mut last, mut since) = (usize::MAX, Instant::now());
+        loop {
+            let page = api.list_metadata(&ListParams::default().limit(1)).await?;
+            let rest = usize::try_from(page.metadata.remaining_item_count.unwrap_or(0))?;
+            let there = page.items.len() + rest;
+            self.progress.at(there);
+            if there != last {
+                (last, since) = (there, Instant::now());
+            }
+            if there == count || since.elapsed() > PATIENCE {
+                return Ok(there);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Everything that was asked for so far.
+    pub(super) async fn noted(&self) -> Result<Noted> {
+        let mark = format!("mark-{}", Micros::now().0);
+        let config_maps: Api<ConfigMap> = Api::namespaced(self.raw.clone(), RAW);
+        config_maps.get_opt(&mark).await?;
+        let path = self.cluster.folder().join(AUDIT_LOG);
+        let log = until("everything is noted", PATIENCE, || async {
+            let log = fs::read(&path).ok()?;
+            let tail = log.get(log.len().saturating_sub(TAIL)..)?;
+            // The log is written line by line, in the order of the answers.
+            (tail.ends_with(b"\n") && String::from_utf8_lossy(tail).contains(&mark)).then_some(log)
+        });
+        let mut noted = Noted::read(&log.await?)?;
+        noted.raw.work.retain(|call| call.object.namespace != RAW);
+        Ok(noted)
+    }
+
+    /// The sum of a metric of the operator over all its labels.
+    pub(super) async fn metric(&self, operator: &Operator, name: &str) -> Result<f64> {
+        let server = format!("http://{}", operator.metrics_address());
+        let client = Client::try_from(Config::new(server.parse()?))?;
+        let request = http::Request::get("/metrics").body(Vec::new())?;
+        let text = client.request_text(request).await.context("no metrics")?;
+        let of_metric = |line: &&str| line.split(['{', ' ']).next() == Some(name);
+        let values = text.lines().filter(of_metric).filter_map(|line| line.rsplit(' ').next());
+        Ok(values.filter_map(|value| value.parse::<f64>().ok()).sum())
+    }
+
+    /// Waits until the operator says that it deleted at least `count` jobs.
+    pub(super) async fn until_deleted(&self, operator: &Operator, count: f64) -> Result<()> {
+        until_ok(format!("{count} jobs are deleted"), PATIENCE, || async {
+            let deleted = self.metric(operator, "trainjob_ttl_deletions_total").await?;
+            ensure!(deleted >= count, "{deleted} are");
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// A control plane that collects garbage, with JobSet and its webhooks; nothing is scheduled in it.
+pub(super) fn control_plane(fsync: bool) -> Options {
+    Options { nodes: None, fsync, ..Options::default() }
+}
+
+/// How the store of a bench was set up.
+pub(super) const fn store(fsync: bool) -> &'static str {
+    if fsync { "etcd waits for the disk" } else { "etcd does not wait for the disk" }
+}

@@ -1,0 +1,50 @@
+//! The benches run through, and what they count holds at any size. What they measure depends on how
+//! the operator is built and on the machine, and is judged by `cargo bench-box` alone.
+
+use anyhow::{Result, ensure};
+use e2e::bench::{Bar, Bench, Size, run};
+use tokio::sync::Mutex;
+
+/// One at a time: each has control planes of its own.
+static TURN: Mutex<()> = Mutex::const_new(());
+
+const SMALL: Size =
+    Size { jobs: Some(100), rounds: 1, seconds: 3, peer_jobs: 10, fsync: false, aloud: false };
+
+/// Runs a bench and sees that what it counts is as it must be.
+async fn counts_hold(bench: Bench, size: Size) -> Result<()> {
+    let _turn = TURN.lock().await;
+    let report = Box::pin(run(bench, size)).await?;
+    let counted: Vec<&Bar> = report.bars.iter().filter(|bar| bar.counted).collect();
+    ensure!(!counted.is_empty(), "nothing is counted");
+    ensure!(counted.iter().all(|bar| bar.is_met()), "{report}");
+    Ok(())
+}
+
+// Trap 14.
+#[tokio::test]
+async fn of_two_thousand_jobs_due_in_the_same_second_none_is_early_or_lost_and_a_new_one_is_built()
+-> Result<()> {
+    let size = Size { jobs: Some(2_000), ..SMALL };
+    counts_hold(Bench::Storm, size).await
+}
+
+#[tokio::test]
+async fn suspended_jobs_get_all_they_need_and_nothing_else_is_asked_for() -> Result<()> {
+    counts_hold(Bench::Burst, SMALL).await
+}
+
+#[tokio::test]
+async fn jobs_that_fall_due_among_many_are_deleted_and_none_before_its_time() -> Result<()> {
+    counts_hold(Bench::Drip, SMALL).await
+}
+
+#[tokio::test]
+async fn new_jobs_and_deadlines_get_what_they_wait_for_beside_a_backlog() -> Result<()> {
+    counts_hold(Bench::Mixed, SMALL).await
+}
+
+#[tokio::test]
+async fn whole_lives_take_no_reads_and_no_idle_writes() -> Result<()> {
+    counts_hold(Bench::Life, SMALL).await
+}
