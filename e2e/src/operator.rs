@@ -59,8 +59,7 @@ impl Operator {
     /// The binary cannot be built or started, or the configuration is not YAML.
     pub async fn start(cluster: &Cluster, options: OperatorOptions) -> Result<Self> {
         static COUNT: AtomicUsize = AtomicUsize::new(1);
-        let binary =
-            tokio::task::spawn_blocking(|| workspace::binary("trainjob-operator")).await??;
+        let binary = tokio::task::spawn_blocking(workspace::operator).await??;
         let (health, metrics) = (Port::take()?, Port::take()?);
         let name = format!("operator-{}", COUNT.fetch_add(1, Ordering::Relaxed));
 

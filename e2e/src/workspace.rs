@@ -7,18 +7,20 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-/// The file of a binary of this workspace, built from the sources as they are now.
+/// The name of its binary.
+const OPERATOR: &str = "trainjob-operator";
+
+/// The file of the operator, built from the sources as they are now.
 ///
-/// Under cargo, the workspace is built, once in a process; without it, the binary is taken from
-/// beside the running one.
+/// Under cargo, it is built, once in a process; without it, it is taken from beside the running program.
 ///
 /// # Errors
 ///
-/// The build failed or there is no such binary.
-pub fn binary(name: &str) -> Result<PathBuf> {
+/// The build failed or there is no such file.
+pub fn operator() -> Result<PathBuf> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let target = BUILT.get_or_init(|| build().map_err(|error| format!("{error:#}")));
-    let path = target.as_ref().map_err(|error| anyhow!("{error}"))?.join(name);
+    let path = target.as_ref().map_err(|error| anyhow!("{error}"))?.join(OPERATOR);
     if !path.is_file() {
         bail!("no {}: `cargo build --workspace --bins` makes it", path.display());
     }
@@ -34,7 +36,7 @@ fn build() -> Result<PathBuf> {
         target = target.parent().context("a program in the root")?;
     }
     if let Ok(cargo) = env::var("CARGO") {
-        launcher::build_workspace(&cargo, target)?;
+        launcher::build(&cargo, target, &[OPERATOR])?;
     }
     Ok(target.to_owned())
 }

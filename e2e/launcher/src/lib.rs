@@ -73,16 +73,16 @@ fn read_lines(child: &mut Child, lines: Sender<String>) -> Option<thread::JoinHa
     }))
 }
 
-/// Builds every binary of the workspace with `cargo`, in the profile whose output is `target`
+/// Builds some binaries of the workspace with `cargo`, in the profile whose output is `target`
 /// (`target/debug`, `target/release`, …).
 ///
-/// It is always the whole workspace: a build of one package may choose other features for the
+/// It is always from the whole workspace: a build of one package may choose other features for the
 /// shared dependencies and would compile them all again.
 ///
 /// # Errors
 ///
 /// `cargo` could not be run or failed.
-pub fn build_workspace(cargo: &str, target: &Path) -> io::Result<()> {
+pub fn build(cargo: &str, target: &Path, binaries: &[&str]) -> io::Result<()> {
     let profile = match target.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => "dev",
         Some(name) => name,
@@ -96,7 +96,8 @@ pub fn build_workspace(cargo: &str, target: &Path) -> io::Result<()> {
             command.env_remove(name);
         }
     }
-    command.args(["build", "--workspace", "--bins", "--profile", profile]);
+    command.args(["build", "--workspace", "--profile", profile]);
+    command.args(binaries.iter().flat_map(|name| ["--bin", name]));
     command.current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());
     if let Some(directory) = target.parent() {
         command.env("CARGO_TARGET_DIR", directory);
