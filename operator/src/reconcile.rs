@@ -39,9 +39,14 @@ const TELL_FROM: u32 = 3;
 /// A denial is told from so many in a row on: an API server that has just started knows no rights for a
 /// moment.
 const TELL_DENIALS_FROM: u32 = 2;
-/// The longest that a `Retry-After` holds up a job. It holds up no other: what answers so may be one
-/// webhook, or one kind.
-const LONGEST_THROTTLE: Duration = Duration::from_secs(30);
+/// The longest that a `Retry-After` holds up a job: what holds accelerators is let go of sooner. It holds
+/// up no other job: what answers so may be one webhook, or one kind.
+const fn longest_throttle(lane: Lane) -> Duration {
+    match lane {
+        Lane::Stop => Duration::from_secs(5),
+        Lane::Live | Lane::Cleanup => Duration::from_secs(30),
+    }
+}
 /// How long a job in a namespace that is being deleted is left alone.
 const NAMESPACE_GOING: Duration = Duration::from_secs(30);
 
@@ -67,8 +72,8 @@ struct Progress {
     failures: u32,
     /// Those of them for which the API server was reached: that it cannot be is said by the watches.
     refusals: u32,
-    /// Until when it was told to wait, and the lane of the request that was told so.
-    told_to_wait: Option<(Instant, Lane)>,
+    /// When it was told to wait, and for how long.
+    told_to_wait: Option<(Instant, Duration)>,
     /// When counts were last written.
     counts_written: Option<Instant>,
     /// When the last Pod of a job that its deadline failed was seen gone.
@@ -76,11 +81,11 @@ struct Progress {
 }
 
 impl Progress {
-    /// How long work of this lane has to wait yet, if it was told to. News of the job does not end that;
-    /// a deadline that has come due since does not wait for what less urgent work was told.
+    /// How long work of this lane has to wait yet, if it was told to. News of the job does not end that.
     fn wait(&self, lane: Lane, now: Instant) -> Option<Duration> {
-        let (until, told) = self.told_to_wait.filter(|(until, _)| *until > now)?;
-        (lane >= told).then(|| until - now)
+        let (told, wait) = self.told_to_wait?;
+        let until = told + wait.min(longest_throttle(lane));
+        until.checked_duration_since(now).filter(|wait| !wait.is_zero())
     }
 }
 
@@ -268,12 +273,12 @@ impl Reconciler {
             readings.rendered = readings.rendered.filter(|_| !unsure);
         });
         let at_least = match class {
-            Class::Throttled(wait) => wait.min(LONGEST_THROTTLE),
+            Class::Throttled(wait) => wait.min(longest_throttle(lane)),
             Class::NamespaceGoing => NAMESPACE_GOING,
             _ => Duration::ZERO,
         };
-        if matches!(class, Class::Throttled(_)) {
-            let told = Some((Instant::now() + at_least, lane));
+        if let Class::Throttled(wait) = class {
+            let told = Some((Instant::now(), wait));
             self.with_progress(&job.key, |progress| progress.told_to_wait = told);
         }
         // The deadline may have come meanwhile, and stopping is tried again sooner.
@@ -391,21 +396,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_told_to_wait_waits_but_for_what_is_more_urgent() {
-        let now = Instant::now();
-        let (before, after) = (now + Duration::from_secs(2), now + Duration::from_secs(6));
-        let told = Progress {
-            told_to_wait: Some((now + Duration::from_secs(5), Lane::Live)),
-            ..Progress::default()
-        };
-        for (lane, at, wait) in [
-            (Lane::Live, before, Some(3)),
-            (Lane::Cleanup, before, Some(3)),
-            (Lane::Stop, before, None),
-            (Lane::Live, after, None),
+    fn who_is_told_to_wait_waits_but_stops_a_job_after_five_seconds() {
+        let told = Instant::now();
+        for (seconds, lane, after, wait) in [
+            (3, Lane::Live, 1, Some(2)),
+            (3, Lane::Stop, 1, Some(2)),
+            (20, Lane::Stop, 1, Some(4)),
+            (20, Lane::Stop, 5, None),
+            (20, Lane::Cleanup, 5, Some(15)),
+            (3_600, Lane::Live, 5, Some(25)),
+            (3, Lane::Live, 3, None),
         ] {
-            assert_eq!(told.wait(lane, at), wait.map(Duration::from_secs), "{lane:?}");
+            let told_to_wait = Some((told, Duration::from_secs(seconds)));
+            let progress = Progress { told_to_wait, ..Progress::default() };
+            let now = told + Duration::from_secs(after);
+            let wait = wait.map(Duration::from_secs);
+            assert_eq!(progress.wait(lane, now), wait, "{seconds} s, {lane:?}, after {after} s");
         }
-        assert_eq!(Progress::default().wait(Lane::Live, now), None);
+        assert_eq!(Progress::default().wait(Lane::Live, told), None);
     }
 }
