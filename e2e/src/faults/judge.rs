@@ -1,14 +1,14 @@
 //! Whether a disturbed life went as an undisturbed one.
 //!
 //! Objects, conditions and numbers of creations and deletions must be those of the undisturbed life,
-//! nothing else may be left, the rules of [`invariants`] must hold all through, and the operator must
-//! not end by itself. Events are best effort and are compared for themselves: none may tell of what
+//! nothing else may be left, the rules of [`invariants`] must hold all through, nothing may be asked for
+//! that the chart gives no right to, and the operator must not end by itself. Events are best effort and are compared for themselves: none may tell of what
 //! did not happen, but an error may be told.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
-use invariants::Outcome;
+use invariants::{Outcome, Right};
 
 use super::case::{Case, Mishap};
 use super::life::Life;
@@ -23,21 +23,23 @@ pub struct Reference {
     outcome: Outcome,
     left: Vec<String>,
     told: BTreeSet<String>,
+    rights: Vec<Right>,
 }
 
 impl Reference {
-    /// The reference that these lives are, if nothing is wrong with any of them.
+    /// The reference that these lives of an operator with these rights are, if nothing is wrong with any
+    /// of them.
     ///
     /// # Errors
     ///
     /// One of them broke a rule, or they ended in different ways.
-    pub fn of(lives: &[Life]) -> Result<Self> {
+    pub fn of(lives: &[Life], rights: Vec<Right>) -> Result<Self> {
         let told = lives.iter().flat_map(|life| life.told.clone()).collect();
         let (outcome, left) = match lives.first() {
             Some(first) => (Outcome::of(&first.history), first.left.clone()),
             None => anyhow::bail!("there is no undisturbed life"),
         };
-        let reference = Self { outcome, left, told };
+        let reference = Self { outcome, left, told, rights };
         for life in lives {
             let wrong = reference.judge(life, None);
             ensure!(wrong.is_empty(), "undisturbed, and yet: {}", wrong.join("; "));
@@ -49,7 +51,9 @@ impl Reference {
     #[must_use]
     pub fn judge(&self, life: &Life, case: Option<&Case>) -> Vec<String> {
         let mut wrong: Vec<String> = life.trouble.iter().cloned().collect();
-        wrong.extend(invariants::check(&life.history).iter().map(ToString::to_string));
+        let mut broken = invariants::check(&life.history);
+        broken.extend(invariants::rights(&life.history, &self.rights));
+        wrong.extend(broken.iter().map(ToString::to_string));
         wrong.extend(self.outcome.differences(&Outcome::of(&life.history)));
         if life.left != self.left {
             wrong.push(format!("left: {:?} instead of {:?}", life.left, self.left));
@@ -126,7 +130,7 @@ mod tests {
     }
 
     fn judged(life: &Life, mishap: &str) -> Vec<String> {
-        let reference = Reference::of(&[life_of_reference()]).unwrap();
+        let reference = Reference::of(&[life_of_reference()], Vec::new()).unwrap();
         let case = format!("deadline/a 1/{mishap}").parse().unwrap();
         reference.judge(life, Some(&case))
     }
@@ -183,7 +187,7 @@ mod tests {
     #[test]
     fn undisturbed_lives_that_end_in_different_ways_are_no_reference() {
         let other = [good_steps(), vec![(job(Some("DeadlineExceeded")), true)]].concat();
-        assert!(Reference::of(&[life(&good_steps()), life(&other)]).is_err());
-        assert!(Reference::of(&[]).is_err());
+        assert!(Reference::of(&[life(&good_steps()), life(&other)], Vec::new()).is_err());
+        assert!(Reference::of(&[], Vec::new()).is_err());
     }
 }

@@ -11,6 +11,7 @@ use super::judge::Reference;
 use super::life::{Life, Made};
 use super::purpose::is_coalesced;
 use super::scenario::Scenario;
+use crate::operator::rights;
 
 /// How often each life is lived undisturbed.
 pub(super) const TIMES: usize = 3;
@@ -44,7 +45,7 @@ impl Lesson {
     pub(super) async fn learn(ground: &Ground, scenario: Scenario) -> Result<Self> {
         let lives = (0..TIMES).map(|_| ground.live(scenario, None));
         let lives = try_join_all(lives).await?;
-        let reference = Reference::of(&lives).with_context(|| scenario.to_string())?;
+        let reference = Reference::of(&lives, rights()?).with_context(|| scenario.to_string())?;
         Ok(Self { scenario, reference, calls: calls(&lives) })
     }
 
