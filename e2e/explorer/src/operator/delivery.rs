@@ -60,7 +60,6 @@ struct Stream<T> {
 
 #[derive(Debug)]
 enum Listed<T> {
-    Begin,
     Item(Arc<T>),
     End,
 }
@@ -73,8 +72,7 @@ impl<T> Default for Stream<T> {
 
 impl<T> Stream<T> {
     fn relist(&mut self, stored: impl Iterator<Item = Arc<T>>, changes: usize) {
-        self.list = [Listed::Begin].into();
-        self.list.extend(stored.map(Listed::Item));
+        self.list = stored.map(Listed::Item).collect();
         self.list.push_back(Listed::End);
         self.cursor = changes;
     }
@@ -85,15 +83,18 @@ impl<T> Stream<T> {
 }
 
 impl Operator {
-    /// A watch has failed and begins with a list of what is stored now.
+    /// A watch has failed and begins with a list of what is stored now. The cache hears that it begins
+    /// before it is asked for, as the client library does it.
     pub fn relist(&mut self, kind: Kind, server: &Server) {
         let Deliveries { jobs, job_sets, runtime_list, runtimes, .. } = &mut self.deliveries;
         let slots = server.slots.iter();
         match kind {
             Kind::Job => {
+                self.cache.jobs_relist();
                 jobs.relist(slots.filter_map(|slot| slot.job.clone()), server.jobs.len());
             }
             Kind::JobSet => {
+                self.cache.job_sets_relist();
                 let stored = slots.filter_map(|slot| slot.job_set.clone());
                 job_sets.relist(stored, server.job_sets.len());
             }
@@ -135,7 +136,6 @@ impl Operator {
     fn deliver_job(&mut self, server: &Server) {
         let stream = &mut self.deliveries.jobs;
         match stream.list.pop_front() {
-            Some(Listed::Begin) => self.cache.jobs_relist(),
             Some(Listed::Item(job)) => self.watched_job(&job),
             Some(Listed::End) => {
                 stream.listed = true;
@@ -174,7 +174,6 @@ impl Operator {
     fn deliver_job_set(&mut self, server: &Server) {
         let stream = &mut self.deliveries.job_sets;
         match stream.list.pop_front() {
-            Some(Listed::Begin) => self.cache.job_sets_relist(),
             Some(Listed::Item(job_set)) => self.watched_job_set(&job_set),
             Some(Listed::End) => {
                 stream.listed = true;
