@@ -58,6 +58,8 @@ struct Progress {
     failures: u32,
     /// When the last retry was armed.
     armed: Option<Millis>,
+    /// Until when it was told to wait, and the lane of the request that was told so.
+    told_to_wait: Option<(Millis, Lane)>,
     /// When counts were last written.
     counts_written: Option<Millis>,
 }

@@ -101,6 +101,16 @@ impl Operator {
             self.forget(name);
             return false;
         };
+        let place = self.place(name, self.clock(server));
+        pass.lane = place.map_or(pass.lane, |place| place.lane.min(pass.lane));
+        let told = self.progress.get(&name).and_then(|progress| progress.told_to_wait);
+        if let Some((until, lane)) = told
+            && until > server.now
+            && pass.lane >= lane
+        {
+            self.retries.insert(name, until);
+            return false;
+        }
         if pass.rounds == ROUNDS {
             self.forget_objects(name, &view, false);
             self.retry(name, pass.lane, 0, server);
@@ -301,6 +311,10 @@ impl Operator {
             Refusal::Throttled(wait) => wait,
             _ => 0,
         };
+        if at_least > 0 {
+            let told = Some((server.now + at_least, pass.lane));
+            self.progress.entry(name).or_default().told_to_wait = told;
+        }
         let lane = self.place(name, self.clock(server)).map_or(pass.lane, |place| place.lane);
         self.retry(name, lane, at_least, server);
         false

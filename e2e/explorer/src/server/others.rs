@@ -125,7 +125,8 @@ impl Server {
         let Some(slot) = self.slots.get(name) else { return };
         let (Some(job), Some(runtime)) = (slot.job.clone(), runtime(0)) else { return };
         let Ok(mut job_set) = build(&job.manifest, &runtime) else { return };
-        let by = owner(&job.facts.key.name, "predecessor");
+        let name_of_job = &job.facts.key.name;
+        let by = owner(name_of_job, &format!("predecessor-of-{name_of_job}"));
         job_set.metadata.owner_references = predecessor.then(|| vec![by]);
         self.create_job_set(name, job_set);
     }
