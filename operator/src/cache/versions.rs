@@ -23,6 +23,9 @@ pub fn parse(resource_version: &str) -> u64 {
 #[derive(Debug)]
 pub struct Versions<T> {
     objects: HashMap<ObjectKey, (u64, T)>,
+    /// The last known version of objects that a reply has shown to be gone: what the watch has yet to
+    /// deliver of them is older news.
+    forgotten: HashMap<ObjectKey, u64>,
     /// The newest version that the watch has delivered.
     delivered: u64,
     relist: Option<Relist>,
@@ -32,7 +35,7 @@ pub struct Versions<T> {
 #[derive(Debug, Default)]
 struct Relist {
     listed: HashSet<ObjectKey>,
-    /// Objects that replies have shown since the list began; the list may be older.
+    /// Objects that replies have shown, or shown to be gone, since the list began; the list may be older.
     replied: HashSet<ObjectKey>,
     newest: u64,
     /// Whether it shows older versions than are known: the store was restored from a backup.
@@ -41,7 +44,7 @@ struct Relist {
 
 impl<T> Default for Versions<T> {
     fn default() -> Self {
-        Self { objects: HashMap::new(), delivered: 0, relist: None }
+        Self { objects: HashMap::new(), forgotten: HashMap::new(), delivered: 0, relist: None }
     }
 }
 
@@ -62,12 +65,14 @@ impl<T> Versions<T> {
         if !self.is_news(key, version, source) {
             return false;
         }
+        self.forgotten.remove(key);
         self.objects.insert(key.clone(), (version, object));
         true
     }
 
     fn is_news(&mut self, key: &ObjectKey, version: u64, source: Source) -> bool {
-        let known = self.objects.get(key).map_or(0, |(known, _)| *known);
+        let forgotten = self.forgotten.get(key).copied().unwrap_or(0);
+        let known = self.objects.get(key).map_or(forgotten, |(known, _)| *known);
         match (source, &mut self.relist) {
             (Source::Watch, Some(relist)) => {
                 relist.listed.insert(key.clone());
@@ -94,6 +99,9 @@ impl<T> Versions<T> {
     /// known, or nothing.
     pub fn remove(&mut self, key: &ObjectKey, version: u64) -> Option<T> {
         self.delivered = self.delivered.max(version);
+        if self.forgotten.get(key).is_some_and(|known| *known <= version) {
+            self.forgotten.remove(key);
+        }
         let newer = |(known, _): &(u64, T)| *known > version && version != 0;
         if self.objects.get(key).is_none_or(newer) {
             return None;
@@ -107,7 +115,12 @@ impl<T> Versions<T> {
         if !self.get(key).is_some_and(is_it) {
             return None;
         }
-        self.objects.remove(key).map(|(_, object)| object)
+        let (version, object) = self.objects.remove(key)?;
+        self.forgotten.insert(key.clone(), version);
+        if let Some(relist) = &mut self.relist {
+            relist.replied.insert(key.clone());
+        }
+        Some(object)
     }
 
     /// A complete list begins.
@@ -115,16 +128,16 @@ impl<T> Versions<T> {
         self.relist = Some(Relist::default());
     }
 
-    /// The list is complete: what it did not contain is gone. Returns what that was.
+    /// The list is complete: what it did not contain is gone. Returns what that was. It may be something
+    /// that a reply has shown since the list was made; then the watch, which goes on from there, shows it
+    /// again. To keep it could be to keep for ever what was deleted before the list was made.
     pub fn listed(&mut self) -> Vec<(ObjectKey, T)> {
         let Some(relist) = self.relist.take() else { return Vec::new() };
         self.delivered =
             if relist.restored { relist.newest } else { self.delivered.max(relist.newest) };
-        let here = |key: &ObjectKey, (version, _): &mut (u64, T)| {
-            relist.listed.contains(key)
-                || (relist.replied.contains(key) && *version > relist.newest)
-        };
-        let gone = self.objects.extract_if(|key, object| !here(key, object));
+        let Relist { listed, replied, .. } = relist;
+        self.forgotten.retain(|key, _| replied.contains(key));
+        let gone = self.objects.extract_if(|key, _| !listed.contains(key));
         gone.map(|(key, (_, object))| (key, object)).collect()
     }
 }
@@ -175,8 +188,30 @@ mod tests {
         jobs.relist();
         assert!(!jobs.put(&key("stays"), 5, "stays", Source::Watch), "unchanged, so no news");
         assert!(jobs.put(&key("made meanwhile"), 11, "new", Source::Reply));
-        assert_eq!(jobs.listed(), vec![(key("goes"), "goes")]);
-        assert!(jobs.get(&key("made meanwhile")).is_some());
+        let mut gone = jobs.listed();
+        gone.sort_unstable_by_key(|(_, name)| *name);
+        let expected = [(key("goes"), "goes"), (key("made meanwhile"), "new")];
+        assert_eq!(gone, expected, "what was made meanwhile may have been deleted before the list");
+        assert!(jobs.put(&key("made meanwhile"), 11, "new", Source::Watch), "the watch shows it");
+    }
+
+    #[test]
+    fn what_the_watch_has_yet_to_deliver_does_not_bring_back_what_a_reply_has_shown_to_be_gone() {
+        for listed in [false, true] {
+            let mut jobs = Versions::default();
+            assert!(jobs.put(&key("a"), 5, "created", Source::Watch));
+            if listed {
+                jobs.relist();
+            }
+            assert!(jobs.put(&key("a"), 7, "written", Source::Reply));
+            assert!(jobs.forget(&key("a"), |_| true).is_some());
+            assert!(!jobs.put(&key("a"), 6, "older", Source::Watch), "listed: {listed}");
+            assert_eq!(jobs.listed(), vec![]);
+            assert_eq!(jobs.get(&key("a")), None);
+            assert_eq!(jobs.remove(&key("a"), 8), None);
+            assert!(jobs.forgotten.is_empty());
+            assert!(jobs.put(&key("a"), 9, "successor", Source::Watch));
+        }
     }
 
     #[test]
