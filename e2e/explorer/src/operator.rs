@@ -58,8 +58,8 @@ struct Progress {
     failures: u32,
     /// When the last retry was armed.
     armed: Option<Millis>,
-    /// Until when it was told to wait, and the lane of the request that was told so.
-    told_to_wait: Option<(Millis, Lane)>,
+    /// When it was told to wait, and for how long.
+    told_to_wait: Option<(Millis, Millis)>,
     /// When counts were last written.
     counts_written: Option<Millis>,
 }
@@ -156,6 +156,12 @@ impl Operator {
         (alarm, self.retries.values().min().copied())
     }
 
+    /// Until when work of this lane has to wait, if it was told to.
+    fn told_to_wait(&self, name: usize, lane: Lane, now: Millis) -> Option<Millis> {
+        let (told, wait) = self.progress.get(&name)?.told_to_wait?;
+        Some(told + wait.min(longest_throttle(lane))).filter(|until| *until > now)
+    }
+
     fn key(&self, name: usize) -> Option<ObjectKey> {
         self.keys.get(name).cloned()
     }
@@ -187,6 +193,14 @@ impl Operator {
         self.alarms.remove(&name);
         self.retries.remove(&name);
         self.progress.remove(&name);
+    }
+}
+
+/// The longest that the shell lets itself be told to wait.
+const fn longest_throttle(lane: Lane) -> Millis {
+    match lane {
+        Lane::Stop => 5_000,
+        Lane::Live | Lane::Cleanup => 30_000,
     }
 }
 

@@ -84,6 +84,8 @@ pub struct Server {
     pub runtimes: Vec<Option<Arc<Runtime>>>,
     /// How many changes there were.
     pub revision: u64,
+    /// Whether one operator acts at a time.
+    pub one_leader: bool,
     /// What happened.
     pub history: History,
     /// The first rule that was broken.
@@ -112,6 +114,7 @@ impl Server {
             job_sets: Vec::new(),
             runtimes: Vec::new(),
             revision: 0,
+            one_leader: true,
             history: History::default(),
             violation: None,
             uids: 0,

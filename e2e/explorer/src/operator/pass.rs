@@ -9,7 +9,7 @@ use trainjob_core::{
     observed::Reading,
 };
 
-use super::{Operator, View, decision, replies::is_foreign};
+use super::{Operator, View, decision, longest_throttle, replies::is_foreign};
 use crate::{
     defect::{Defect, decide},
     server::{
@@ -103,11 +103,7 @@ impl Operator {
         };
         let place = self.place(name, self.clock(server));
         pass.lane = place.map_or(pass.lane, |place| place.lane.min(pass.lane));
-        let told = self.progress.get(&name).and_then(|progress| progress.told_to_wait);
-        if let Some((until, lane)) = told
-            && until > server.now
-            && pass.lane >= lane
-        {
+        if let Some(until) = self.told_to_wait(name, pass.lane, server.now) {
             self.retries.insert(name, until);
             return false;
         }
@@ -308,13 +304,13 @@ impl Operator {
         );
         self.forget_objects(name, &round.view, unsure);
         let at_least = match refusal {
-            Refusal::Throttled(wait) => wait,
+            Refusal::Throttled(wait) => {
+                let told = Some((server.now, wait));
+                self.progress.entry(name).or_default().told_to_wait = told;
+                wait.min(longest_throttle(pass.lane))
+            }
             _ => 0,
         };
-        if at_least > 0 {
-            let told = Some((server.now + at_least, pass.lane));
-            self.progress.entry(name).or_default().told_to_wait = told;
-        }
         let lane = self.place(name, self.clock(server)).map_or(pass.lane, |place| place.lane);
         self.retry(name, lane, at_least, server);
         false

@@ -1,6 +1,7 @@
 //! The end of a schedule: faults stop, everything arrives, time runs on until nothing happens any more.
 //! Then what had to happen must have happened.
 
+use invariants::Millis;
 use trainjob_core::{
     observed::Settings,
     runtime::{Runtime, build, runtime_key, snapshot, update_suspended},
@@ -20,8 +21,8 @@ use crate::{
 
 /// Rounds of everybody's work after which the world must be quiet.
 const ROUNDS: usize = 400;
-/// Tries of the operator that change nothing, after which no more are waited for.
-const VAIN_TRIES: usize = 6;
+/// After so long without a change no more retries are waited for: no wait is longer.
+const LONGEST_WAIT: Millis = 130_000;
 /// Steps of an operator without time passing, after which it is taken to go on for ever.
 const TURNS: usize = 600;
 
@@ -69,7 +70,7 @@ impl World {
     }
 
     fn come_to_rest(&mut self) {
-        let mut vain = 0;
+        let mut changed = self.server.now;
         for _ in 0..ROUNDS {
             let before = self.server.revision;
             self.work();
@@ -78,11 +79,10 @@ impl World {
                 return;
             }
             if self.server.revision != before {
-                vain = 0;
+                changed = self.server.now;
                 continue;
             }
-            vain += 1;
-            if !self.sleep(vain < VAIN_TRIES) {
+            if !self.sleep(self.server.now < changed + LONGEST_WAIT) {
                 return;
             }
         }
@@ -118,9 +118,9 @@ impl World {
     }
 
     /// Sleeps until the next timer. False when there is none worth waiting for.
-    fn sleep(&mut self, tries_count: bool) -> bool {
+    fn sleep(&mut self, retries_count: bool) -> bool {
         let (alarm, retry) = self.operators.first().map_or((None, None), Operator::next_timers);
-        let retry = retry.filter(|_| tries_count);
+        let retry = retry.filter(|_| retries_count);
         let Some(at) = alarm.into_iter().chain(retry).min() else { return false };
         self.wait((at - self.server.now).max(0));
         true

@@ -14,6 +14,9 @@ use crate::{
     },
 };
 
+/// How long everything takes that happens.
+const STEP: Millis = 20;
+
 /// The cluster and its operators.
 #[derive(Debug)]
 pub(super) struct World {
@@ -31,8 +34,9 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(random: &mut Random, options: Options) -> Self {
         let names = if random.percent(30) { 2 } else { 1 };
-        let server = Server::new(names, settings(random));
+        let mut server = Server::new(names, settings(random));
         let report = Report { two_leaders: random.percent(25), ..Report::default() };
+        server.one_leader = !report.two_leaders;
         let leaders = if report.two_leaders { 2 } else { 1 };
         let skewed = report.two_leaders && random.percent(50);
         let mut world = Self {
@@ -91,10 +95,10 @@ impl World {
         }
     }
 
-    /// Notes a step, which takes a millisecond, and writes it down if that is asked for.
+    /// Notes a step, which takes as long as a request may, and writes it down if that is asked for.
     pub(super) fn note(&mut self, what: impl FnOnce() -> String) {
         self.report.steps += 1;
-        self.server.now += 1;
+        self.server.now += STEP;
         if self.options.trace {
             let (step, now) = (self.report.steps, self.server.now - START);
             let revision = self.server.revision;

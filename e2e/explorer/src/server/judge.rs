@@ -69,7 +69,8 @@ impl Server {
         let (was, is) = (before.facts.suspended, after.facts.suspended);
         let content = before.object.spec.replicated_jobs != after.object.spec.replicated_jobs;
         self.expect(Rule::EditsWin, was || !content, || "a JobSet changes while it runs".into());
-        if was && !is {
+        // What one operator remembers having made, another may have changed since.
+        if was && !is && self.one_leader {
             self.judge_resume(request, after);
         }
     }

@@ -134,7 +134,7 @@ impl Server {
     }
 
     /// Writes down what the operator learned of its request. How long it was told to wait is left out:
-    /// a deadline that has come due since does not wait for that.
+    /// a deadline waits for a part of it, and the next job of the name for none.
     pub fn record_reply(&mut self, request: &Request, answer: &Answer, ended: invariants::Millis) {
         if let Some(entry) = self.history.requests.get_mut(request.entry) {
             entry.ended = ended;
