@@ -12,6 +12,7 @@ mod calls;
 mod drip;
 mod figures;
 mod jobs;
+mod judge;
 mod life;
 mod mixed;
 mod peer;

@@ -19,7 +19,7 @@ use super::progress::Progress;
 use super::report::{Bar, Bound, Report, row};
 use super::rig::{Rig, control_plane, store};
 use super::usage::{self, Usage, megabytes};
-use super::{Size, raw};
+use super::{Size, judge, raw};
 
 /// As many as the bars are about.
 const JOBS: usize = 10_000;
@@ -36,6 +36,7 @@ const LATER: i64 = 100_000;
 
 /// What came of one round.
 struct Round {
+    violations: Vec<String>,
     lateness: Times,
     alone: Times,
     together: Times,
@@ -81,11 +82,13 @@ async fn round(size: Size, jobs: usize, progress: &Progress) -> Result<Round> {
     let ends = |(number, job)| (job, shares.due(number, begin));
     let armed = created.into_iter().enumerate().map(ends).collect();
     let stored = finish(&rig, &namespace, armed).await?;
+    let watched = judge::watch(&rig).await?;
     let operator = rig.start_operator().await?;
     still_to_come(begin)?;
 
     let sent = delete_between(&rig, &namespace, &stored, &shares, begin).await?;
     let noted = rig.noted().await?;
+    let violations = judge::violations(&rig, &watched).await?;
     let [ours, alone, together] = shares.0;
     let (names, expected) = (stored.get(ours).unwrap_or_default(), EACH * size.seconds);
     let dues: HashMap<&str, Micros> = names
@@ -105,6 +108,7 @@ async fn round(size: Size, jobs: usize, progress: &Progress) -> Result<Round> {
         Times::of(since(&noted.raw, &begins))
     };
     Ok(Round {
+        violations,
         missing: expected.abs_diff(lateness.len()),
         lateness: Times::of(lateness),
         alone: of(alone),
@@ -185,6 +189,8 @@ fn report(size: Size, jobs: usize, rounds: &[Round]) -> Report {
     let like = spread(|round| round.lateness.p50 / round.together.p50);
     let peak = spread(|round| megabytes(round.usage.peak));
     let json_of = |[first, p50, p99, last]: [Spread; 4]| json!({"first": first, "p50": p50, "p99": p99, "last": last});
+    let violations: Vec<String> =
+        rounds.iter().flat_map(|round| round.violations.iter().cloned()).collect();
     Report {
         bench: "drip",
         title: format!(
@@ -199,14 +205,18 @@ fn report(size: Size, jobs: usize, rounds: &[Round]) -> Report {
             cells("raw client, one at a time", alone),
             cells(&format!("raw client, {EACH} at once"), together),
         ],
-        notes: vec![format!(
-            "p50 of the operator / raw client: {ratio:.2} one at a time, {like:.2} {EACH} at once; memory at most {peak:.1} MB"
-        )],
+        notes: vec![
+            format!(
+                "p50 of the operator / raw client: {ratio:.2} one at a time, {like:.2} {EACH} at once; memory at most {peak:.1} MB"
+            ),
+            judge::note(&violations),
+        ],
         bars: vec![
             Bar::measured("p50 / raw client, one at a time", ratio.median, Bound::AtMost(1.5)),
             Bar::none("deletions before they were due", sum(|round| round.early)),
             Bar::none("TrainJobs that were due and not deleted", sum(|round| round.missing)),
             Bar::none("calls for anything else", sum(|round| round.others)),
+            judge::bar(&violations),
         ],
         figures: json!({
             "jobs": jobs, "rounds": size.rounds, "seconds": size.seconds, "fsync": size.fsync,

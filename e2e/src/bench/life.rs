@@ -14,11 +14,11 @@ use crate::fixtures::tenant::conditions_of;
 use crate::fixtures::{COMPLETES, PATIENCE, RUNS, runtime};
 use crate::until::{until, until_ok};
 
-use super::Size;
 use super::calls::Call;
 use super::progress::Progress;
 use super::report::{Bar, Report};
 use super::rig::{Rig, VERBATIM};
+use super::{Size, judge};
 
 /// Seconds that a job of [`RUNS`] may run.
 const DEADLINE: i64 = 4;
@@ -55,6 +55,7 @@ pub(super) async fn run(size: Size, progress: &Progress) -> Result<Report> {
     let delay = json!({"pod-complete.stage.kwok.x-k8s.io/delay": "1s"});
     let runtimes = vec![runtime(RUNS, &json!({}), 1, None), runtime(COMPLETES, &delay, 1, None)];
     apply(&rig.admin, "default", runtimes).await?;
+    let watched = judge::watch(&rig).await?;
     let _operator = rig.start_operator().await?;
     let (mut known, mut told) = (0, 0);
     let mut lived = Vec::new();
@@ -71,7 +72,8 @@ pub(super) async fn run(size: Size, progress: &Progress) -> Result<Report> {
         });
         (known, told) = (calls.work.len(), calls.events.len());
     }
-    Ok(report(&lived))
+    let violations = judge::violations(&rig, &watched).await?;
+    Ok(report(&lived, &violations))
 }
 
 /// Lets one job live, from its creation to its last trace.
@@ -124,7 +126,7 @@ fn changes_nothing(call: &Call) -> bool {
         && version(&call.sent).is_some_and(|sent| version(&call.answered) == Some(sent))
 }
 
-fn report(lived: &[Lived]) -> Report {
+fn report(lived: &[Lived], violations: &[String]) -> Report {
     let kinds: BTreeSet<&(String, String)> =
         lived.iter().flat_map(|life| life.counts.keys()).collect();
     let line = |name: String, count: &dyn Fn(&Lived) -> usize| {
@@ -153,10 +155,11 @@ fn report(lived: &[Lived]) -> Report {
         bench: "life",
         title: "calls of the operator in whole lives, each with a TTL".to_owned(),
         table,
-        notes: Vec::new(),
+        notes: vec![judge::note(violations)],
         bars: vec![
             Bar::none("GETs", sum(|life| life.reads)),
             Bar::none("writes that change nothing", sum(|life| life.idle)),
+            judge::bar(violations),
         ],
         figures: Value::Object(figures.collect()),
     }

@@ -11,7 +11,6 @@ use trainjob_api::TrainJob;
 use trainjob_api::time::Timestamp;
 use trainjob_api::trainjob::TrainJobSpec;
 
-use super::Size;
 use super::calls::{Call, Calls, Micros};
 use super::figures::{Spread, float};
 use super::jobs::{create, finish, on_torch, with_ttl};
@@ -19,6 +18,7 @@ use super::progress::Progress;
 use super::report::{Bar, Bound, Report, row};
 use super::rig::{Rig, control_plane, store};
 use super::usage::{self, megabytes};
+use super::{Size, judge};
 
 /// As many as the bars are about.
 const JOBS: usize = 10_000;
@@ -31,6 +31,7 @@ const NAMES: [[&str; 2]; 2] = [["new-first", "due-first"], ["new-later", "due-la
 
 /// What came of one round.
 struct Round {
+    violations: Vec<String>,
     /// Shares of the backlog that were deleted meanwhile, in per cent: before the JobSets of the new
     /// jobs, before the deadlines were stored.
     new: f64,
@@ -62,6 +63,7 @@ async fn round(size: Size, jobs: usize, progress: &Progress) -> Result<Round> {
 
     let [first, later] = NAMES;
     let first = submit(&rig, &live, first).await?;
+    let watched = judge::watch(&rig).await?;
     let operator = rig.launch_operator().await?;
     rig.progress.step("the operator starts", 0);
     rig.until_deleted(&operator, float(jobs) / 10.0).await?;
@@ -70,6 +72,7 @@ async fn round(size: Size, jobs: usize, progress: &Progress) -> Result<Round> {
     let lost = rig.until_count::<TrainJob>(&backlog, 0).await?;
     let peak = megabytes(usage::of(operator.process().id())?.peak);
     let calls = rig.noted().await?.operator;
+    let violations = judge::violations(&rig, &watched).await?;
     let deleted = calls.accepted("delete", "trainjobs");
     let begin = deleted.first().context("nothing was deleted")?.completed();
     let found = [first, later].map(|pair| found(&calls, &deleted, begin, pair));
@@ -78,6 +81,7 @@ async fn round(size: Size, jobs: usize, progress: &Progress) -> Result<Round> {
     };
     let share = |count: f64| count * 100.0 / float(jobs);
     Ok(Round {
+        violations,
         new: share(worst(|it| (!it.deadline).then_some(it.meanwhile))),
         due: share(worst(|it| it.deadline.then_some(it.meanwhile))),
         new_ms: worst(|it| (!it.deadline).then_some(it.ms)),
@@ -146,6 +150,8 @@ fn report(size: Size, jobs: usize, rounds: &[Round]) -> Report {
     let (new_ms, due_ms) = (spread(|it| it.new_ms), spread(|it| it.due_ms));
     let peak = spread(|it| it.peak);
     let cell = |spread: Spread| format!("{spread:.2}");
+    let violations: Vec<String> =
+        rounds.iter().flat_map(|round| round.violations.iter().cloned()).collect();
     Report {
         bench: "mixed",
         title: format!(
@@ -158,14 +164,18 @@ fn report(size: Size, jobs: usize, rounds: &[Round]) -> Report {
             row([&"new job until its JobSet", &cell(new), &new_ms]),
             row([&"deadline until it is stored", &cell(due), &due_ms]),
         ],
-        notes: vec![format!(
-            "ms of the first pair count from before the operator's start; memory at most {peak:.1} MB"
-        )],
+        notes: vec![
+            format!(
+                "ms of the first pair count from before the operator's start; memory at most {peak:.1} MB"
+            ),
+            judge::note(&violations),
+        ],
         bars: vec![
             Bar::measured("% of the backlog before a JobSet", new.max, Bound::AtMost(5.0)),
             Bar::measured("% of the backlog before a deadline", due.max, Bound::AtMost(5.0)),
             Bar::none("jobs without what they waited for", sum(|round| round.missing)),
             Bar::none("TrainJobs left", sum(|round| round.lost)),
+            judge::bar(&violations),
         ],
         figures: json!({
             "jobs": jobs, "rounds": size.rounds, "fsync": size.fsync, "new_percent": new,

@@ -15,11 +15,8 @@ use tokio::time::Instant;
 
 use crate::apply::apply;
 use crate::cluster::{Cluster, Options};
-use crate::component::Component;
 use crate::fixtures::{PATIENCE, SYSTEM};
-use crate::operator::{
-    Operator, OperatorOptions, SERVICE_ACCOUNT, install_crds, install_operator_rbac,
-};
+use crate::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT, install_operator_rbac};
 use crate::until::{until, until_ok};
 use crate::workspace;
 
@@ -68,14 +65,8 @@ impl Rig {
             "--audit-log-batch-max-size=500".to_owned(),
             "--audit-log-batch-max-wait=1s".to_owned(),
         ]);
-        let controllers = options.controllers;
+        options.crds = true;
         let cluster = Cluster::start(options).await?;
-        install_crds(&cluster).await?;
-        if controllers {
-            // Its garbage collector looks for new kinds every half minute, and at its start.
-            cluster.stop(Component::ControllerManager);
-            cluster.run(Component::ControllerManager).await?;
-        }
         cluster.apply_yaml("default", &workspace::read(RUNTIME)?).await?;
         install_operator_rbac(&cluster, SYSTEM).await?;
         install_operator_rbac(&cluster, RAW).await?;
