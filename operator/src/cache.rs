@@ -167,6 +167,13 @@ impl Cache {
         }
     }
 
+    /// How many lists were complete so far.
+    #[must_use]
+    pub fn lists(&self) -> Lists {
+        let state = self.lock();
+        Lists { jobs: state.jobs.lists(), job_sets: state.job_sets.lists() }
+    }
+
     /// Takes in a TrainJob that a watch or a reply showed. True when that is news.
     pub fn put_job(&self, job: TrainJob, source: Source) -> bool {
         let record = JobRecord::of(job);
@@ -337,5 +344,17 @@ pub enum Source {
     /// A watch, or the list it starts with.
     Watch,
     /// The reply to a request of our own.
-    Reply,
+    Reply {
+        /// How many lists of its kind were complete when it was asked for.
+        lists: u64,
+    },
+}
+
+/// How many lists were complete at some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lists {
+    /// Of TrainJobs.
+    pub jobs: u64,
+    /// Of JobSets.
+    pub job_sets: u64,
 }

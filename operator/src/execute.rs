@@ -33,7 +33,7 @@ use trainjob_core::{
 
 use crate::{
     answer,
-    cache::{Cache, Source},
+    cache::{Cache, Lists, Source},
     error::{Class, RequestError},
     events::Events,
     limit::Limiter,
@@ -59,6 +59,8 @@ pub struct Executor {
 /// For whom and how urgently an action is carried out.
 #[derive(Debug, Clone, Copy)]
 pub struct Pass<'a> {
+    /// The lists that were complete before the action was begun.
+    pub lists: Lists,
     /// The job.
     pub job: &'a JobFacts,
     /// The lane its work waited in, or a better one if its deadline has come due since.
@@ -117,7 +119,7 @@ impl Executor {
             &Patch::Merge(patch),
         );
         let job = self.send::<TrainJob>(pass, request).await?;
-        self.cache.put_job(job, Source::Reply);
+        self.cache.put_job(job, Source::Reply { lists: pass.lists.jobs });
         Ok(())
     }
 
@@ -150,7 +152,7 @@ impl Executor {
         let request = create(&request::<JobSet>(pass.job), job_set)?;
         match self.send::<JobSetView>(pass, Ok(request)).await {
             Ok(created) => {
-                self.saw_job_set(&created);
+                self.saw_job_set(pass, &created);
                 Ok(())
             }
             Err(error) if error.class() == Class::Exists => {
@@ -168,7 +170,7 @@ impl Executor {
         let Reading::Found(there) = self.read::<JobSetView>(pass, &pass.job.key.name).await? else {
             return Ok(());
         };
-        self.saw_job_set(&there);
+        self.saw_job_set(pass, &there);
         let owner = controlling_train_job(&there.metadata).map(|owner| &owner.uid);
         if owner == Some(&pass.job.uid) {
             return Ok(());
@@ -188,7 +190,7 @@ impl Executor {
         let data = serde_json::to_vec(job_set).map_err(kube::Error::SerdeError)?;
         let request = request::<JobSet>(pass.job).replace(&pass.job.key.name, &post_params(), data);
         let updated: JobSetView = self.send(pass, request).await?;
-        self.saw_job_set(&updated);
+        self.saw_job_set(pass, &updated);
         Ok(())
     }
 
@@ -209,7 +211,7 @@ impl Executor {
             &Patch::Merge(patch),
         );
         let updated: JobSetView = self.send(pass, request).await?;
-        self.saw_job_set(&updated);
+        self.saw_job_set(pass, &updated);
         Ok(())
     }
 
@@ -219,7 +221,7 @@ impl Executor {
         let params = delete_params(PropagationPolicy::Foreground, preconditions);
         let request = request::<JobSet>(pass.job).delete(&pass.job.key.name, &params);
         match self.delete::<JobSetView>(pass, request).await? {
-            Some(terminating) => self.saw_job_set(&terminating),
+            Some(terminating) => self.saw_job_set(pass, &terminating),
             None => self.cache.forget_job_set(&pass.job.key, uid),
         }
         Ok(())
@@ -261,16 +263,17 @@ impl Executor {
         let request = request::<TrainJob>(pass.job).delete(&pass.job.key.name, &params);
         match self.delete::<TrainJob>(pass, request).await? {
             Some(terminating) => {
-                self.cache.put_job(terminating, Source::Reply);
+                self.cache.put_job(terminating, Source::Reply { lists: pass.lists.jobs });
             }
             None => self.cache.forget_job(&pass.job.key, &deletion.uid),
         }
         Ok(())
     }
 
-    fn saw_job_set(&self, job_set: &JobSetView) {
+    fn saw_job_set(&self, pass: Pass<'_>, job_set: &JobSetView) {
         let key = ObjectKey::of(&job_set.metadata);
-        self.cache.put_job_set(&key, JobSetFacts::of(job_set), Source::Reply);
+        let source = Source::Reply { lists: pass.lists.job_sets };
+        self.cache.put_job_set(&key, JobSetFacts::of(job_set), source);
     }
 
     fn remember(&self, job: &JobFacts, change: impl FnOnce(&mut Readings)) {

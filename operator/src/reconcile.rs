@@ -163,7 +163,7 @@ impl Reconciler {
         let rendered = plan.rendered.filter(|digest| observed.readings.rendered != Some(*digest));
         let idle = plan.actions.iter().all(|action| matches!(action, Action::Tell(_)));
         for action in &plan.actions {
-            let pass = Pass { job, lane, due };
+            let pass = Pass { job, lane, due, lists: self.cache.lists() };
             if let Err(error) = self.executor.execute(pass, action).await {
                 return self.failed(job, lane, action, &error);
             }

@@ -26,6 +26,8 @@ pub struct Versions<T> {
     /// The last known version of objects that a reply has shown to be gone: what the watch has yet to
     /// deliver of them is older news.
     forgotten: HashMap<ObjectKey, u64>,
+    /// How many lists were complete so far.
+    lists: u64,
     /// The newest version that the watch has delivered.
     delivered: u64,
     relist: Option<Relist>,
@@ -44,11 +46,23 @@ struct Relist {
 
 impl<T> Default for Versions<T> {
     fn default() -> Self {
-        Self { objects: HashMap::new(), forgotten: HashMap::new(), delivered: 0, relist: None }
+        Self {
+            objects: HashMap::new(),
+            forgotten: HashMap::new(),
+            lists: 0,
+            delivered: 0,
+            relist: None,
+        }
     }
 }
 
 impl<T> Versions<T> {
+    /// How many lists were complete so far.
+    #[must_use]
+    pub const fn lists(&self) -> u64 {
+        self.lists
+    }
+
     /// The newest known version of an object.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<&T> {
@@ -85,8 +99,10 @@ impl<T> Versions<T> {
                 self.delivered = self.delivered.max(version);
                 version > known || version == 0
             }
-            (Source::Reply, relist) => {
-                let news = version > self.delivered && version > known;
+            (Source::Reply { lists }, relist) => {
+                // What a list since then has not shown may be gone. If it is not, the watch shows it.
+                let unlisted = known == 0 && lists < self.lists;
+                let news = version > self.delivered && version > known && !unlisted;
                 if let (Some(relist), true) = (relist, news) {
                     relist.replied.insert(key.clone());
                 }
@@ -133,6 +149,7 @@ impl<T> Versions<T> {
     /// again. To keep it could be to keep for ever what was deleted before the list was made.
     pub fn listed(&mut self) -> Vec<(ObjectKey, T)> {
         let Some(relist) = self.relist.take() else { return Vec::new() };
+        self.lists += 1;
         self.delivered =
             if relist.restored { relist.newest } else { self.delivered.max(relist.newest) };
         let Relist { listed, replied, .. } = relist;
@@ -146,6 +163,9 @@ impl<T> Versions<T> {
 mod tests {
     use super::*;
 
+    /// A reply to what was asked before the first list was complete.
+    const REPLY: Source = Source::Reply { lists: 0 };
+
     fn key(name: &str) -> ObjectKey {
         ObjectKey { namespace: "ns".into(), name: name.into() }
     }
@@ -154,7 +174,7 @@ mod tests {
     fn an_older_watch_event_does_not_undo_our_own_write() {
         let mut jobs = Versions::default();
         assert!(jobs.put(&key("a"), 5, "created", Source::Watch));
-        assert!(jobs.put(&key("a"), 9, "written", Source::Reply));
+        assert!(jobs.put(&key("a"), 9, "written", REPLY));
         assert!(!jobs.put(&key("a"), 7, "older", Source::Watch));
         assert_eq!(jobs.get(&key("a")), Some(&"written"));
         assert!(!jobs.put(&key("a"), 9, "delivered", Source::Watch));
@@ -166,7 +186,7 @@ mod tests {
         let mut jobs = Versions::default();
         assert!(jobs.put(&key("a"), 5, "created", Source::Watch));
         assert_eq!(jobs.remove(&key("a"), 8), Some("created"));
-        assert!(!jobs.put(&key("a"), 5, "late", Source::Reply));
+        assert!(!jobs.put(&key("a"), 5, "late", REPLY));
         assert_eq!(jobs.get(&key("a")), None);
     }
 
@@ -174,7 +194,7 @@ mod tests {
     fn the_deletion_of_a_predecessor_does_not_remove_its_successor() {
         let mut jobs = Versions::default();
         assert!(jobs.put(&key("a"), 5, "old", Source::Watch));
-        assert!(jobs.put(&key("a"), 9, "successor", Source::Reply));
+        assert!(jobs.put(&key("a"), 9, "successor", REPLY));
         assert_eq!(jobs.remove(&key("a"), 8), None);
         assert_eq!(jobs.get(&key("a")), Some(&"successor"));
     }
@@ -187,7 +207,7 @@ mod tests {
         }
         jobs.relist();
         assert!(!jobs.put(&key("stays"), 5, "stays", Source::Watch), "unchanged, so no news");
-        assert!(jobs.put(&key("made meanwhile"), 11, "new", Source::Reply));
+        assert!(jobs.put(&key("made meanwhile"), 11, "new", REPLY));
         let mut gone = jobs.listed();
         gone.sort_unstable_by_key(|(_, name)| *name);
         let expected = [(key("goes"), "goes"), (key("made meanwhile"), "new")];
@@ -203,7 +223,7 @@ mod tests {
             if listed {
                 jobs.relist();
             }
-            assert!(jobs.put(&key("a"), 7, "written", Source::Reply));
+            assert!(jobs.put(&key("a"), 7, "written", REPLY));
             assert!(jobs.forget(&key("a"), |_| true).is_some());
             assert!(!jobs.put(&key("a"), 6, "older", Source::Watch), "listed: {listed}");
             assert_eq!(jobs.listed(), vec![]);
@@ -218,10 +238,21 @@ mod tests {
     fn a_reply_that_is_older_than_the_list_does_not_keep_what_is_gone() {
         let mut jobs = Versions::default();
         jobs.relist();
-        assert!(jobs.put(&key("gone since"), 5, "late", Source::Reply));
+        assert!(jobs.put(&key("gone since"), 5, "late", REPLY));
         assert!(jobs.put(&key("other"), 9, "other", Source::Watch));
         assert_eq!(jobs.listed(), vec![(key("gone since"), "late")]);
-        assert!(!jobs.put(&key("gone since"), 5, "later", Source::Reply));
+        assert!(!jobs.put(&key("gone since"), 5, "later", REPLY));
+    }
+
+    #[test]
+    fn a_reply_to_what_was_asked_before_a_list_does_not_bring_back_what_the_list_did_not_show() {
+        let mut jobs = Versions::default();
+        assert!(jobs.put(&key("a"), 5, "created", Source::Watch));
+        jobs.relist();
+        assert_eq!(jobs.listed(), vec![(key("a"), "created")]);
+        assert!(!jobs.put(&key("a"), 7, "before it was gone", REPLY));
+        let asked_since = Source::Reply { lists: jobs.lists() };
+        assert!(jobs.put(&key("a"), 9, "successor", asked_since));
     }
 
     #[test]
@@ -231,7 +262,7 @@ mod tests {
         jobs.relist();
         assert!(jobs.put(&key("a"), 40, "restored", Source::Watch));
         assert!(jobs.listed().is_empty());
-        assert!(jobs.put(&key("a"), 41, "changed", Source::Reply));
+        assert!(jobs.put(&key("a"), 41, "changed", REPLY));
         assert_eq!(jobs.get(&key("a")), Some(&"changed"));
     }
 }
