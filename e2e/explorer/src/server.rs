@@ -84,8 +84,9 @@ pub struct Server {
     pub runtimes: Vec<Option<Arc<Runtime>>>,
     /// How many changes there were.
     pub revision: u64,
-    /// Whether one operator acts at a time.
-    pub one_leader: bool,
+    /// Whether nobody but the operator that acts has changed what its JobSets are made from: another
+    /// operator, or a late request of one that was killed. It remembers what it made, and does not look.
+    pub alone: bool,
     /// What happened.
     pub history: History,
     /// The first rule that was broken.
@@ -114,7 +115,7 @@ impl Server {
             job_sets: Vec::new(),
             runtimes: Vec::new(),
             revision: 0,
-            one_leader: true,
+            alone: true,
             history: History::default(),
             violation: None,
             uids: 0,

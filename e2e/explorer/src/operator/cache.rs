@@ -22,7 +22,10 @@ pub enum Source {
     /// A watch, or the list it starts with.
     Watch,
     /// The reply to a request of our own.
-    Reply,
+    Reply {
+        /// How many lists of its kind were complete when it was asked for.
+        lists: u64,
+    },
 }
 
 /// What is remembered of the cluster.
@@ -57,6 +60,12 @@ impl Cache {
             readings: readings.map(|of_job| of_job.readings.clone()).unwrap_or_default(),
             job,
         })
+    }
+
+    /// How many lists of TrainJobs, and of JobSets, were complete so far.
+    #[must_use]
+    pub const fn lists(&self) -> (u64, u64) {
+        (self.jobs.lists(), self.job_sets.lists())
     }
 
     /// Keys of the unfinished jobs, all of which name the one runtime.

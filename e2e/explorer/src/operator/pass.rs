@@ -189,7 +189,8 @@ impl Operator {
     fn send(&self, name: usize, round: &Round, call: Call, server: &mut Server) -> UnderWay {
         let job = std::sync::Arc::clone(&round.view.job);
         let decided = round.decided;
-        let mut request = Request { process: self.process, name, job, decided, call, entry: 0 };
+        let (process, lists) = (self.process, self.cache.lists());
+        let mut request = Request { process, name, job, decided, call, lists, entry: 0 };
         request.entry = server.record_request(&request, server.now + self.skew);
         UnderWay::Sent(Box::new(request))
     }

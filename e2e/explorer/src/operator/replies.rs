@@ -15,7 +15,7 @@ impl Operator {
             Reply::Done => {}
             Reply::Job(Some(job)) => {
                 self.saw(job);
-                self.cache.put_job(job, Source::Reply);
+                self.cache.put_job(job, Source::Reply { lists: request.lists.0 });
             }
             Reply::Job(None) => self.cache.forget_job(key, uid),
             Reply::JobSet(Some(job_set))
@@ -25,7 +25,7 @@ impl Operator {
                 self.cache.read(key, uid, |readings| readings.job_set = read);
             }
             Reply::JobSet(Some(job_set)) => {
-                self.cache.put_job_set(key, job_set, Source::Reply);
+                self.cache.put_job_set(key, job_set, Source::Reply { lists: request.lists.1 });
             }
             Reply::JobSet(None) => {
                 if let Call::Act(Action::DeleteJobSet { uid }) = &request.call {

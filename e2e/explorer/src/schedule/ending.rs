@@ -10,7 +10,7 @@ use trainjob_core::{
 use super::world::World;
 use crate::{
     Rule, Violation,
-    objects::{StoredJob, StoredJobSet, at, conditions, end, is_ours},
+    objects::{StoredJob, StoredJobSet, at, conditions, end, is_ours, runtime},
     operator::{Fate, Kind, Operator},
     random::Random,
     server::{
@@ -41,6 +41,10 @@ impl World {
             for name in 0..self.server.slots.len() {
                 self.server.release_kept(name);
             }
+        }
+        if self.late_snapshot {
+            // A job that waits for its runtime does not look for a snapshot before there is one.
+            self.server.set_runtime(runtime(0));
         }
         self.note(|| "faults stop".into());
         self.come_to_rest();
@@ -137,6 +141,7 @@ impl World {
                 slot,
                 job,
                 settings: self.server.settings,
+                alone: self.server.alone,
                 runtime: self.server.runtime.as_deref(),
                 now: now.unwrap_or_default(),
             };
@@ -152,6 +157,7 @@ struct Judge<'a> {
     slot: &'a Slot,
     job: &'a StoredJob,
     settings: Settings,
+    alone: bool,
     runtime: Option<&'a Runtime>,
     now: i64,
 }
@@ -236,7 +242,7 @@ impl Judge<'_> {
         }
         let frozen = snapshot::read(&self.job.manifest, self.slot.snapshot.as_ref()?).ok()?;
         let wanted = build(&self.job.manifest, &frozen).ok()?;
-        let differs = suspend && update_suspended(&own.object, &wanted).is_some();
+        let differs = self.alone && suspend && update_suspended(&own.object, &wanted).is_some();
         differs.then(|| self.broke(Rule::Convergence, "its JobSet does not follow it"))
     }
 

@@ -24,6 +24,8 @@ pub(super) struct World {
     pub(super) operators: Vec<Operator>,
     /// Requests that nobody waits for any more but that may still arrive.
     pub(super) strays: Vec<Request>,
+    /// Whether a snapshot was made that whoever acts may not know of: nobody watches ConfigMaps.
+    pub(super) late_snapshot: bool,
     options: Options,
     processes: u32,
     /// Whether the operators' clocks differ from the API server's.
@@ -36,13 +38,14 @@ impl World {
         let names = if random.percent(30) { 2 } else { 1 };
         let mut server = Server::new(names, settings(random));
         let report = Report { two_leaders: random.percent(25), ..Report::default() };
-        server.one_leader = !report.two_leaders;
+        server.alone = !report.two_leaders;
         let leaders = if report.two_leaders { 2 } else { 1 };
         let skewed = report.two_leaders && random.percent(50);
         let mut world = Self {
             server,
             operators: Vec::new(),
             strays: Vec::new(),
+            late_snapshot: false,
             options,
             processes: 0,
             skewed,
@@ -164,6 +167,11 @@ impl World {
         }
         let request = self.strays.swap_remove(number);
         let answer = self.server.serve(&request);
+        match &request.call {
+            Call::Act(Action::UpdateJobSet(_)) if answer.is_ok() => self.server.alone = false,
+            Call::Act(Action::CreateSnapshot(_)) if answer.is_ok() => self.late_snapshot = true,
+            _ => {}
+        }
         self.note(|| format!("a late request arrives: {}: {}", title(&request), brief(&answer)));
     }
 

@@ -68,9 +68,10 @@ impl Server {
         });
         let (was, is) = (before.facts.suspended, after.facts.suspended);
         let content = before.object.spec.replicated_jobs != after.object.spec.replicated_jobs;
-        self.expect(Rule::EditsWin, was || !content, || "a JobSet changes while it runs".into());
-        // What one operator remembers having made, another may have changed since.
-        if was && !is && self.one_leader {
+        self.expect(Rule::EditsWin, was || is || !content, || {
+            "a JobSet changes while it runs".into()
+        });
+        if was && !is && self.alone {
             self.judge_resume(request, after);
         }
     }

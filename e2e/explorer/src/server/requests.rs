@@ -27,6 +27,8 @@ pub struct Request {
     pub decided: Timestamp,
     /// What it asks for.
     pub call: Call,
+    /// How many lists of TrainJobs, and of JobSets, its process had seen when it was sent.
+    pub lists: (u64, u64),
     /// Where it stands in the history.
     pub entry: usize,
 }
@@ -97,6 +99,7 @@ impl Server {
             Action::CreateJobSet(job_set) => self.make_job_set(request, job_set),
             Action::UpdateJobSet(job_set) => {
                 let version = job_set.metadata.resource_version.as_deref();
+                self.admit_update(request, job_set)?;
                 self.change_job_set(request, uid(&job_set.metadata), version, |stored| {
                     // Status is a subresource: an update leaves it.
                     let status = stored.status.take();
@@ -173,6 +176,14 @@ impl Server {
         self.judge_creation(request, job_set);
         self.create_job_set(request.name, job_set.clone());
         Ok(self.reply_job_set(request))
+    }
+
+    /// JobSet's webhook: what runs, and is to run on, keeps its content.
+    fn admit_update(&self, request: &Request, job_set: &JobSet) -> Result<(), Refusal> {
+        let before = self.job_set(request)?;
+        let suspended = before.facts.suspended || job_set.spec.suspend == Some(true);
+        let same = before.object.spec.replicated_jobs == job_set.spec.replicated_jobs;
+        if suspended || same { Ok(()) } else { Err(Refusal::Denied) }
     }
 
     fn change_job_set(
