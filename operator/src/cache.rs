@@ -28,8 +28,9 @@ use self::versions::Versions;
 pub struct JobRecord {
     /// Its facts.
     pub facts: JobFacts,
-    /// The object itself, without managed fields, while it is unfinished.
-    pub manifest: Option<TrainJob>,
+    /// The object itself, without managed fields, while it is unfinished. Apart, so that finished jobs,
+    /// the bulk, take no room for it.
+    pub manifest: Option<Box<TrainJob>>,
     /// The runtime it names, while it is unfinished.
     pub runtime: Option<RuntimeKey>,
 }
@@ -40,7 +41,7 @@ impl JobRecord {
     pub fn of(mut job: TrainJob) -> Self {
         let facts = JobFacts::of(&job);
         job.metadata.managed_fields = None;
-        let manifest = facts.finished.is_none().then_some(job);
+        let manifest = facts.finished.is_none().then(|| Box::new(job));
         let runtime = manifest.as_ref().and_then(|manifest| runtime_key(manifest).ok());
         Self { facts, manifest, runtime }
     }
@@ -85,7 +86,7 @@ impl View {
     pub fn observed<'a>(&'a self, settings: &'a Settings) -> Observed<'a> {
         Observed {
             job: &self.job.facts,
-            manifest: self.job.manifest.as_ref(),
+            manifest: self.job.manifest.as_deref(),
             job_set: self.job_set.as_deref(),
             runtime: self.runtime.as_deref(),
             readings: &self.readings,
@@ -357,4 +358,14 @@ pub struct Lists {
     pub jobs: u64,
     /// Of JobSets.
     pub job_sets: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finished_job_takes_no_room_for_the_object_it_was() {
+        assert!(size_of::<JobRecord>() < 300, "{} bytes", size_of::<JobRecord>());
+    }
 }
