@@ -179,7 +179,7 @@ fn event(job: &JobFacts, notice: &Notice, instance: &str) -> Event {
     Event {
         metadata: ObjectMeta {
             name: Some(format!("{}.{told:016x}", job.key.name)),
-            namespace: Some(job.key.namespace.clone()),
+            namespace: Some(job.key.namespace.to_string()),
             ..ObjectMeta::default()
         },
         event_time: Some(MicroTime(
@@ -197,8 +197,8 @@ fn event(job: &JobFacts, notice: &Notice, instance: &str) -> Event {
         regarding: Some(ObjectReference {
             api_version: Some(API_VERSION.into()),
             kind: Some(TRAIN_JOB_KIND.into()),
-            namespace: Some(job.key.namespace.clone()),
-            name: Some(job.key.name.clone()),
+            namespace: Some(job.key.namespace.to_string()),
+            name: Some(job.key.name.to_string()),
             uid: Some(job.uid.clone()),
             resource_version: Some(job.resource_version.clone()),
             ..ObjectReference::default()

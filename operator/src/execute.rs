@@ -4,7 +4,7 @@
 //! next decision about the job is made on it. A 404 shows nothing: an API server that has just started
 //! answers so for every custom resource. That an object is gone is for the watch to say.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::{
@@ -15,7 +15,7 @@ use kube::{
     },
     core::Request,
 };
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::json;
 use trainjob_api::{
     JobSet, TrainJob,
@@ -36,6 +36,7 @@ use crate::{
     cache::{Cache, Lists, Source},
     error::{Class, RequestError},
     events::Events,
+    lean,
     limit::Limiter,
 };
 
@@ -300,8 +301,13 @@ impl Executor {
     ) -> Result<Option<K>, RequestError> {
         let request = request.map_err(kube::Error::BuildRequest)?;
         let client = self.client.clone();
-        let answer = self.ask(pass, async move { client.request_status::<K>(request).await });
-        Ok(answer.await?.left())
+        let answer = self.ask(pass, async move { client.request_text(request).await });
+        let answer = answer.await?;
+        let Kind { kind } = serde_json::from_str(&answer).map_err(kube::Error::SerdeError)?;
+        if kind == "Status" {
+            return Ok(None);
+        }
+        Ok(Some(lean::read(&answer).map_err(kube::Error::SerdeError)?))
     }
 
     async fn send<K: DeserializeOwned + Send + 'static>(
@@ -311,7 +317,8 @@ impl Executor {
     ) -> Result<K, RequestError> {
         let request = request.map_err(kube::Error::BuildRequest)?;
         let client = self.client.clone();
-        self.ask(pass, async move { client.request(request).await }).await
+        let answer = self.ask(pass, async move { client.request_text(request).await }).await?;
+        Ok(lean::read(&answer).map_err(kube::Error::SerdeError)?)
     }
 
     /// What enforces a deadline is fenced, so that it can be sent anew while it may still be under way.
@@ -328,6 +335,13 @@ impl Executor {
             Lane::Live | Lane::Cleanup => answer::before(pass.due, request).await,
         }
     }
+}
+
+/// Of what kind an answer is.
+#[derive(Deserialize)]
+struct Kind<'a> {
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
 }
 
 /// Requests for objects of kind `K` in the job's namespace.

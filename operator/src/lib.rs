@@ -19,6 +19,7 @@ pub mod error;
 pub mod events;
 pub mod execute;
 pub mod health;
+pub mod lean;
 pub mod limit;
 pub mod logging;
 pub mod metrics;

@@ -46,8 +46,10 @@ fn main() -> ExitCode {
             Ok(clients) => clients,
             Err(error) => return refuse(&error),
         };
-        match run::run(config, clients, stop).await {
-            Ok(()) => ExitCode::SUCCESS,
+        // As a task: what runs on this thread instead is woken by way of the kernel each time.
+        match tokio::spawn(run::run(config, clients, stop)).await {
+            Ok(Ok(())) => ExitCode::SUCCESS,
+            Ok(Err(error)) => refuse(&error),
             Err(error) => refuse(&error),
         }
     })

@@ -87,19 +87,20 @@ where
 }
 
 impl<At: Ord + Copy> Timers<At> {
-    /// Arms a key, in place of what it was armed with.
-    fn set(&mut self, key: &ObjectKey, at: Option<At>) {
-        match at {
-            Some(at) if self.armed.get(key) != Some(&at) => {
-                self.armed.insert(key.clone(), at);
-                self.heap.push(Reverse((at, key.clone())));
-                self.sweep();
-            }
-            Some(_) => {}
-            None => {
-                self.armed.remove(key);
-            }
+    /// Arms a key, in place of what it was armed with. True when that is before all others.
+    fn set(&mut self, key: &ObjectKey, at: Option<At>) -> bool {
+        let Some(at) = at else {
+            self.armed.remove(key);
+            return false;
+        };
+        if self.armed.get(key) == Some(&at) {
+            return false;
         }
+        let first = self.heap.peek().is_none_or(|Reverse((first, _))| at < *first);
+        self.armed.insert(key.clone(), at);
+        self.heap.push(Reverse((at, key.clone())));
+        self.sweep();
+        first
     }
 
     /// Drops entries that do not count any more once they are most: they would stay until their time.
@@ -167,14 +168,16 @@ impl Queue {
 
     /// Brings a key back when the wall clock shows `at`; `None`: not any more.
     pub fn alarm(&self, key: &ObjectKey, at: Option<Timestamp>) {
-        self.lock().alarms.set(key, at);
-        self.timer.notify_one();
+        if self.lock().alarms.set(key, at) {
+            self.timer.notify_one();
+        }
     }
 
     /// Brings a key back after `delay`; `None`: not any more.
     pub fn retry(&self, key: &ObjectKey, delay: Option<Duration>) {
-        self.lock().retries.set(key, delay.map(|delay| Instant::now() + delay));
-        self.timer.notify_one();
+        if self.lock().retries.set(key, delay.map(|delay| Instant::now() + delay)) {
+            self.timer.notify_one();
+        }
     }
 
     /// Moves keys whose time has come to the places that `place_of` names; never returns. A key that
@@ -254,7 +257,7 @@ mod tests {
 
     fn drain(queue: &Queue) -> Vec<(String, Lane)> {
         let next = || queue.lock().pop(Lane::Cleanup);
-        std::iter::from_fn(next).map(|(key, lane)| (key.name, lane)).collect()
+        std::iter::from_fn(next).map(|(key, lane)| (key.name.to_string(), lane)).collect()
     }
 
     const fn at(lane: Lane, due: i64) -> Place {

@@ -60,7 +60,7 @@ async fn running(client: &Client) -> Result<HashSet<ObjectKey>, RequestError> {
         running.extend(page.items.into_iter().filter_map(|pod| {
             let labels = pod.metadata.labels?;
             let name = labels.get(JOBSET_NAME_LABEL)?.clone();
-            Some(ObjectKey { namespace: pod.metadata.namespace?, name })
+            Some(ObjectKey { namespace: pod.metadata.namespace?.into(), name: name.into() })
         }));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params.continue_token = Some(token),

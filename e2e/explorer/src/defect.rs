@@ -233,9 +233,9 @@ fn old_timer(memory: &mut Memory, view: &View, plan: &mut Plan, now: Timestamp) 
     let job = &view.job.facts;
     if let (Some(end), Some(ttl)) = (job.finished, job.ttl) {
         let due = end.at.plus(i64::from(ttl));
-        memory.0.insert(job.key.name.clone(), (job.uid.clone(), due));
+        memory.0.insert(job.key.name.to_string(), (job.uid.clone(), due));
     }
-    let Some((uid, due)) = memory.0.get(&job.key.name) else { return };
+    let Some((uid, due)) = memory.0.get(&*job.key.name) else { return };
     if *uid != job.uid && *due <= now {
         plan.actions = vec![Action::DeleteTrainJob(TtlDeletion {
             uid: job.uid.clone(),

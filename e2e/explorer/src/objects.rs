@@ -85,8 +85,8 @@ static PATCHES: LazyLock<[TrainJob; 3]> = LazyLock::new(|| [patched(0), patched(
 #[must_use]
 pub fn train_job(key: &ObjectKey, created: Timestamp) -> TrainJob {
     let mut job = JOB.clone();
-    job.metadata.name = Some(key.name.clone());
-    job.metadata.namespace = Some(key.namespace.clone());
+    job.metadata.name = Some(key.name.to_string());
+    job.metadata.namespace = Some(key.namespace.to_string());
     job.metadata.creation_timestamp = Some(created.into());
     job
 }

@@ -99,7 +99,7 @@ impl Server {
     #[must_use]
     pub fn new(names: usize, settings: Settings) -> Self {
         let slot = |number: usize| Slot {
-            key: ObjectKey { namespace: "ns".into(), name: format!("job-{number}") },
+            key: ObjectKey { namespace: "ns".into(), name: format!("job-{number}").into() },
             job: None,
             job_set: None,
             snapshot: None,

@@ -5,7 +5,7 @@
 //! Values that the schema would refuse but that are stored all the same (an older CRD, a hand-made
 //! object) become [`OutOfRange`] here and count as unset everywhere else.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference, Time};
 use trainjob_api::{
@@ -18,12 +18,14 @@ use trainjob_api::{
 };
 
 /// Namespace and name of an object; a TrainJob and its JobSet share theirs.
+///
+/// Caches, queue and timers all know a job by its key, so a copy of one takes no room for the text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
     /// The namespace.
-    pub namespace: String,
+    pub namespace: Arc<str>,
     /// The name.
-    pub name: String,
+    pub name: Arc<str>,
 }
 
 impl ObjectKey {
@@ -31,8 +33,8 @@ impl ObjectKey {
     #[must_use]
     pub fn of(metadata: &ObjectMeta) -> Self {
         Self {
-            namespace: metadata.namespace.clone().unwrap_or_default(),
-            name: metadata.name.clone().unwrap_or_default(),
+            namespace: metadata.namespace.as_deref().unwrap_or_default().into(),
+            name: metadata.name.as_deref().unwrap_or_default().into(),
         }
     }
 }

@@ -19,7 +19,6 @@ use futures::{Stream, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Api, Client, Resource,
-    core::{DeserializeGuard, error_boundary::InvalidObject},
     runtime::{
         WatchStreamExt,
         utils::Backoff,
@@ -37,7 +36,10 @@ use trainjob_core::{
     runtime::{Runtime, RuntimeKey},
 };
 
-use super::{Cache, Source};
+use super::{
+    Cache, Source,
+    readable::{Readable, Unreadable},
+};
 use crate::health::Readiness;
 
 /// First and longest wait before a watch that failed is tried again.
@@ -83,10 +85,13 @@ impl Watcher {
             self.train_jobs(),
             self.job_sets(),
             self.runtimes::<TrainingRuntime>(TRAINING_RUNTIME_KIND, |key| {
-                RuntimeKey::Namespaced { namespace: key.namespace, name: key.name }
+                RuntimeKey::Namespaced {
+                    namespace: key.namespace.as_ref().into(),
+                    name: key.name.as_ref().into(),
+                }
             }),
             self.runtimes::<ClusterTrainingRuntime>(CLUSTER_TRAINING_RUNTIME_KIND, |key| {
-                RuntimeKey::Cluster { name: key.name }
+                RuntimeKey::Cluster { name: key.name.as_ref().into() }
             }),
         );
     }
@@ -99,7 +104,7 @@ impl Watcher {
                 (self.wake)(key);
             }
         };
-        let put = |job: DeserializeGuard<TrainJob>| match job.0 {
+        let put = |job: Readable<TrainJob>| match job.0 {
             Ok(job) => {
                 let key = ObjectKey::of(&job.metadata);
                 if self.cache.put_job(job, Source::Watch) {
@@ -111,16 +116,12 @@ impl Watcher {
                 remove(&invalid.metadata);
             }
         };
-        self.follow::<DeserializeGuard<TrainJob>>(
-            TRAIN_JOB_KIND,
-            INSTALL_CRDS,
-            |event| match event {
-                Event::Init => self.cache.jobs_relist(),
-                Event::InitApply(job) | Event::Apply(job) => put(job),
-                Event::InitDone => self.cache.jobs_listed().into_iter().for_each(&self.wake),
-                Event::Delete(job) => remove(job.meta()),
-            },
-        )
+        self.follow::<Readable<TrainJob>>(TRAIN_JOB_KIND, INSTALL_CRDS, |event| match event {
+            Event::Init => self.cache.jobs_relist(),
+            Event::InitApply(job) | Event::Apply(job) => put(job),
+            Event::InitDone => self.cache.jobs_listed().into_iter().for_each(&self.wake),
+            Event::Delete(job) => remove(job.meta()),
+        })
         .await;
     }
 
@@ -132,7 +133,7 @@ impl Watcher {
                 (self.wake)(key);
             }
         };
-        let put = |job_set: DeserializeGuard<JobSetView>| match job_set.0 {
+        let put = |job_set: Readable<JobSetView>| match job_set.0 {
             Ok(job_set) => {
                 let key = ObjectKey::of(&job_set.metadata);
                 if self.cache.put_job_set(&key, JobSetFacts::of(&job_set), Source::Watch) {
@@ -144,13 +145,11 @@ impl Watcher {
                 remove(&invalid.metadata);
             }
         };
-        self.follow::<DeserializeGuard<JobSetView>>(jobset::KIND, INSTALL_JOBSET, |event| {
-            match event {
-                Event::Init => self.cache.job_sets_relist(),
-                Event::InitApply(job_set) | Event::Apply(job_set) => put(job_set),
-                Event::InitDone => self.cache.job_sets_listed().into_iter().for_each(&self.wake),
-                Event::Delete(job_set) => remove(job_set.meta()),
-            }
+        self.follow::<Readable<JobSetView>>(jobset::KIND, INSTALL_JOBSET, |event| match event {
+            Event::Init => self.cache.job_sets_relist(),
+            Event::InitApply(job_set) | Event::Apply(job_set) => put(job_set),
+            Event::InitDone => self.cache.job_sets_listed().into_iter().for_each(&self.wake),
+            Event::Delete(job_set) => remove(job_set.meta()),
         })
         .await;
     }
@@ -165,7 +164,7 @@ impl Watcher {
             let key = key_of(ObjectKey::of(metadata));
             self.cache.remove_runtime(&key).into_iter().for_each(&self.wake);
         };
-        let put = |runtime: DeserializeGuard<K>| match runtime.0 {
+        let put = |runtime: Readable<K>| match runtime.0 {
             Ok(runtime) => {
                 let runtime: Runtime = runtime.into();
                 let key = runtime.key.clone();
@@ -178,7 +177,7 @@ impl Watcher {
                 None
             }
         };
-        self.follow::<DeserializeGuard<K>>(kind, INSTALL_CRDS, |event| match event {
+        self.follow::<Readable<K>>(kind, INSTALL_CRDS, |event| match event {
             Event::Init => listed.clear(),
             Event::InitApply(runtime) => listed.extend(put(runtime)),
             Event::InitDone => {
@@ -235,7 +234,7 @@ where
     watcher(api, watcher::Config::default().timeout(WATCH_SECONDS)).backoff(Wait::default())
 }
 
-fn unreadable(kind: &str, invalid: &InvalidObject) {
+fn unreadable(kind: &str, invalid: &Unreadable) {
     let key = ObjectKey::of(&invalid.metadata);
     tracing::warn!(kind, object = %key, error = invalid.error, "cannot be read and is left alone");
 }

@@ -82,7 +82,7 @@ impl Server {
         let revision = self.next_revision();
         let Some(key) = self.slots.get(name).map(|slot| slot.key.clone()) else { return };
         let pod = Object {
-            namespace: key.namespace,
+            namespace: key.namespace.to_string(),
             name: format!("{}-{job_set}", key.name),
             uid: format!("pod-of-{job_set}"),
             created: self.second(),
@@ -150,8 +150,8 @@ fn entry(request: &Request) -> Entry {
     let key = &request.job.facts.key;
     let (verb, group, resource) = names(&request.call);
     let mut entry = Entry {
-        namespace: key.namespace.clone(),
-        name: key.name.clone(),
+        namespace: key.namespace.to_string(),
+        name: key.name.to_string(),
         ..blank(request.process, verb, (group, resource))
     };
     if let Call::Act(action) = &request.call {
