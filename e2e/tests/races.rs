@@ -160,6 +160,53 @@ async fn goes_on(tenant: &Tenant<'_>, past: Timestamp) -> Result<()> {
     .await
 }
 
+// News of different kinds is not ordered.
+
+#[tokio::test]
+async fn a_job_whose_jobset_is_seen_to_go_first_gets_no_second_one() -> Result<()> {
+    test("order", async |tenant, proxy| {
+        tenant.create("job", RUNS, json!({})).await?;
+        tenant.runs("job").await?;
+        let jobs = |call: &Call| call.is_watch() && call.resource == "trainjobs";
+        let frozen = proxy.inject(jobs, 1..=usize::MAX, Fault::FreezeWatch);
+        frozen.freeze();
+        frozen.reached().await?;
+        tenant.delete("job").await?;
+        let looks = || calls(proxy, "get", "trainjobs");
+        until_ok("the operator looks for the job", PATIENCE, || async {
+            ensure!(served(&looks()).contains(&Some(404)), "{:#?}", looks());
+            Ok(())
+        })
+        .await?;
+        frozen.remove();
+        tenant.create("job", RUNS, json!({})).await?;
+        tenant.has_job_set("job").await?;
+        let made = calls(proxy, "create", "jobsets");
+        ensure!(served(&made) == [Some(201), Some(201)], "{made:#?}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_job_whose_jobset_somebody_deleted_gets_another() -> Result<()> {
+    test("again", async |tenant, proxy| {
+        tenant.create("job", RUNS, json!({})).await?;
+        tenant.runs("job").await?;
+        tenant.delete_job_set("job").await?;
+        until_ok("it is made again", PATIENCE, || async {
+            let made = calls(proxy, "create", "jobsets");
+            ensure!(served(&made) == [Some(201), Some(201)], "{made:#?}");
+            Ok(())
+        })
+        .await?;
+        let looks = calls(proxy, "get", "trainjobs");
+        ensure!(served(&looks) == [Some(200)], "{looks:#?}");
+        Ok(())
+    })
+    .await
+}
+
 // The operator does not learn what came of its call.
 
 #[tokio::test]

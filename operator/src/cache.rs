@@ -151,19 +151,14 @@ impl Cache {
         if state.jobs.get(key).is_none_or(|job| job.facts.uid != uid) {
             return;
         }
-        let of_job = state
-            .readings
-            .entry(key.clone())
-            .or_insert_with(|| JobReadings { uid: uid.to_owned(), readings: Readings::default() });
-        if of_job.uid != uid {
-            *of_job = JobReadings { uid: uid.to_owned(), readings: Readings::default() };
-        }
-        change(&mut of_job.readings);
-        let Readings { snapshot, job_set, pods, rendered } = &of_job.readings;
+        let readings = state.readings_of(key, uid);
+        change(readings);
+        let Readings { snapshot, job_set, pods, rendered, in_doubt } = readings;
         let empty = *snapshot == Reading::NotRead
             && job_set.is_none()
             && *pods == Reading::NotRead
-            && rendered.is_none();
+            && rendered.is_none()
+            && !*in_doubt;
         if empty {
             state.readings.remove(key);
         }
@@ -209,7 +204,7 @@ impl Cache {
         let news = state.job_sets.put(key, version, Arc::new(job_set), source);
         if news && !known {
             // What was seen of Pods before says nothing about those of this one.
-            state.forget_job_set(key);
+            state.forget_readings_of_job_set(key);
         }
         news
     }
@@ -218,11 +213,9 @@ impl Cache {
     /// longer holds.
     pub fn remove_job_set(&self, key: &ObjectKey, resource_version: &str) -> bool {
         let mut state = self.lock();
-        let gone = state.job_sets.remove(key, versions::parse(resource_version)).is_some();
-        if gone {
-            state.forget_job_set(key);
-        }
-        gone
+        let gone = state.job_sets.remove(key, versions::parse(resource_version));
+        state.forget_job_set(key, gone.as_deref());
+        gone.is_some()
     }
 
     /// Takes in a reply that shows the TrainJob with this UID to be gone.
@@ -235,9 +228,8 @@ impl Cache {
     /// Takes in a reply that shows the JobSet with this UID to be gone.
     pub fn forget_job_set(&self, key: &ObjectKey, uid: &str) {
         let mut state = self.lock();
-        if state.job_sets.forget(key, |job_set| job_set.uid == uid).is_some() {
-            state.forget_job_set(key);
-        }
+        let gone = state.job_sets.forget(key, |job_set| job_set.uid == uid);
+        state.forget_job_set(key, gone.as_deref());
     }
 
     /// Takes in a runtime; returns the unfinished jobs that name it.
@@ -289,14 +281,24 @@ impl Cache {
     pub fn job_sets_listed(&self) -> Vec<ObjectKey> {
         let mut state = self.lock();
         let vanished = state.job_sets.listed();
-        for (key, _) in &vanished {
-            state.forget_job_set(key);
+        for (key, job_set) in &vanished {
+            state.forget_job_set(key, Some(job_set));
         }
         vanished.into_iter().map(|(key, _)| key).collect()
     }
 }
 
 impl State {
+    /// What was read for the job with this UID.
+    fn readings_of(&mut self, key: &ObjectKey, uid: &str) -> &mut Readings {
+        let none = || JobReadings { uid: uid.to_owned(), readings: Readings::default() };
+        let of_job = self.readings.entry(key.clone()).or_insert_with(none);
+        if of_job.uid != uid {
+            *of_job = none();
+        }
+        &mut of_job.readings
+    }
+
     /// Forgets what belongs to a record that is gone.
     fn forget_job(&mut self, key: &ObjectKey, gone: Option<&JobRecord>) {
         if let Some(gone) = gone {
@@ -305,8 +307,20 @@ impl State {
         }
     }
 
+    /// Forgets what was read of a JobSet that is gone. Its job, if it has not finished, may be gone too,
+    /// without its watch having said so.
+    fn forget_job_set(&mut self, key: &ObjectKey, gone: Option<&JobSetFacts>) {
+        let Some(gone) = gone else { return };
+        self.forget_readings_of_job_set(key);
+        let Some(owner) = &gone.train_job_uid else { return };
+        let is_it = |job: &Arc<JobRecord>| job.facts.uid == *owner && job.facts.finished.is_none();
+        if self.jobs.get(key).is_some_and(is_it) {
+            self.readings_of(key, owner).in_doubt = true;
+        }
+    }
+
     /// Forgets what was read of a JobSet that is gone, or not the one it was.
-    fn forget_job_set(&mut self, key: &ObjectKey) {
+    fn forget_readings_of_job_set(&mut self, key: &ObjectKey) {
         if let Some(of_job) = self.readings.get_mut(key) {
             of_job.readings.pods = Reading::NotRead;
             of_job.readings.rendered = None;

@@ -343,6 +343,7 @@ fn complaint(action: &Action, error: &RequestError) -> Option<Notice> {
     match action {
         Action::CreateSnapshot(_)
         | Action::ReadSnapshot
+        | Action::ReadTrainJob
         | Action::CreateJobSet(_)
         | Action::ReadJobSet
         | Action::UpdateJobSet(_)
@@ -378,6 +379,7 @@ fn report(job: &JobFacts, action: &Action) {
 const fn name(action: &Action) -> &'static str {
     match action {
         Action::WriteStatus(_) => "status write",
+        Action::ReadTrainJob => "TrainJob read",
         Action::CreateSnapshot(_) => "snapshot creation",
         Action::ReadSnapshot => "snapshot read",
         Action::CreateJobSet(_) => "JobSet creation",

@@ -27,6 +27,8 @@ pub struct Plan {
 pub enum Action {
     /// Change the TrainJob's status.
     WriteStatus(StatusWrite),
+    /// Read the TrainJob: whether it still exists.
+    ReadTrainJob,
     /// Create the ConfigMap that freezes the runtime. Never overwritten.
     CreateSnapshot(Box<ConfigMap>),
     /// Read the ConfigMap under the snapshot's name.

@@ -79,6 +79,7 @@ pub(crate) fn next_step(
                 observed.job.key
             ),
         ),
+        (None, None) if observed.readings.in_doubt => Step::act(vec![Action::ReadTrainJob]),
         (None, None) => create(observed, manifest),
     }
 }

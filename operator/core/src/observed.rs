@@ -41,6 +41,9 @@ pub struct Readings {
     pub pods: Reading<RunningPods>,
     /// What the suspended JobSet is known to have been made from (see `Plan::rendered`).
     pub rendered: Option<u64>,
+    /// Whether the TrainJob itself may be gone: its JobSet has vanished, maybe together with it, and the
+    /// watches of different kinds are not ordered with each other.
+    pub in_doubt: bool,
 }
 
 /// Something that may have been read.

@@ -80,6 +80,9 @@ pub const KINDS: [&str; 4] =
 
 impl Watcher {
     /// Watches everything; never returns.
+    ///
+    /// TrainJobs are listed when JobSets have been: a job that was deleted between two lists in the other
+    /// order would be seen without its JobSet, and be given one more.
     pub async fn run(&self) {
         tokio::join!(
             self.train_jobs(),
@@ -97,6 +100,9 @@ impl Watcher {
     }
 
     async fn train_jobs(&self) {
+        let mut listed = self.listed.subscribe();
+        // It cannot fail while the sender is held.
+        let _ = listed.wait_for(|kinds| kinds.contains(jobset::KIND)).await;
         let remove = |metadata: &ObjectMeta| {
             let key = ObjectKey::of(metadata);
             if self.cache.remove_job(&key, metadata.resource_version.as_deref().unwrap_or_default())

@@ -91,6 +91,15 @@ impl Cache {
         change(&mut of_job.readings);
     }
 
+    /// What was read of a JobSet that is gone no longer holds, and its job may be gone with it.
+    fn forget_vanished(&mut self, key: &ObjectKey, gone: &StoredJobSet) {
+        self.forget_readings_of_job_set(key);
+        let Some(owner) = &gone.facts.train_job_uid else { return };
+        if self.jobs.get(key).is_some_and(|job| job.facts.finished.is_none()) {
+            self.read(key, owner, |readings| readings.in_doubt = true);
+        }
+    }
+
     /// Takes in a TrainJob. True when that is news.
     pub fn put_job(&mut self, job: &Arc<StoredJob>, source: Source) -> bool {
         let version = versions::parse(&job.facts.resource_version);
@@ -132,17 +141,17 @@ impl Cache {
 
     /// Takes in that a JobSet is gone.
     pub fn remove_job_set(&mut self, key: &ObjectKey, version: u64) -> bool {
-        let gone = self.job_sets.remove(key, version).is_some();
-        if gone {
-            self.forget_readings_of_job_set(key);
+        let gone = self.job_sets.remove(key, version);
+        if let Some(gone) = &gone {
+            self.forget_vanished(key, gone);
         }
-        gone
+        gone.is_some()
     }
 
     /// Takes in a reply that shows the JobSet with this UID to be gone.
     pub fn forget_job_set(&mut self, key: &ObjectKey, uid: &str) {
-        if self.job_sets.forget(key, |job_set| job_set.facts.uid == uid).is_some() {
-            self.forget_readings_of_job_set(key);
+        if let Some(gone) = self.job_sets.forget(key, |job_set| job_set.facts.uid == uid) {
+            self.forget_vanished(key, &gone);
         }
     }
 
@@ -177,12 +186,11 @@ impl Cache {
 
     /// The list is complete; returns the JobSets that vanished meanwhile.
     pub fn job_sets_listed(&mut self) -> Vec<ObjectKey> {
-        let gone = self.job_sets.listed().into_iter().map(|(key, _)| key);
-        let mut gone: Vec<_> = gone.collect();
-        gone.sort();
-        for key in &gone {
-            self.forget_readings_of_job_set(key);
+        let mut gone = self.job_sets.listed();
+        gone.sort_by(|(one, _), (other, _)| one.cmp(other));
+        for (key, job_set) in &gone {
+            self.forget_vanished(key, job_set);
         }
-        gone
+        gone.into_iter().map(|(key, _)| key).collect()
     }
 }

@@ -15,6 +15,10 @@ impl Operator {
             Reply::Done => {}
             Reply::Job(Some(job)) => {
                 self.saw(job);
+                if matches!(request.call, Call::Act(Action::ReadTrainJob)) && job.facts.uid == *uid
+                {
+                    self.cache.read(key, uid, |readings| readings.in_doubt = false);
+                }
                 self.cache.put_job(job, Source::Reply { lists: request.lists.0 });
             }
             Reply::Job(None) => self.cache.forget_job(key, uid),

@@ -202,6 +202,7 @@ const fn names(call: &Call) -> (&'static str, &'static str, &'static str) {
     let (verb, (group, resource)) = match call {
         Call::LookAtSnapshot | Call::Act(Action::ReadSnapshot) => ("get", CONFIG_MAPS),
         Call::LookAtJobSet | Call::Act(Action::ReadJobSet) => ("get", JOB_SETS),
+        Call::Act(Action::ReadTrainJob) => ("get", JOBS),
         Call::Act(Action::CheckPods { .. } | Action::Tell(_)) => ("list", ("", "pods")),
         Call::Act(Action::WriteStatus(_)) => ("patch", JOBS),
         Call::Act(Action::CreateSnapshot(_)) => ("create", CONFIG_MAPS),
@@ -242,6 +243,10 @@ fn describe(entry: &mut Entry, action: &Action) {
             entry.uid = some(&deletion.uid);
             entry.version = deletion.resource_version.parse().ok();
         }
-        Action::ReadSnapshot | Action::ReadJobSet | Action::CheckPods { .. } | Action::Tell(_) => {}
+        Action::ReadTrainJob
+        | Action::ReadSnapshot
+        | Action::ReadJobSet
+        | Action::CheckPods { .. }
+        | Action::Tell(_) => {}
     }
 }

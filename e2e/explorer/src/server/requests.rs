@@ -113,7 +113,8 @@ impl Server {
             }
             Action::DeleteJobSet { uid } => self.remove_job_set(request, uid),
             Action::DeleteTrainJob(deletion) => self.remove_job(request, deletion),
-            Action::ReadSnapshot
+            Action::ReadTrainJob
+            | Action::ReadSnapshot
             | Action::ReadJobSet
             | Action::CheckPods { .. }
             | Action::Tell(_) => self.look(request),
@@ -130,6 +131,10 @@ impl Server {
             Call::LookAtJobSet | Call::Act(Action::ReadJobSet) => {
                 let found = slot.job_set.clone().ok_or(Refusal::NotFound)?;
                 Ok(Reply::JobSet(Some(found)))
+            }
+            Call::Act(Action::ReadTrainJob) => {
+                let found = slot.job.clone().ok_or(Refusal::NotFound)?;
+                Ok(Reply::Job(Some(found)))
             }
             Call::Act(Action::CheckPods { except_job_set }) => {
                 let counted = |uid: &&String| except_job_set.as_ref() != Some(*uid);

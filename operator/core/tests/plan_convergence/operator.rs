@@ -65,14 +65,14 @@ impl fmt::Debug for Known {
         let Self { job, job_set, runtime, readings, settings } = self;
         let image = runtime.as_ref().map(|runtime| brief(&runtime.spec));
         write!(f, "job {}, JobSet {}, runtime {image:?}, ", brief(job), brief(job_set))?;
-        let Readings { snapshot, job_set, pods, rendered } = readings;
+        let Readings { snapshot, job_set, pods, rendered, in_doubt } = readings;
         let snapshot = match snapshot {
             Reading::NotRead => "not read".into(),
             Reading::Absent => "absent".into(),
             Reading::Found(snapshot) => brief(snapshot),
         };
         write!(f, "snapshot {snapshot}, read JobSet {}, {pods:?}, ", brief(job_set))?;
-        write!(f, "{rendered:?}, {settings:?}")
+        write!(f, "{rendered:?}, in doubt: {in_doubt}, {settings:?}")
     }
 }
 
@@ -150,7 +150,8 @@ impl Known {
                 Action::CreateSnapshot(_) | Action::CreateJobSet(_) => {
                     assert!(!over, "made after the end: {self:?}");
                 }
-                Action::ReadSnapshot
+                Action::ReadTrainJob
+                | Action::ReadSnapshot
                 | Action::ReadJobSet
                 | Action::CheckPods { .. }
                 | Action::Tell(_) => {}
@@ -206,6 +207,10 @@ impl Operator {
 
     /// What was known of its Pods and of what it was made from no longer holds.
     fn forget_job_set(&mut self) {
+        let owner = self.job_set.as_ref().and_then(|job_set| facts(job_set).train_job_uid);
+        let unfinished = |job: &&TrainJob| terminal(job).is_none();
+        let job = self.job.as_ref().filter(unfinished).map(|job| uid(&job.metadata));
+        self.readings.in_doubt |= owner.is_some() && owner == job;
         self.readings.pods = Reading::NotRead;
         self.readings.rendered = None;
         self.readings.job_set = None;
@@ -279,6 +284,14 @@ impl Operator {
                     self.readings.snapshot = read(cluster.snapshot.as_ref());
                 }
                 created?;
+            }
+            Action::ReadTrainJob => {
+                let known = uid(&by.metadata);
+                let job = cluster.job.clone().ok_or(Refusal::NotFound)?;
+                if uid(&job.metadata) == known {
+                    self.readings.in_doubt = false;
+                }
+                self.job = Some(job);
             }
             Action::ReadSnapshot => self.readings.snapshot = read(cluster.snapshot.as_ref()),
             Action::CreateJobSet(job_set) => {

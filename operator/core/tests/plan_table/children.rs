@@ -45,6 +45,17 @@ fn a_new_job_freezes_its_runtime_and_gets_its_jobset() {
 }
 
 #[test]
+fn a_job_that_may_have_gone_with_its_jobset_is_looked_for_before_anything_is_made_anew() {
+    let mut scene = new(&json!({"activeDeadlineSeconds": 60}));
+    scene.readings.in_doubt = true;
+    assert_eq!(scene.words(CREATED), ["read TrainJob"]);
+    // Nothing is made for it, so nothing has to be asked.
+    let terminating = scene.clone().terminating();
+    assert_eq!(terminating.words(CREATED), Vec::<String>::new());
+    assert_eq!(scene.words(CREATED + 60), ["write status", "tell DeadlineExceeded"]);
+}
+
+#[test]
 fn a_job_that_has_a_snapshot_is_made_from_it_whatever_became_of_its_runtime() {
     let scene = new(&json!({}));
     let snapshot = scene.snapshot("then");

@@ -222,6 +222,7 @@ fn word(action: &Action) -> String {
     let word = match action {
         Action::WriteStatus(_) => "write status",
         Action::CreateSnapshot(_) => "create snapshot",
+        Action::ReadTrainJob => "read TrainJob",
         Action::ReadSnapshot => "read snapshot",
         Action::CreateJobSet(_) => "create JobSet",
         Action::ReadJobSet => "read JobSet",
