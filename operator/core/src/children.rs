@@ -147,7 +147,7 @@ fn objects(
     runtime: &Runtime,
     freeze: bool,
 ) -> Result<(Vec<Action>, JobSet), BuildError> {
-    let job_set = runtime::build(manifest, runtime)?;
+    let job_set = runtime::build(manifest, runtime)?.job_set;
     let mut actions = Vec::new();
     if freeze {
         actions.push(Action::CreateSnapshot(Box::new(snapshot::render(manifest, runtime)?)));

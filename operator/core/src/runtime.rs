@@ -7,7 +7,7 @@
 //!
 //! 1. [`runtime_key`]: which runtime.
 //! 2. [`snapshot`]: the runtime as it was when the job started, which is the one that counts.
-//! 3. [`build`]: the JobSet; `draft`, then `framework`, then `jobset`.
+//! 3. [`build`]: the [`Objects`]; `draft`, then `framework`, then `jobset`.
 //! 4. [`update_suspended`]: what of it may still change once it exists.
 //!
 //! The rules are Kubeflow Trainer's, so that runtimes, SDK and Kueue keep working: Kueue even computes a
@@ -18,6 +18,7 @@ mod error;
 mod framework;
 mod jobset;
 mod names;
+mod objects;
 mod owner;
 mod parts;
 mod plainml;
@@ -31,32 +32,33 @@ mod testing;
 mod torch;
 mod update;
 
-use trainjob_api::{JobSet, TrainJob};
+use trainjob_api::TrainJob;
 
 pub use self::{
     error::BuildError,
     names::name_problem,
+    objects::{Objects, SecretClaim, SecretContent},
     owner::owner_reference,
     resolve::{Runtime, RuntimeKey, UnsupportedRuntime, runtime_key},
     snapshot::SnapshotError,
     update::update_suspended,
 };
 
-/// The JobSet that a TrainJob becomes on a runtime.
+/// What a TrainJob becomes on a runtime.
 ///
-/// A function of its two arguments: the same job and runtime always make the same JobSet, so it can be
-/// built again and compared with the one that exists.
+/// A function of its two arguments: the same job and runtime always make the same objects, so they can be
+/// built again and compared with those that exist.
 ///
 /// # Errors
 ///
 /// When the two do not fit each other, the runtime asks for something that is not implemented, or
 /// JobSet could not name what it would have to make.
-pub fn build(job: &TrainJob, runtime: &Runtime) -> Result<JobSet, BuildError> {
+pub fn build(job: &TrainJob, runtime: &Runtime) -> Result<Objects, BuildError> {
     let mut draft = draft::Draft::new(job, runtime)?;
     framework::enforce(&mut draft, runtime)?;
-    let job_set = jobset::finish(draft);
-    match name_problem(&job_set) {
+    let objects = jobset::finish(draft);
+    match name_problem(&objects.job_set) {
         Some(problem) => Err(BuildError::NameTooLong(problem)),
-        None => Ok(job_set),
+        None => Ok(objects),
     }
 }

@@ -26,8 +26,8 @@ fn every_job_becomes_the_job_set_of_its_golden_file() {
     assert!(cases.len() > 10, "the golden files are gone");
     let mut differences = Vec::new();
     for (case, job, expected) in cases {
-        let job_set = build(&job, &runtime(&job)).unwrap_or_else(|e| panic!("{case}: {e}"));
-        let built = serde_json::to_value(job_set).unwrap();
+        let objects = build(&job, &runtime(&job)).unwrap_or_else(|e| panic!("{case}: {e}"));
+        let built = serde_json::to_value(objects.job_set).unwrap();
         compare(&case, &expected, &built, &mut differences);
     }
     assert!(differences.is_empty(), "\n{}", differences.join("\n"));

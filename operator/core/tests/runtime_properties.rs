@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::{Map, Value, json};
 use trainjob_api::{ClusterTrainingRuntime, TrainJob};
-use trainjob_core::runtime::{Runtime, build, name_problem, snapshot, update_suspended};
+use trainjob_core::runtime::{Objects, Runtime, build, name_problem, snapshot, update_suspended};
 
 proptest! {
     #[test]
@@ -17,7 +17,7 @@ proptest! {
 
     #[test]
     fn what_is_built_is_the_job_s_and_can_be_named(job in job(), runtime in runtime()) {
-        if let Ok(job_set) = build(&job, &runtime) {
+        if let Ok(Objects { job_set, .. }) = build(&job, &runtime) {
             prop_assert_eq!(&job_set.metadata.name, &job.metadata.name);
             prop_assert_eq!(&job_set.metadata.namespace, &job.metadata.namespace);
             prop_assert_eq!(job_set.metadata.owner_references.iter().flatten().count(), 1);
@@ -41,10 +41,10 @@ proptest! {
     #[test]
     fn an_update_ends_after_one_step(a in job(), b in job(), runtime in runtime()) {
         if let (Ok(current), Ok(desired)) = (build(&a, &runtime), build(&b, &runtime))
-            && let Some(updated) = update_suspended(&current, &desired)
+            && let Some(updated) = update_suspended(&current.job_set, &desired.job_set)
         {
-            prop_assert_ne!(&updated, &current);
-            prop_assert_eq!(update_suspended(&updated, &desired), None);
+            prop_assert_ne!(&updated, &current.job_set);
+            prop_assert_eq!(update_suspended(&updated, &desired.job_set), None);
         }
     }
 

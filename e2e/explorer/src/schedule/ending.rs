@@ -241,7 +241,7 @@ impl Judge<'_> {
             );
         }
         let frozen = snapshot::read(&self.job.manifest, self.slot.snapshot.as_ref()?).ok()?;
-        let wanted = build(&self.job.manifest, &frozen).ok()?;
+        let wanted = build(&self.job.manifest, &frozen).ok()?.job_set;
         let differs = self.alone && suspend && update_suspended(&own.object, &wanted).is_some();
         differs.then(|| self.broke(Rule::Convergence, "its JobSet does not follow it"))
     }

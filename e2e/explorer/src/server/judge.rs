@@ -50,8 +50,9 @@ impl Server {
         let job = &request.job;
         let Some(slot) = self.slots.get(request.name) else { return };
         let mut frozen = slot.frozen.iter().filter(|(uid, _)| *uid == job.facts.uid);
-        let right =
-            frozen.any(|(_, runtime)| build(&job.manifest, runtime).as_ref() == Ok(job_set));
+        let right = frozen.any(|(_, runtime)| {
+            build(&job.manifest, runtime).is_ok_and(|built| built.job_set == *job_set)
+        });
         self.expect(Rule::EditsWin, right, || "a JobSet not made from the frozen runtime".into());
     }
 
@@ -82,7 +83,9 @@ impl Server {
         let stored = slot.snapshot.as_ref();
         let frozen = stored
             .and_then(|stored| trainjob_core::runtime::snapshot::read(&job.manifest, stored).ok());
-        let wanted = frozen.and_then(|runtime| build(&job.manifest, &runtime).ok());
+        let wanted = frozen
+            .and_then(|runtime| build(&job.manifest, &runtime).ok())
+            .map(|objects| objects.job_set);
         let differs = wanted.and_then(|wanted| update_suspended(&after.object, &wanted));
         self.expect(Rule::EditsWin, differs.is_none(), || {
             "a JobSet is resumed as something else than its job asks for".into()

@@ -1,7 +1,7 @@
 //! What others do: users, JobSet's controller, the garbage collector, kubelets.
 
 use trainjob_api::jobset::{JobSetStatus, ReplicatedJobStatus};
-use trainjob_core::runtime::{build, snapshot};
+use trainjob_core::runtime::{Objects, build, snapshot};
 
 use super::{Server, waits_for_dependents};
 use crate::objects::{
@@ -124,7 +124,7 @@ impl Server {
     pub fn make_foreign_job_set(&mut self, name: usize, predecessor: bool) {
         let Some(slot) = self.slots.get(name) else { return };
         let (Some(job), Some(runtime)) = (slot.job.clone(), runtime(0)) else { return };
-        let Ok(mut job_set) = build(&job.manifest, &runtime) else { return };
+        let Ok(Objects { mut job_set, .. }) = build(&job.manifest, &runtime) else { return };
         let name_of_job = &job.facts.key.name;
         let by = owner(name_of_job, &format!("predecessor-of-{name_of_job}"));
         job_set.metadata.owner_references = predecessor.then(|| vec![by]);

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
 use trainjob_api::{
     TrainJob,
@@ -16,7 +17,7 @@ use trainjob_api::{
 };
 
 use super::{
-    BuildError, Runtime,
+    BuildError, Runtime, SecretClaim,
     parts::{container_mut, is_trainer, nodes, set_nodes},
     resources, strategic_merge,
 };
@@ -35,6 +36,10 @@ pub(super) struct Draft<'a> {
     /// The template. From the start each job has as many completions as Pods at once, whatever the
     /// runtime says of either: its number of nodes.
     pub(super) spec: JobSetSpec,
+    /// What the framework's processes trust each other by.
+    pub(super) secrets: Vec<SecretClaim>,
+    /// What the framework's processes read.
+    pub(super) config_maps: Vec<ConfigMap>,
 }
 
 impl<'a> Draft<'a> {
@@ -50,6 +55,8 @@ impl<'a> Draft<'a> {
             labels: metadata.labels.unwrap_or_default(),
             annotations: metadata.annotations.unwrap_or_default(),
             spec: template.spec.clone().unwrap_or_default(),
+            secrets: Vec::new(),
+            config_maps: Vec::new(),
         };
         for patch in job.spec.runtime_patches.iter().flatten() {
             draft.patch(patch)?;

@@ -20,13 +20,14 @@ use trainjob_api::{
 };
 
 use super::{
+    Objects,
     draft::Draft,
     owner_reference,
     parts::{ancestor, container_mut, upsert_env},
 };
 
-/// The JobSet that the draft has become.
-pub(super) fn finish(mut draft: Draft<'_>) -> JobSet {
+/// What the draft has become.
+pub(super) fn finish(mut draft: Draft<'_>) -> Objects {
     let job = draft.job;
     for step in draft.jobs_mut() {
         finish_step(step, job);
@@ -34,7 +35,7 @@ pub(super) fn finish(mut draft: Draft<'_>) -> JobSet {
     // The template's own value means nothing: whether a job runs is for the TrainJob to say.
     draft.spec.suspend = Some(job.spec.suspend.unwrap_or(false));
 
-    JobSet {
+    let job_set = JobSet {
         metadata: ObjectMeta {
             name: job.metadata.name.clone(),
             namespace: job.metadata.namespace.clone(),
@@ -45,7 +46,8 @@ pub(super) fn finish(mut draft: Draft<'_>) -> JobSet {
         },
         spec: draft.spec,
         status: None,
-    }
+    };
+    Objects { secrets: draft.secrets, config_maps: draft.config_maps, job_set }
 }
 
 fn finish_step(step: &mut ReplicatedJob, job: &TrainJob) {

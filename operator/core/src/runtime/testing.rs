@@ -1,7 +1,7 @@
 //! Jobs and runtimes for the tests of this module.
 
 use serde_json::{Value, json};
-use trainjob_api::{ClusterTrainingRuntime, JobSet, TrainJob};
+use trainjob_api::{ClusterTrainingRuntime, TrainJob};
 
 use super::{Runtime, build};
 
@@ -42,8 +42,7 @@ pub(super) fn step(name: &str, ancestor: Option<&str>, containers: &Value) -> Va
 
 /// What the two make, as JSON.
 pub(super) fn built(job: &TrainJob, runtime: &Runtime) -> Value {
-    let job_set: JobSet = build(job, runtime).unwrap();
-    serde_json::to_value(job_set).unwrap()
+    serde_json::to_value(build(job, runtime).unwrap().job_set).unwrap()
 }
 
 /// JSON pointer of the first container of the `step`-th replicated job.

@@ -319,7 +319,7 @@ impl Cluster {
             return Err(Refusal::Exists);
         }
         let frozen = self.frozen_for(by).expect("the runtime is frozen before the JobSet is made");
-        let built = trainjob_core::runtime::build(by, &frozen);
+        let built = trainjob_core::runtime::build(by, &frozen).map(|objects| objects.job_set);
         assert!(
             built.as_ref() == Ok(job_set),
             "not made from the frozen runtime: {}",
@@ -391,7 +391,7 @@ impl Cluster {
         if let (true, Some(frozen)) = (resumed, self.frozen_for(by))
             && let Ok(wanted) = trainjob_core::runtime::build(by, &frozen)
         {
-            let differs = trainjob_core::runtime::update_suspended(&after, &wanted);
+            let differs = trainjob_core::runtime::update_suspended(&after, &wanted.job_set);
             assert!(
                 differs.is_none(),
                 "resumed as something else than asked for: {}",

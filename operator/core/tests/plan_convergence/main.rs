@@ -303,7 +303,7 @@ impl World {
         let frozen = self.cluster.frozen_for(job);
         assert_eq!(own.spec.suspend == Some(true), suspend, "{}", brief(own));
         if let (true, Some(frozen)) = (suspend, frozen) {
-            let wanted = build(job, &frozen).unwrap();
+            let wanted = build(job, &frozen).unwrap().job_set;
             let differs = update_suspended(own, &wanted);
             assert!(differs.is_none(), "does not follow its job: {}", brief(own));
         }

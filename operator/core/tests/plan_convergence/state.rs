@@ -419,7 +419,7 @@ impl Owner {
 
     /// A JobSet of the job's name with this owner.
     pub(crate) fn job_set(self, job: &TrainJob) -> JobSet {
-        let mut job_set = build(job, &runtime("0")).unwrap();
+        let mut job_set = build(job, &runtime("0")).unwrap().job_set;
         job_set.metadata.owner_references = self.reference(job);
         job_set
     }

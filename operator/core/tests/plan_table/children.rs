@@ -27,7 +27,7 @@ fn a_new_job_freezes_its_runtime_and_gets_its_jobset() {
     for suspend in [false, true] {
         let scene = new(&json!({"suspend": suspend}));
         let plan = scene.plan(CREATED);
-        let expected = build(&scene.job, &runtime("now")).unwrap();
+        let expected = build(&scene.job, &runtime("now")).unwrap().job_set;
         let frozen = snapshot::render(&scene.job, &runtime("now")).unwrap();
         let made = plan.actions.iter().filter(|a| !matches!(a, Action::WriteStatus(_)));
         assert_eq!(

@@ -56,7 +56,7 @@ pub(crate) fn new(fields: &Value) -> Scene {
 /// A job whose JobSet exists, suspended or not as the job says.
 pub(crate) fn built(fields: &Value) -> Scene {
     let mut scene = new(fields);
-    let mut job_set = build(&scene.job, &runtime("now")).unwrap();
+    let mut job_set = build(&scene.job, &runtime("now")).unwrap().job_set;
     job_set.metadata.uid = Some(JOB_SET_UID.into());
     job_set.metadata.resource_version = Some(JOB_SET_VERSION.into());
     job_set.metadata.creation_timestamp = Some(Timestamp(STARTED).into());
