@@ -19,6 +19,7 @@ pub mod constants;
 pub mod crd;
 pub mod jobset;
 pub mod patches;
+pub mod podgroup;
 pub mod runtime;
 pub mod time;
 pub mod trainjob;

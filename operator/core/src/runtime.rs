@@ -13,9 +13,12 @@
 //! The rules are Kubeflow Trainer's, so that runtimes, SDK and Kueue keep working: Kueue even computes a
 //! job's quota from the JobSet that Trainer would build. Where this differs, the file says so.
 
+mod amount;
+mod coscheduling;
 mod draft;
 mod error;
 mod framework;
+mod gang;
 mod jobset;
 mod names;
 mod objects;
@@ -31,13 +34,14 @@ mod strategic_merge;
 mod testing;
 mod torch;
 mod update;
+mod volcano;
 
 use trainjob_api::TrainJob;
 
 pub use self::{
     error::BuildError,
     names::name_problem,
-    objects::{Objects, SecretClaim, SecretContent},
+    objects::{Objects, PodGroup, SecretClaim, SecretContent},
     owner::owner_reference,
     resolve::{Runtime, RuntimeKey, UnsupportedRuntime, runtime_key},
     snapshot::SnapshotError,
@@ -56,7 +60,8 @@ pub use self::{
 pub fn build(job: &TrainJob, runtime: &Runtime) -> Result<Objects, BuildError> {
     let mut draft = draft::Draft::new(job, runtime)?;
     framework::enforce(&mut draft, runtime)?;
-    let objects = jobset::finish(draft);
+    let mut objects = jobset::finish(draft);
+    gang::enforce(&mut objects, job, &runtime.spec)?;
     match name_problem(&objects.job_set) {
         Some(problem) => Err(BuildError::NameTooLong(problem)),
         None => Ok(objects),

@@ -15,6 +15,11 @@ pub enum BuildError {
         /// What works instead.
         advice: &'static str,
     },
+    /// The runtime asks for two schedulers, and a Pod has one.
+    #[error(
+        "podGroupPolicy.coscheduling and podGroupPolicy.volcano of the runtime exclude each other: a Pod has one scheduler, set one of them"
+    )]
+    TwoSchedulers,
     /// An `envInjection` target names a container the template lacks.
     #[error(
         "envInjection target podSet \"{job}\" container \"{container}\" not found in runtime template: \

@@ -1,6 +1,6 @@
 //! Which framework a runtime asks for. A new one is a file and a line in [`enforce`].
 
-use trainjob_api::runtime::{MlPolicy, PodGroupPolicy};
+use trainjob_api::runtime::MlPolicy;
 
 use super::{BuildError, Runtime, draft::Draft, plainml, torch};
 
@@ -8,15 +8,6 @@ use super::{BuildError, Runtime, draft::Draft, plainml, torch};
 ///
 /// What is not implemented is refused rather than built without.
 pub(super) fn enforce(draft: &mut Draft<'_>, runtime: &Runtime) -> Result<(), BuildError> {
-    match runtime.spec.pod_group_policy {
-        Some(PodGroupPolicy { coscheduling: Some(_), .. }) => {
-            return unsupported("podGroupPolicy.coscheduling", WITHOUT_GANG);
-        }
-        Some(PodGroupPolicy { volcano: Some(_), .. }) => {
-            return unsupported("podGroupPolicy.volcano", WITHOUT_GANG);
-        }
-        _ => {}
-    }
     match &runtime.spec.ml_policy {
         Some(MlPolicy { mpi: Some(_), .. }) => unsupported("mlPolicy.mpi", OTHER_FRAMEWORK),
         Some(MlPolicy { jax: Some(_), .. }) => unsupported("mlPolicy.jax", OTHER_FRAMEWORK),
@@ -32,8 +23,6 @@ pub(super) fn enforce(draft: &mut Draft<'_>, runtime: &Runtime) -> Result<(), Bu
 
 const OTHER_FRAMEWORK: &str =
     "use a runtime with mlPolicy.torch, or with no framework policy at all";
-const WITHOUT_GANG: &str = "use a runtime without podGroupPolicy, or queue the job with Kueue";
-
 const fn unsupported(field: &'static str, advice: &'static str) -> Result<(), BuildError> {
     Err(BuildError::UnsupportedPolicy { field, advice })
 }
@@ -55,8 +44,6 @@ mod tests {
             ("mlPolicy.xgboost", json!({"mlPolicy": {"xgboost": {}}})),
             ("mlPolicy.flux", json!({"mlPolicy": {"flux": {}}})),
             ("mlPolicy.mpi", json!({"mlPolicy": {"mpi": {}, "torch": {}}})),
-            ("podGroupPolicy.coscheduling", json!({"podGroupPolicy": {"coscheduling": {}}})),
-            ("podGroupPolicy.volcano", json!({"podGroupPolicy": {"volcano": {}}})),
         ] {
             let error = build(&job(&json!({})), &runtime(&spec)).unwrap_err().to_string();
             assert!(error.starts_with(&format!("{field} is not supported")), "{error}");

@@ -47,7 +47,7 @@ pub(super) fn finish(mut draft: Draft<'_>) -> Objects {
         spec: draft.spec,
         status: None,
     };
-    Objects { secrets: draft.secrets, config_maps: draft.config_maps, job_set }
+    Objects { secrets: draft.secrets, config_maps: draft.config_maps, pod_group: None, job_set }
 }
 
 fn finish_step(step: &mut ReplicatedJob, job: &TrainJob) {

@@ -1,7 +1,10 @@
 //! What a TrainJob becomes.
 
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use trainjob_api::JobSet;
+use trainjob_api::{
+    JobSet,
+    podgroup::{CoschedulingPodGroup, VolcanoPodGroup},
+};
 
 /// The objects of a TrainJob, its snapshot aside, in the order in which they are made: what Pods need to
 /// start is there before them.
@@ -13,8 +16,19 @@ pub struct Objects {
     pub secrets: Vec<SecretClaim>,
     /// What its Pods read: hosts, scripts. Created once and not changed.
     pub config_maps: Vec<ConfigMap>,
+    /// Tells the scheduler which Pods start together.
+    pub pod_group: Option<PodGroup>,
     /// What runs.
     pub job_set: JobSet,
+}
+
+/// A `PodGroup` of either scheduler.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PodGroup {
+    /// Of scheduler-plugins.
+    Coscheduling(CoschedulingPodGroup),
+    /// Of Volcano.
+    Volcano(VolcanoPodGroup),
 }
 
 /// A Secret that is to exist. What is in it is random, so it is for the shell to make up.
@@ -31,6 +45,6 @@ pub struct SecretClaim {
 pub enum SecretContent {
     /// A key pair for SSH: `ssh-privatekey` (ECDSA P-521, SEC1 PEM) and `ssh-publickey` (OpenSSH).
     SshKeys,
-    /// A key pair for ZeroMQ's CURVE: `curve.cert`.
+    /// A key pair for `ZeroMQ`'s CURVE: `curve.cert`.
     CurveKeys,
 }

@@ -1,13 +1,20 @@
 //! Kubernetes quantities such as `2`, `500m` or `1.5Gi`, as whole numbers.
 //!
-//! A quantity is a decimal number and a suffix that scales it by a power of two or of ten. Only one
-//! thing is asked of it here: how many whole units, rounded up. The arithmetic is on integers and
-//! exact. (The one crate for it, `kube_quantity`, is tied to one version of `k8s-openapi` and rounds.)
+//! A quantity is a decimal number and a suffix that scales it by a power of two or of ten. What is asked
+//! of it here is how many whole units it is, rounded up, and in [`amount`](super::amount) how many
+//! billionths of one. The arithmetic is on integers and exact. (The one crate for it, `kube_quantity`, is tied to one version of `k8s-openapi` and rounds.)
 
 /// The whole units in `quantity`, rounded up; 0 below zero; at most `i64::MAX`, as in Kubernetes.
 ///
 /// `None` if it is not a quantity.
 pub(super) fn whole_units(quantity: &str) -> Option<i64> {
+    Some(i64::try_from(parts(quantity, 0)?).unwrap_or(i64::MAX))
+}
+
+/// How many times ten to the power of `-digits` is in `quantity`, rounded up; 0 below zero.
+///
+/// `None` if it is not a quantity.
+pub(super) fn parts(quantity: &str, digits: i64) -> Option<u128> {
     let (negative, unsigned) = match quantity.strip_prefix('-') {
         Some(unsigned) => (true, unsigned),
         None => (false, quantity.strip_prefix('+').unwrap_or(quantity)),
@@ -22,7 +29,7 @@ pub(super) fn whole_units(quantity: &str) -> Option<i64> {
 
     // The number is value * 2^bits * 10^power, and a bit more if there is a rest.
     let mut value: u128 = 0;
-    let mut power = tens - i64::try_from(fraction.len()).ok()?;
+    let mut power = digits + tens - i64::try_from(fraction.len()).ok()?;
     let mut rest = false;
     for digit in whole.chars().chain(fraction.chars()).filter_map(|c| c.to_digit(10)) {
         if value < SIGNIFICANT {
@@ -41,8 +48,7 @@ pub(super) fn whole_units(quantity: &str) -> Option<i64> {
         value /= 10;
         power += 1;
     }
-    let rounded = value.saturating_add(rest.into());
-    Some(if negative { 0 } else { i64::try_from(rounded).unwrap_or(i64::MAX) })
+    Some(if negative { 0 } else { value.saturating_add(rest.into()) })
 }
 
 /// Digits are taken while the value is below this: 19 of them, as many as `i64::MAX` has. Shifted by
