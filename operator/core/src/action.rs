@@ -7,7 +7,12 @@
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::Condition};
 use trainjob_api::{JobSet, time::Timestamp, trainjob::JobStatus};
 
-use crate::{facts::Outcome, notice::Notice, observed::Propagation, runtime::RuntimeKey};
+use crate::{
+    facts::{Outcome, PodGroupSpec},
+    notice::Notice,
+    observed::Propagation,
+    runtime::{PodGroup, RuntimeKey, SecretClaim},
+};
 
 /// What to do now, and when to ask again.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -33,6 +38,32 @@ pub enum Action {
     CreateSnapshot(Box<ConfigMap>),
     /// Read the ConfigMap under the snapshot's name.
     ReadSnapshot,
+    /// See that a Secret's name is free, by a creation that is not carried out. Only creating tells: no
+    /// Secret is ever read.
+    ProbeSecret(SecretClaim),
+    /// Create a Secret; one that is there is the job's own, because its name was free when the snapshot
+    /// was created.
+    CreateSecret(SecretClaim),
+    /// Create a ConfigMap that Pods read. One that is there is judged by its owner.
+    CreateConfigMap(Box<ConfigMap>),
+    /// Create the PodGroup.
+    CreatePodGroup(Box<PodGroup>),
+    /// Change what a PodGroup asks for.
+    UpdatePodGroup {
+        /// UID of the PodGroup.
+        uid: String,
+        /// Version of the PodGroup the decision was made on.
+        resource_version: String,
+        /// What it is to ask for.
+        spec: Box<PodGroupSpec>,
+    },
+    /// Delete a PodGroup.
+    DeletePodGroup {
+        /// UID of the PodGroup.
+        uid: String,
+        /// What it asks for, and so of which scheduler it is.
+        spec: Box<PodGroupSpec>,
+    },
     /// Create the JobSet.
     CreateJobSet(Box<JobSet>),
     /// Read the complete JobSet.
@@ -114,6 +145,12 @@ pub enum Waiting {
     JobSet,
     /// For a ConfigMap under the snapshot's name that is not usable to be gone. Nothing watches it: ask again.
     Snapshot,
+    /// For a Secret or ConfigMap that has the name of a child and is not ours to be gone. Nothing watches
+    /// it: ask again.
+    Name,
+    /// For a PodGroup of its name that is not ours, or ours and terminating, to be gone, or for the kind to
+    /// be installed. Its watch says so.
+    PodGroup,
     /// For the last Pods of a job that its deadline failed to be gone. Nothing watches them: ask again.
     Release,
     /// For its JobSet, whose Pods are gone, to lose the finalizer somebody put on it. Its watch says so.
@@ -124,6 +161,6 @@ impl Waiting {
     /// Whether nothing but asking again, with backoff and with the readings forgotten, will tell.
     #[must_use]
     pub const fn must_ask_again(&self) -> bool {
-        matches!(self, Self::Snapshot | Self::Release)
+        matches!(self, Self::Snapshot | Self::Name | Self::Release)
     }
 }

@@ -11,9 +11,9 @@ use trainjob_api::{JobSet, TrainJob};
 
 use crate::{
     action::{Action, Waiting},
-    facts::JobSetFacts,
-    observed::{Observed, Reading},
-    runtime::{self, BuildError, Runtime, SnapshotError, snapshot},
+    facts::{JobSetFacts, PodGroupSpec},
+    observed::{Observed, Presence, Reading, Taken},
+    runtime::{self, BuildError, Objects, PodGroup, Runtime, SnapshotError, snapshot},
 };
 
 /// Reason of the `Waiting` condition of a job whose runtime does not exist.
@@ -122,37 +122,99 @@ fn create(observed: &Observed<'_>, manifest: &TrainJob) -> Step {
         }
     };
     let Some(runtime) = frozen.as_deref().or(live) else { return Step::default() };
-    match objects(manifest, runtime, live.is_some()) {
-        Ok((mut actions, job_set)) => {
-            actions.push(Action::CreateJobSet(Box::new(job_set)));
-            Step { actions, rendered: Some(digest(manifest)), ..Step::default() }
-        }
+    match runtime::build(manifest, runtime) {
+        Ok(objects) => make(observed, manifest, live, objects),
         // There may be a snapshot, and then the runtime as it is now does not matter.
         Err(_) if matches!(observed.readings.snapshot, Reading::NotRead) => {
             Step::act(vec![Action::ReadSnapshot])
         }
-        Err(error) => {
-            let waiting = match live {
-                Some(runtime) => Waiting::Runtime(runtime.key.clone()),
-                None => Waiting::Snapshot,
-            };
-            Step::wait(waiting, "BuildFailed", error.to_string())
+        Err(error) => unbuildable(live, &error),
+    }
+}
+
+/// Makes the objects of a job that has no JobSet, in their order.
+fn make(
+    observed: &Observed<'_>,
+    manifest: &TrainJob,
+    live: Option<&Runtime>,
+    objects: Objects,
+) -> Step {
+    if let Some(Taken { kind, name }) = &observed.readings.taken {
+        let message = format!(
+            "{kind} {name} exists and does not belong to this TrainJob; delete or rename it, the TrainJob starts when it is gone"
+        );
+        return Step::wait(Waiting::Name, "NameConflict", message);
+    }
+    // Whether a Secret that is there is the job's own is told by its snapshot.
+    let unread = matches!(observed.readings.snapshot, Reading::NotRead);
+    if !objects.secrets.is_empty() && unread {
+        return Step::act(vec![Action::ReadSnapshot]);
+    }
+    let mut actions = Vec::new();
+    if let Some(runtime) = live {
+        actions.extend(objects.secrets.iter().cloned().map(Action::ProbeSecret));
+        match snapshot::render(manifest, runtime) {
+            Ok(snapshot) => actions.push(Action::CreateSnapshot(Box::new(snapshot))),
+            Err(error) => return unbuildable(Some(runtime), &error),
+        }
+    }
+    actions.extend(objects.secrets.into_iter().map(Action::CreateSecret));
+    let config_maps = objects.config_maps.into_iter().map(Box::new);
+    actions.extend(config_maps.map(Action::CreateConfigMap));
+    if let Some(group) = objects.pod_group {
+        match pod_group(observed, group) {
+            Ok(action) => actions.extend(action),
+            Err(step) => return *step,
+        }
+    }
+    actions.push(Action::CreateJobSet(Box::new(objects.job_set)));
+    Step { actions, rendered: Some(digest(manifest)), ..Step::default() }
+}
+
+/// What to do for the PodGroup, if anything; or why the job has to wait.
+fn pod_group(observed: &Observed<'_>, wanted: PodGroup) -> Result<Option<Action>, Box<Step>> {
+    let key = &observed.job.key;
+    match observed.pod_groups.of(&wanted.spec) {
+        Presence::NotServed => {
+            let message = not_served(&wanted.spec).to_owned();
+            Err(Box::new(Step::wait(Waiting::PodGroup, "PodGroupNotServed", message)))
+        }
+        Presence::Absent => Ok(Some(Action::CreatePodGroup(Box::new(wanted)))),
+        Presence::There(group) if group.train_job_uid.as_ref() != Some(&observed.job.uid) => {
+            let message = format!(
+                "PodGroup {key} exists and does not belong to this TrainJob; delete or rename it, the TrainJob starts when it is gone"
+            );
+            Err(Box::new(Step::wait(Waiting::PodGroup, "PodGroupConflict", message)))
+        }
+        Presence::There(group) if group.terminating => {
+            let obstacle = Obstacle { waiting: Waiting::PodGroup, told: None };
+            Err(Box::new(Step { obstacle: Some(obstacle), ..Step::default() }))
+        }
+        Presence::There(group) => Ok((group.spec != wanted.spec).then(|| Action::UpdatePodGroup {
+            uid: group.uid.clone(),
+            resource_version: group.resource_version.clone(),
+            spec: Box::new(wanted.spec),
+        })),
+    }
+}
+
+const fn not_served(spec: &PodGroupSpec) -> &'static str {
+    match spec {
+        PodGroupSpec::Coscheduling(_) => {
+            "the runtime asks for podGroupPolicy.coscheduling, but the cluster has no PodGroups of scheduling.x-k8s.io/v1alpha1; install scheduler-plugins, or use a runtime without"
+        }
+        PodGroupSpec::Volcano(_) => {
+            "the runtime asks for podGroupPolicy.volcano, but the cluster has no PodGroups of scheduling.volcano.sh/v1beta1; install Volcano, or use a runtime without"
         }
     }
 }
 
-/// The snapshot to create, where the runtime has yet to be frozen, and the JobSet as it should be.
-fn objects(
-    manifest: &TrainJob,
-    runtime: &Runtime,
-    freeze: bool,
-) -> Result<(Vec<Action>, JobSet), BuildError> {
-    let job_set = runtime::build(manifest, runtime)?.job_set;
-    let mut actions = Vec::new();
-    if freeze {
-        actions.push(Action::CreateSnapshot(Box::new(snapshot::render(manifest, runtime)?)));
-    }
-    Ok((actions, job_set))
+fn unbuildable(live: Option<&Runtime>, error: &BuildError) -> Step {
+    let waiting = match live {
+        Some(runtime) => Waiting::Runtime(runtime.key.clone()),
+        None => Waiting::Snapshot,
+    };
+    Step::wait(waiting, "BuildFailed", error.to_string())
 }
 
 fn missing(manifest: &TrainJob) -> Step {
@@ -188,8 +250,18 @@ fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -
     let (Some(runtime), Some(current)) = (frozen.as_deref().or(live), current) else {
         return Step::act(vec![Action::ReadJobSet]);
     };
-    match objects(manifest, runtime, live.is_some()) {
-        Ok((mut actions, desired)) => {
+    let snapshot = live.map(|runtime| snapshot::render(manifest, runtime)).transpose();
+    match snapshot.and_then(|snapshot| Ok((snapshot, runtime::build(manifest, runtime)?))) {
+        Ok((snapshot, objects)) => {
+            let mut actions: Vec<_> =
+                snapshot.map(|it| Action::CreateSnapshot(Box::new(it))).into_iter().collect();
+            if let Some(group) = objects.pod_group {
+                match pod_group(observed, group) {
+                    Ok(action) => actions.extend(action),
+                    Err(step) => return *step,
+                }
+            }
+            let desired = objects.job_set;
             let update = runtime::update_suspended(current, &desired);
             actions.extend(update.map(|updated| Action::UpdateJobSet(Box::new(updated))));
             Step { actions, rendered: Some(digest), ..Step::default() }

@@ -13,6 +13,7 @@ use trainjob_api::{
     conditions::{self, COMPLETE, FAILED, JOBSET_COMPLETED, JOBSET_FAILED, SUSPENDED},
     constants::{GROUP, MANAGED_BY, MULTIKUEUE_ORIGIN_LABEL, TRAIN_JOB_KIND},
     jobset::{JobSetView, ReplicatedJobStatus},
+    podgroup::{CoschedulingPodGroupSpec, VolcanoPodGroupSpec},
     time::Timestamp,
     trainjob::JobStatus,
 };
@@ -210,6 +211,44 @@ pub struct JobSetFacts {
     pub ended: Option<JobSetEnd>,
     /// Its counts, as a TrainJob's status shows them.
     pub jobs_status: Vec<JobStatus>,
+}
+
+/// The facts about a `PodGroup`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PodGroupFacts {
+    /// The UID.
+    pub uid: String,
+    /// The version these facts were read from.
+    pub resource_version: String,
+    /// UID of the TrainJob that is its controller, if one is.
+    pub train_job_uid: Option<String>,
+    /// Whether it has a `deletionTimestamp`.
+    pub terminating: bool,
+    /// What it asks for.
+    pub spec: PodGroupSpec,
+}
+
+/// What a `PodGroup` asks for, of which scheduler.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PodGroupSpec {
+    /// Of the coscheduling plugin of scheduler-plugins.
+    Coscheduling(CoschedulingPodGroupSpec),
+    /// Of Volcano.
+    Volcano(VolcanoPodGroupSpec),
+}
+
+impl PodGroupFacts {
+    /// The facts in a stored `PodGroup`.
+    #[must_use]
+    pub fn of(metadata: &ObjectMeta, spec: PodGroupSpec) -> Self {
+        Self {
+            uid: metadata.uid.clone().unwrap_or_default(),
+            resource_version: metadata.resource_version.clone().unwrap_or_default(),
+            train_job_uid: controlling_train_job(metadata).map(|owner| owner.uid.clone()),
+            terminating: metadata.deletion_timestamp.is_some(),
+            spec,
+        }
+    }
 }
 
 /// How a JobSet ended.

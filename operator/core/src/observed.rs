@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use trainjob_api::{JobSet, TrainJob};
 
 use crate::{
-    facts::{JobFacts, JobSetFacts},
+    facts::{JobFacts, JobSetFacts, PodGroupFacts, PodGroupSpec},
     lifecycle::deadline::Clock,
     runtime::Runtime,
 };
@@ -22,12 +22,55 @@ pub struct Observed<'a> {
     pub manifest: Option<&'a TrainJob>,
     /// The JobSet of the TrainJob's name, whoever made it.
     pub job_set: Option<&'a JobSetFacts>,
+    /// The `PodGroup`s of the TrainJob's name, whoever made them.
+    pub pod_groups: PodGroups<'a>,
     /// The runtime that `spec.runtimeRef` names, as it is now.
     pub runtime: Option<&'a Runtime>,
     /// What was read directly.
     pub readings: &'a Readings,
     /// The operator's settings.
     pub settings: &'a Settings,
+}
+
+/// The PodGroup of one name, of each scheduler.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PodGroups<'a> {
+    /// Of scheduler-plugins.
+    pub coscheduling: Presence<'a>,
+    /// Of Volcano.
+    pub volcano: Presence<'a>,
+}
+
+/// Whether there is a PodGroup.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum Presence<'a> {
+    /// The API server does not know the kind, or it is not known yet whether it does.
+    #[default]
+    NotServed,
+    /// There is none.
+    Absent,
+    /// There is one.
+    There(&'a PodGroupFacts),
+}
+
+impl<'a> PodGroups<'a> {
+    /// The one of the scheduler that a PodGroup is for.
+    #[must_use]
+    pub const fn of(&self, spec: &PodGroupSpec) -> Presence<'a> {
+        match spec {
+            PodGroupSpec::Coscheduling(_) => self.coscheduling,
+            PodGroupSpec::Volcano(_) => self.volcano,
+        }
+    }
+
+    /// All that there are.
+    pub fn there(&self) -> impl Iterator<Item = &'a PodGroupFacts> {
+        let there = |presence| match presence {
+            Presence::There(facts) => Some(facts),
+            Presence::NotServed | Presence::Absent => None,
+        };
+        [self.coscheduling, self.volcano].into_iter().filter_map(there)
+    }
 }
 
 /// What was read directly for a job.
@@ -44,6 +87,17 @@ pub struct Readings {
     /// Whether the TrainJob itself may be gone: its JobSet has vanished, maybe together with it, and the
     /// watches of different kinds are not ordered with each other.
     pub in_doubt: bool,
+    /// A child's name that somebody else has taken.
+    pub taken: Option<Taken>,
+}
+
+/// An object of somebody else's that has the name of a child.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// Its kind.
+    pub kind: &'static str,
+    /// Its name.
+    pub name: String,
 }
 
 /// Something that may have been read.

@@ -19,7 +19,7 @@ use trainjob_api::{TrainJob, conditions, time::Timestamp};
 use crate::{
     action::{Action, Plan, TtlDeletion, Waiting},
     children,
-    facts::{Finished, JobFacts, JobSetFacts, Outcome},
+    facts::{Finished, JobFacts, JobSetFacts, Outcome, PodGroupFacts},
     lifecycle::{deadline, release, status, ttl},
     notice::Notice,
     observed::Observed,
@@ -161,6 +161,13 @@ fn after_the_end(observed: &Observed<'_>, finished: Finished, now: Timestamp) ->
         let write = status::write(observed.job, &[], None, &job_set.jobs_status);
         plan.actions.extend(write.map(Action::WriteStatus));
     }
+    // A gang that is over holds no place in any queue.
+    let of_job = |group: &&PodGroupFacts| group.train_job_uid.as_ref() == Some(&observed.job.uid);
+    let over = observed.pod_groups.there().filter(of_job).filter(|group| !group.terminating);
+    plan.actions.extend(over.map(|group| Action::DeletePodGroup {
+        uid: group.uid.clone(),
+        spec: Box::new(group.spec.clone()),
+    }));
     apply_ttl(&mut plan, observed, finished, released, now);
     plan
 }

@@ -7,11 +7,9 @@
 //! | `scheduleTimeoutSeconds` | the policy's |
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use trainjob_api::{
-    JobSet,
-    podgroup::{CoschedulingPodGroup, CoschedulingPodGroupSpec},
-    runtime::CoschedulingPolicy,
-};
+use trainjob_api::{JobSet, podgroup::CoschedulingPodGroupSpec, runtime::CoschedulingPolicy};
+
+use crate::facts::PodGroupSpec;
 
 use super::{
     PodGroup,
@@ -38,5 +36,5 @@ pub(super) fn pod_group(
         min_resources: Some(gang.resources).filter(|resources| !resources.is_empty()),
         schedule_timeout_seconds: policy.schedule_timeout_seconds,
     };
-    PodGroup::Coscheduling(CoschedulingPodGroup { metadata, spec })
+    PodGroup { metadata, spec: PodGroupSpec::Coscheduling(spec) }
 }

@@ -123,11 +123,12 @@ mod tests {
 
     use super::{
         super::{
-            PodGroup, build,
+            build,
             testing::{job, pod, runtime},
         },
         *,
     };
+    use crate::facts::PodGroupSpec;
 
     /// A step of so many Pods with these requests, and what it waits for.
     fn step(name: &str, nodes: i32, requests: &Value, waits: &Value) -> Value {
@@ -144,9 +145,9 @@ mod tests {
     }
 
     fn spec(objects: &Objects) -> Value {
-        match objects.pod_group.as_ref().unwrap() {
-            PodGroup::Coscheduling(group) => serde_json::to_value(&group.spec).unwrap(),
-            PodGroup::Volcano(group) => serde_json::to_value(&group.spec).unwrap(),
+        match &objects.pod_group.as_ref().unwrap().spec {
+            PodGroupSpec::Coscheduling(spec) => serde_json::to_value(spec).unwrap(),
+            PodGroupSpec::Volcano(spec) => serde_json::to_value(spec).unwrap(),
         }
     }
 
@@ -253,7 +254,7 @@ mod tests {
     fn a_pod_group_is_the_job_s_own() {
         let step = step("node", 1, &json!({}), &json!(null));
         let objects = built(&json!({"coscheduling": {}}), &json!({"replicatedJobs": [step]}));
-        let Some(PodGroup::Coscheduling(group)) = &objects.pod_group else { panic!("{objects:?}") };
+        let group = objects.pod_group.as_ref().unwrap();
         assert_eq!(group.metadata.name.as_deref(), Some("tj"));
         assert_eq!(group.metadata.owner_references, objects.job_set.metadata.owner_references);
     }

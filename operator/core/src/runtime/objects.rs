@@ -1,10 +1,9 @@
 //! What a TrainJob becomes.
 
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use trainjob_api::{
-    JobSet,
-    podgroup::{CoschedulingPodGroup, VolcanoPodGroup},
-};
+use trainjob_api::JobSet;
+
+use crate::facts::PodGroupSpec;
 
 /// The objects of a TrainJob, its snapshot aside, in the order in which they are made: what Pods need to
 /// start is there before them.
@@ -22,13 +21,13 @@ pub struct Objects {
     pub job_set: JobSet,
 }
 
-/// A `PodGroup` of either scheduler.
+/// A `PodGroup` that is to exist.
 #[derive(Debug, Clone, PartialEq)]
-pub enum PodGroup {
-    /// Of scheduler-plugins.
-    Coscheduling(CoschedulingPodGroup),
-    /// Of Volcano.
-    Volcano(VolcanoPodGroup),
+pub struct PodGroup {
+    /// Its metadata.
+    pub metadata: ObjectMeta,
+    /// What it asks for.
+    pub spec: PodGroupSpec,
 }
 
 /// A Secret that is to exist. What is in it is random, so it is for the shell to make up.

@@ -9,11 +9,9 @@
 //! | `networkTopology` | the policy's |
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use trainjob_api::{
-    JobSet,
-    podgroup::{VolcanoPodGroup, VolcanoPodGroupSpec},
-    runtime::VolcanoPolicy,
-};
+use trainjob_api::{JobSet, podgroup::VolcanoPodGroupSpec, runtime::VolcanoPolicy};
+
+use crate::facts::PodGroupSpec;
 
 use super::{
     PodGroup,
@@ -45,7 +43,7 @@ pub(super) fn pod_group(
         priority_class_name: priority_class(job_set),
         network_topology: policy.network_topology.clone(),
     };
-    PodGroup::Volcano(VolcanoPodGroup { metadata, spec })
+    PodGroup { metadata, spec: PodGroupSpec::Volcano(spec) }
 }
 
 fn priority_class(job_set: &JobSet) -> Option<String> {

@@ -8,7 +8,7 @@ use trainjob_core::{
     Action, Observed, Plan,
     action::Waiting,
     facts::{JobFacts, JobSetFacts},
-    observed::{Reading, Readings, RunningPods, Settings},
+    observed::{PodGroups, Reading, Readings, RunningPods, Settings},
     plan,
     runtime::Runtime,
 };
@@ -65,14 +65,14 @@ impl fmt::Debug for Known {
         let Self { job, job_set, runtime, readings, settings } = self;
         let image = runtime.as_ref().map(|runtime| brief(&runtime.spec));
         write!(f, "job {}, JobSet {}, runtime {image:?}, ", brief(job), brief(job_set))?;
-        let Readings { snapshot, job_set, pods, rendered, in_doubt } = readings;
+        let Readings { snapshot, job_set, pods, rendered, in_doubt, taken } = readings;
         let snapshot = match snapshot {
             Reading::NotRead => "not read".into(),
             Reading::Absent => "absent".into(),
             Reading::Found(snapshot) => brief(snapshot),
         };
         write!(f, "snapshot {snapshot}, read JobSet {}, {pods:?}, ", brief(job_set))?;
-        write!(f, "{rendered:?}, in doubt: {in_doubt}, {settings:?}")
+        write!(f, "{rendered:?}, in doubt: {in_doubt}, {taken:?}, {settings:?}")
     }
 }
 
@@ -85,6 +85,7 @@ impl Known {
             job: &job,
             manifest: job.finished.is_none().then_some(&self.job),
             job_set: job_set.as_ref(),
+            pod_groups: PodGroups::default(),
             runtime: self.runtime.as_ref(),
             readings: &self.readings,
             settings: &self.settings,
@@ -147,10 +148,19 @@ impl Known {
                     );
                     assert!(!over, "changed after the end: {self:?}");
                 }
-                Action::CreateSnapshot(_) | Action::CreateJobSet(_) => {
+                Action::CreateSnapshot(_)
+                | Action::CreateSecret(_)
+                | Action::CreateConfigMap(_)
+                | Action::CreatePodGroup(_)
+                | Action::UpdatePodGroup { .. }
+                | Action::CreateJobSet(_) => {
                     assert!(!over, "made after the end: {self:?}");
                 }
+                Action::DeletePodGroup { .. } => {
+                    assert!(end_is_stored, "the end is stored first: {plan:?}");
+                }
                 Action::ReadTrainJob
+                | Action::ProbeSecret(_)
                 | Action::ReadSnapshot
                 | Action::ReadJobSet
                 | Action::CheckPods { .. }
@@ -328,6 +338,12 @@ impl Operator {
                 left => self.job = left?,
             },
             Action::Tell(_) => {}
+            Action::ProbeSecret(_)
+            | Action::CreateSecret(_)
+            | Action::CreateConfigMap(_)
+            | Action::CreatePodGroup(_)
+            | Action::UpdatePodGroup { .. }
+            | Action::DeletePodGroup { .. } => unreachable!("no runtime here asks for {action:?}"),
         }
         Ok(())
     }
