@@ -17,8 +17,8 @@ use std::{
 
 use trainjob_api::TrainJob;
 use trainjob_core::{
-    facts::{JobFacts, JobSetFacts, ObjectKey},
-    observed::{Observed, Reading, Readings, Settings},
+    facts::{JobFacts, JobSetFacts, ObjectKey, PodGroupFacts, Scheduler},
+    observed::{Observed, PodGroups, Presence, Reading, Readings, Settings},
     runtime::{Runtime, RuntimeKey, runtime_key},
 };
 
@@ -62,7 +62,15 @@ struct State {
     /// Unfinished jobs by the runtime they name, so that a runtime that appears wakes just them.
     jobs_by_runtime: HashMap<RuntimeKey, HashSet<ObjectKey>>,
     readings: HashMap<ObjectKey, JobReadings>,
+    coscheduling: Option<Groups>,
+    volcano: Option<Groups>,
 }
+
+/// The PodGroups of one scheduler.
+type Groups = Versions<Arc<PodGroupFacts>>;
+
+/// A PodGroup, where the API server knows the kind.
+type Group = Option<Option<Arc<PodGroupFacts>>>;
 
 /// What was read directly for a job; of no use for a successor of the same name.
 #[derive(Debug)]
@@ -77,6 +85,8 @@ pub struct View {
     /// The job.
     pub job: Arc<JobRecord>,
     job_set: Option<Arc<JobSetFacts>>,
+    coscheduling: Group,
+    volcano: Group,
     runtime: Option<Arc<Runtime>>,
     readings: Readings,
 }
@@ -89,10 +99,22 @@ impl View {
             job: &self.job.facts,
             manifest: self.job.manifest.as_deref(),
             job_set: self.job_set.as_deref(),
+            pod_groups: PodGroups {
+                coscheduling: presence(&self.coscheduling),
+                volcano: presence(&self.volcano),
+            },
             runtime: self.runtime.as_deref(),
             readings: &self.readings,
             settings,
         }
+    }
+}
+
+fn presence(group: &Group) -> Presence<'_> {
+    match group {
+        None => Presence::NotServed,
+        Some(None) => Presence::Absent,
+        Some(Some(facts)) => Presence::There(facts),
     }
 }
 
@@ -112,6 +134,8 @@ impl Cache {
         let readings = state.readings.get(key).filter(|of_job| of_job.uid == *uid);
         Some(View {
             job_set: state.job_sets.get(key).cloned(),
+            coscheduling: state.coscheduling.as_ref().map(|groups| groups.get(key).cloned()),
+            volcano: state.volcano.as_ref().map(|groups| groups.get(key).cloned()),
             runtime: runtime.and_then(|key| state.runtimes.get(key).cloned()),
             readings: readings.map(|of_job| of_job.readings.clone()).unwrap_or_default(),
             job,
@@ -153,12 +177,13 @@ impl Cache {
         }
         let readings = state.readings_of(key, uid);
         change(readings);
-        let Readings { snapshot, job_set, pods, rendered, in_doubt } = readings;
+        let Readings { snapshot, job_set, pods, rendered, in_doubt, taken } = readings;
         let empty = *snapshot == Reading::NotRead
             && job_set.is_none()
             && *pods == Reading::NotRead
             && rendered.is_none()
-            && !*in_doubt;
+            && !*in_doubt
+            && taken.is_none();
         if empty {
             state.readings.remove(key);
         }
@@ -168,7 +193,13 @@ impl Cache {
     #[must_use]
     pub fn lists(&self) -> Lists {
         let state = self.lock();
-        Lists { jobs: state.jobs.lists(), job_sets: state.job_sets.lists() }
+        let of = |groups: &Option<Groups>| groups.as_ref().map_or(0, Versions::lists);
+        Lists {
+            jobs: state.jobs.lists(),
+            job_sets: state.job_sets.lists(),
+            coscheduling: of(&state.coscheduling),
+            volcano: of(&state.volcano),
+        }
     }
 
     /// Takes in a TrainJob that a watch or a reply showed. True when that is news.
@@ -232,6 +263,70 @@ impl Cache {
         state.forget_job_set(key, gone.as_deref());
     }
 
+    /// Takes in a PodGroup that a watch or a reply showed. True when that is news.
+    pub fn put_pod_group(
+        &self,
+        scheduler: Scheduler,
+        key: &ObjectKey,
+        group: PodGroupFacts,
+        source: Source,
+    ) -> bool {
+        let version = versions::parse(&group.resource_version);
+        let mut state = self.lock();
+        let groups = state.groups_of(scheduler).as_mut();
+        groups.is_some_and(|groups| groups.put(key, version, Arc::new(group), source))
+    }
+
+    /// Takes in that a PodGroup is gone.
+    pub fn remove_pod_group(
+        &self,
+        scheduler: Scheduler,
+        key: &ObjectKey,
+        resource_version: &str,
+    ) -> bool {
+        let mut state = self.lock();
+        let groups = state.groups_of(scheduler).as_mut();
+        groups.is_some_and(|it| it.remove(key, versions::parse(resource_version)).is_some())
+    }
+
+    /// Takes in a reply that shows the PodGroup with this UID to be gone.
+    pub fn forget_pod_group(&self, scheduler: Scheduler, key: &ObjectKey, uid: &str) {
+        if let Some(groups) = self.lock().groups_of(scheduler) {
+            groups.forget(key, |group| group.uid == uid);
+        }
+    }
+
+    /// A complete list of PodGroups begins.
+    pub fn pod_groups_relist(&self, scheduler: Scheduler) {
+        let mut state = self.lock();
+        if let Some(groups) = state.groups_of(scheduler) {
+            groups.relist();
+        }
+    }
+
+    /// The API server knows the kind, for good: one that has just started knows no kind for a moment.
+    /// Returns the unfinished jobs without a JobSet, which may wait for that, if that is news.
+    pub fn pod_groups_served(&self, scheduler: Scheduler) -> Vec<ObjectKey> {
+        let mut state = self.lock();
+        let groups = state.groups_of(scheduler);
+        if groups.is_some() {
+            return Vec::new();
+        }
+        *groups = Some(Versions::default());
+        let waits = |(key, job): &(&ObjectKey, &Arc<JobRecord>)| {
+            job.facts.finished.is_none() && state.job_sets.get(key).is_none()
+        };
+        state.jobs.iter().filter(waits).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// The list is complete; returns the PodGroups that vanished meanwhile.
+    pub fn pod_groups_listed(&self, scheduler: Scheduler) -> Vec<ObjectKey> {
+        let mut state = self.lock();
+        let groups = state.groups_of(scheduler).as_mut();
+        let vanished = groups.map(Versions::listed).unwrap_or_default();
+        vanished.into_iter().map(|(key, _)| key).collect()
+    }
+
     /// Takes in a runtime; returns the unfinished jobs that name it.
     pub fn put_runtime(&self, runtime: Runtime) -> Vec<ObjectKey> {
         let mut state = self.lock();
@@ -289,6 +384,13 @@ impl Cache {
 }
 
 impl State {
+    const fn groups_of(&mut self, scheduler: Scheduler) -> &mut Option<Groups> {
+        match scheduler {
+            Scheduler::Coscheduling => &mut self.coscheduling,
+            Scheduler::Volcano => &mut self.volcano,
+        }
+    }
+
     /// What was read for the job with this UID.
     fn readings_of(&mut self, key: &ObjectKey, uid: &str) -> &mut Readings {
         let none = || JobReadings { uid: uid.to_owned(), readings: Readings::default() };
@@ -373,6 +475,10 @@ pub struct Lists {
     pub jobs: u64,
     /// Of JobSets.
     pub job_sets: u64,
+    /// Of scheduler-plugins' PodGroups.
+    pub coscheduling: u64,
+    /// Of Volcano's.
+    pub volcano: u64,
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ use kube::core::Status;
 use thiserror::Error;
 use trainjob_core::facts::ObjectKey;
 
+use crate::secrets::KeyError;
+
 /// Why a request failed.
 #[derive(Debug, Error)]
 pub enum RequestError {
@@ -21,6 +23,9 @@ pub enum RequestError {
     /// The reply is not what it should be.
     #[error("the API server's reply makes no sense: {0}")]
     BadReply(#[source] kube::Error),
+    /// No keys could be made for a Secret.
+    #[error("cannot make keys: {0}")]
+    Keys(#[source] KeyError),
     /// An object of the name that was to be created is there and is not ours.
     #[error("{kind} {key} exists and does not belong to this TrainJob")]
     Foreign {
@@ -56,7 +61,9 @@ impl RequestError {
     pub fn class(&self) -> Class {
         match self {
             Self::Refused(status) => class_of(status),
-            Self::TimedOut(_) | Self::Unreachable(_) | Self::BadReply(_) => Class::Transient,
+            Self::TimedOut(_) | Self::Unreachable(_) | Self::BadReply(_) | Self::Keys(_) => {
+                Class::Transient
+            }
             Self::Foreign { .. } => Class::Denied,
         }
     }

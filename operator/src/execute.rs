@@ -4,6 +4,9 @@
 //! next decision about the job is made on it. A 404 shows nothing: an API server that has just started
 //! answers so for every custom resource. That an object is gone is for the watch to say.
 
+mod auxiliary;
+mod pod_group;
+
 use std::{borrow::Cow, sync::Arc};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -82,6 +85,16 @@ impl Executor {
             Action::ReadTrainJob => self.read_train_job(pass).await,
             Action::CreateSnapshot(config_map) => self.create_snapshot(pass, config_map).await,
             Action::ReadSnapshot => self.read_snapshot(pass).await,
+            Action::ProbeSecret(claim) => self.probe_secret(pass, claim).await,
+            Action::CreateSecret(claim) => self.create_secret(pass, claim).await,
+            Action::CreateConfigMap(config_map) => self.create_config_map(pass, config_map).await,
+            Action::CreatePodGroup(group) => self.create_pod_group(pass, group).await,
+            Action::UpdatePodGroup { scheduler, uid, resource_version, spec } => {
+                self.update_pod_group(pass, *scheduler, (uid, resource_version), spec).await
+            }
+            Action::DeletePodGroup { scheduler, uid } => {
+                self.delete_pod_group(pass, *scheduler, uid).await
+            }
             Action::CreateJobSet(job_set) => self.create_job_set(pass, job_set).await,
             Action::ReadJobSet => self.read_job_set(pass).await,
             Action::UpdateJobSet(job_set) => self.update_job_set(pass, job_set).await,
@@ -144,7 +157,7 @@ impl Executor {
         pass: Pass<'_>,
         config_map: &ConfigMap,
     ) -> Result<(), RequestError> {
-        let request = create(&request::<ConfigMap>(pass.job), config_map)?;
+        let request = create(&request::<ConfigMap>(pass.job), &post_params(), config_map)?;
         match self.send::<ConfigMap>(pass, Ok(request)).await {
             Ok(_) => Ok(()),
             Err(error) if error.class() == Class::Exists => {
@@ -163,7 +176,7 @@ impl Executor {
     }
 
     async fn create_job_set(&self, pass: Pass<'_>, job_set: &JobSet) -> Result<(), RequestError> {
-        let request = create(&request::<JobSet>(pass.job), job_set)?;
+        let request = create(&request::<JobSet>(pass.job), &post_params(), job_set)?;
         match self.send::<JobSetView>(pass, Ok(request)).await {
             Ok(created) => {
                 self.saw_job_set(pass, &created);
@@ -364,10 +377,11 @@ fn request<K: Resource<DynamicType = ()>>(job: &JobFacts) -> Request {
 
 fn create(
     request: &Request,
+    params: &PostParams,
     object: &impl serde::Serialize,
 ) -> Result<http::Request<Vec<u8>>, RequestError> {
     let data = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
-    Ok(request.create(&post_params(), data).map_err(kube::Error::BuildRequest)?)
+    Ok(request.create(params, data).map_err(kube::Error::BuildRequest)?)
 }
 
 fn post_params() -> PostParams {

@@ -27,4 +27,5 @@ pub mod pages;
 pub mod queue;
 pub mod reconcile;
 pub mod run;
+pub mod secrets;
 pub mod survey;

@@ -242,6 +242,7 @@ impl Reconciler {
             readings.job_set = None;
             if ask_again {
                 readings.pods = Reading::NotRead;
+                readings.taken = None;
             }
         });
         if ask_again {
@@ -342,6 +343,11 @@ fn complaint(action: &Action, error: &RequestError) -> Option<Notice> {
     let error = error.to_string();
     match action {
         Action::CreateSnapshot(_)
+        | Action::ProbeSecret(_)
+        | Action::CreateSecret(_)
+        | Action::CreateConfigMap(_)
+        | Action::CreatePodGroup(_)
+        | Action::UpdatePodGroup { .. }
         | Action::ReadSnapshot
         | Action::ReadTrainJob
         | Action::CreateJobSet(_)
@@ -352,7 +358,7 @@ fn complaint(action: &Action, error: &RequestError) -> Option<Notice> {
             Some(Notice::ReleaseFailed(error))
         }
         Action::DeleteTrainJob(_) => Some(Notice::TtlDeletionFailed(error)),
-        Action::WriteStatus(_) | Action::Tell(_) => None,
+        Action::WriteStatus(_) | Action::DeletePodGroup { .. } | Action::Tell(_) => None,
     }
 }
 
@@ -380,6 +386,12 @@ const fn name(action: &Action) -> &'static str {
     match action {
         Action::WriteStatus(_) => "status write",
         Action::ReadTrainJob => "TrainJob read",
+        Action::ProbeSecret(_) => "Secret probe",
+        Action::CreateSecret(_) => "Secret creation",
+        Action::CreateConfigMap(_) => "ConfigMap creation",
+        Action::CreatePodGroup(_) => "PodGroup creation",
+        Action::UpdatePodGroup { .. } => "PodGroup update",
+        Action::DeletePodGroup { .. } => "PodGroup deletion",
         Action::CreateSnapshot(_) => "snapshot creation",
         Action::ReadSnapshot => "snapshot read",
         Action::CreateJobSet(_) => "JobSet creation",

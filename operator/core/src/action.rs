@@ -5,10 +5,11 @@
 //! also the version, of what they were decided on.
 
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::Condition};
+use serde_json::Value;
 use trainjob_api::{JobSet, time::Timestamp, trainjob::JobStatus};
 
 use crate::{
-    facts::{Outcome, PodGroupSpec},
+    facts::{Outcome, Scheduler},
     notice::Notice,
     observed::Propagation,
     runtime::{PodGroup, RuntimeKey, SecretClaim},
@@ -50,19 +51,21 @@ pub enum Action {
     CreatePodGroup(Box<PodGroup>),
     /// Change what a PodGroup asks for.
     UpdatePodGroup {
+        /// Whose PodGroup.
+        scheduler: Scheduler,
         /// UID of the PodGroup.
         uid: String,
         /// Version of the PodGroup the decision was made on.
         resource_version: String,
-        /// What it is to ask for.
-        spec: Box<PodGroupSpec>,
+        /// A merge patch of its `spec`.
+        spec: Value,
     },
     /// Delete a PodGroup.
     DeletePodGroup {
+        /// Whose PodGroup.
+        scheduler: Scheduler,
         /// UID of the PodGroup.
         uid: String,
-        /// What it asks for, and so of which scheduler it is.
-        spec: Box<PodGroupSpec>,
     },
     /// Create the JobSet.
     CreateJobSet(Box<JobSet>),

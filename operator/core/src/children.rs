@@ -190,11 +190,15 @@ fn pod_group(observed: &Observed<'_>, wanted: PodGroup) -> Result<Option<Action>
             let obstacle = Obstacle { waiting: Waiting::PodGroup, told: None };
             Err(Box::new(Step { obstacle: Some(obstacle), ..Step::default() }))
         }
-        Presence::There(group) => Ok((group.spec != wanted.spec).then(|| Action::UpdatePodGroup {
-            uid: group.uid.clone(),
-            resource_version: group.resource_version.clone(),
-            spec: Box::new(wanted.spec),
-        })),
+        Presence::There(group) => {
+            let spec = runtime::pod_group_patch(&group.spec, &wanted.spec);
+            Ok(spec.map(|spec| Action::UpdatePodGroup {
+                scheduler: wanted.spec.scheduler(),
+                uid: group.uid.clone(),
+                resource_version: group.resource_version.clone(),
+                spec,
+            }))
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 use std::{fmt, sync::Arc};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference, Time};
+use serde::Serialize;
 use trainjob_api::{
     TrainJob,
     conditions::{self, COMPLETE, FAILED, JOBSET_COMPLETED, JOBSET_FAILED, SUSPENDED},
@@ -228,13 +229,34 @@ pub struct PodGroupFacts {
     pub spec: PodGroupSpec,
 }
 
+/// A scheduler that knows `PodGroup`s.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheduler {
+    /// The coscheduling plugin of scheduler-plugins.
+    Coscheduling,
+    /// Volcano.
+    Volcano,
+}
+
 /// What a `PodGroup` asks for, of which scheduler.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum PodGroupSpec {
     /// Of the coscheduling plugin of scheduler-plugins.
     Coscheduling(CoschedulingPodGroupSpec),
     /// Of Volcano.
     Volcano(VolcanoPodGroupSpec),
+}
+
+impl PodGroupSpec {
+    /// Of whom it is asked.
+    #[must_use]
+    pub const fn scheduler(&self) -> Scheduler {
+        match self {
+            Self::Coscheduling(_) => Scheduler::Coscheduling,
+            Self::Volcano(_) => Scheduler::Volcano,
+        }
+    }
 }
 
 impl PodGroupFacts {

@@ -165,8 +165,8 @@ fn after_the_end(observed: &Observed<'_>, finished: Finished, now: Timestamp) ->
     let of_job = |group: &&PodGroupFacts| group.train_job_uid.as_ref() == Some(&observed.job.uid);
     let over = observed.pod_groups.there().filter(of_job).filter(|group| !group.terminating);
     plan.actions.extend(over.map(|group| Action::DeletePodGroup {
+        scheduler: group.spec.scheduler(),
         uid: group.uid.clone(),
-        spec: Box::new(group.spec.clone()),
     }));
     apply_ttl(&mut plan, observed, finished, released, now);
     plan

@@ -40,6 +40,7 @@ use trainjob_api::TrainJob;
 
 pub use self::{
     error::BuildError,
+    gang::pod_group_patch,
     names::name_problem,
     objects::{Objects, PodGroup, SecretClaim, SecretContent},
     owner::owner_reference,

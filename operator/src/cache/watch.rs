@@ -30,9 +30,10 @@ use trainjob_api::{
     ClusterTrainingRuntime, TrainJob, TrainingRuntime,
     constants::{CLUSTER_TRAINING_RUNTIME_KIND, TRAIN_JOB_KIND, TRAINING_RUNTIME_KIND},
     jobset::{self, JobSetView},
+    podgroup::{CoschedulingPodGroup, VolcanoPodGroup},
 };
 use trainjob_core::{
-    facts::{JobSetFacts, ObjectKey},
+    facts::{JobSetFacts, ObjectKey, PodGroupFacts, PodGroupSpec, Scheduler},
     runtime::{Runtime, RuntimeKey},
 };
 
@@ -51,6 +52,9 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::fro
 const WATCH_SECONDS: u32 = 4;
 /// A watch that has not failed for so long begins again with the first wait.
 const QUIET: Duration = Duration::from_secs(15);
+
+/// The longest wait before another look for a kind that need not be there.
+const LOOK_FOR_OPTIONAL: Duration = Duration::from_secs(30);
 
 /// How to get the kinds that others install.
 const INSTALL_CRDS: &str =
@@ -75,8 +79,18 @@ pub struct Watcher {
 }
 
 /// Names of the kinds that are watched, as readiness shows them.
-pub const KINDS: [&str; 4] =
-    [TRAIN_JOB_KIND, jobset::KIND, TRAINING_RUNTIME_KIND, CLUSTER_TRAINING_RUNTIME_KIND];
+pub const KINDS: [&str; 6] = [
+    TRAIN_JOB_KIND,
+    jobset::KIND,
+    TRAINING_RUNTIME_KIND,
+    CLUSTER_TRAINING_RUNTIME_KIND,
+    COSCHEDULING_KIND,
+    VOLCANO_KIND,
+];
+
+/// Two kinds of the same name.
+const COSCHEDULING_KIND: &str = "PodGroup of scheduler-plugins";
+const VOLCANO_KIND: &str = "PodGroup of Volcano";
 
 impl Watcher {
     /// Watches everything; never returns.
@@ -95,6 +109,14 @@ impl Watcher {
             }),
             self.runtimes::<ClusterTrainingRuntime>(CLUSTER_TRAINING_RUNTIME_KIND, |key| {
                 RuntimeKey::Cluster { name: key.name.as_ref().into() }
+            }),
+            self.pod_groups::<CoschedulingPodGroup>(
+                Scheduler::Coscheduling,
+                COSCHEDULING_KIND,
+                |group| (group.metadata, PodGroupSpec::Coscheduling(group.spec)),
+            ),
+            self.pod_groups::<VolcanoPodGroup>(Scheduler::Volcano, VOLCANO_KIND, |group| {
+                (group.metadata, PodGroupSpec::Volcano(group.spec))
             }),
         );
     }
@@ -122,12 +144,16 @@ impl Watcher {
                 remove(&invalid.metadata);
             }
         };
-        self.follow::<Readable<TrainJob>>(TRAIN_JOB_KIND, INSTALL_CRDS, |event| match event {
-            Event::Init => self.cache.jobs_relist(),
-            Event::InitApply(job) | Event::Apply(job) => put(job),
-            Event::InitDone => self.cache.jobs_listed().into_iter().for_each(&self.wake),
-            Event::Delete(job) => remove(job.meta()),
-        })
+        self.follow::<Readable<TrainJob>>(
+            TRAIN_JOB_KIND,
+            Some(INSTALL_CRDS),
+            |event| match event {
+                Event::Init => self.cache.jobs_relist(),
+                Event::InitApply(job) | Event::Apply(job) => put(job),
+                Event::InitDone => self.cache.jobs_listed().into_iter().for_each(&self.wake),
+                Event::Delete(job) => remove(job.meta()),
+            },
+        )
         .await;
     }
 
@@ -151,11 +177,61 @@ impl Watcher {
                 remove(&invalid.metadata);
             }
         };
-        self.follow::<Readable<JobSetView>>(jobset::KIND, INSTALL_JOBSET, |event| match event {
-            Event::Init => self.cache.job_sets_relist(),
-            Event::InitApply(job_set) | Event::Apply(job_set) => put(job_set),
-            Event::InitDone => self.cache.job_sets_listed().into_iter().for_each(&self.wake),
-            Event::Delete(job_set) => remove(job_set.meta()),
+        self.follow::<Readable<JobSetView>>(
+            jobset::KIND,
+            Some(INSTALL_JOBSET),
+            |event| match event {
+                Event::Init => self.cache.job_sets_relist(),
+                Event::InitApply(job_set) | Event::Apply(job_set) => put(job_set),
+                Event::InitDone => self.cache.job_sets_listed().into_iter().for_each(&self.wake),
+                Event::Delete(job_set) => remove(job_set.meta()),
+            },
+        )
+        .await;
+    }
+
+    async fn pod_groups<K>(
+        &self,
+        scheduler: Scheduler,
+        kind: &'static str,
+        spec: fn(K) -> (ObjectMeta, PodGroupSpec),
+    ) where
+        K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
+        K: Send + 'static,
+    {
+        let remove = |metadata: &ObjectMeta| {
+            let key = ObjectKey::of(metadata);
+            let version = metadata.resource_version.as_deref().unwrap_or_default();
+            if self.cache.remove_pod_group(scheduler, &key, version) {
+                (self.wake)(key);
+            }
+        };
+        let put = |group: Readable<K>| match group.0 {
+            Ok(group) => {
+                let (metadata, spec) = spec(group);
+                let (key, facts) = (ObjectKey::of(&metadata), PodGroupFacts::of(&metadata, spec));
+                if self.cache.put_pod_group(scheduler, &key, facts, Source::Watch) {
+                    (self.wake)(key);
+                }
+            }
+            Err(invalid) => {
+                unreadable(kind, &invalid);
+                remove(&invalid.metadata);
+            }
+        };
+        let served = || self.cache.pod_groups_served(scheduler).into_iter().for_each(&self.wake);
+        self.follow::<Readable<K>>(kind, None, |event| match event {
+            Event::Init => self.cache.pod_groups_relist(scheduler),
+            Event::InitApply(group) => {
+                served();
+                put(group);
+            }
+            Event::InitDone => {
+                served();
+                self.cache.pod_groups_listed(scheduler).into_iter().for_each(&self.wake);
+            }
+            Event::Apply(group) => put(group),
+            Event::Delete(group) => remove(group.meta()),
         })
         .await;
     }
@@ -183,7 +259,7 @@ impl Watcher {
                 None
             }
         };
-        self.follow::<Readable<K>>(kind, INSTALL_CRDS, |event| match event {
+        self.follow::<Readable<K>>(kind, Some(INSTALL_CRDS), |event| match event {
             Event::Init => listed.clear(),
             Event::InitApply(runtime) => listed.extend(put(runtime)),
             Event::InitDone => {
@@ -197,18 +273,19 @@ impl Watcher {
         .await;
     }
 
-    /// Hands every event of a kind to `take`, for ever.
+    /// Hands every event of a kind to `take`, for ever. A kind that need not be there has no `install`.
     async fn follow<K>(
         &self,
         kind: &'static str,
-        install: &'static str,
+        install: Option<&'static str>,
         mut take: impl FnMut(Event<K>),
     ) where
         K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
         K: Send + 'static,
     {
         let api: Api<K> = Api::all(self.client.clone());
-        let mut events = pin!(stream(api));
+        let longest = if install.is_some() { BACKOFF.1 } else { LOOK_FOR_OPTIONAL };
+        let mut events = pin!(stream(api, longest));
         let mut trouble =
             Trouble { kind, install, last: None, said: None, unreachable: &self.unreachable };
         while let Some(event) = events.next().await {
@@ -219,25 +296,41 @@ impl Watcher {
                     let works = listed || matches!(event, Event::Apply(_) | Event::Delete(_));
                     take(event);
                     if listed {
-                        self.readiness.set(kind, true);
-                        self.listed.send_if_modified(|kinds| kinds.insert(kind));
+                        self.known(kind);
                     }
                     if works {
                         trouble.over();
                     }
                 }
-                Err(error) => trouble.with(&error),
+                Err(error) => {
+                    if install.is_none() && is_refused(&error) {
+                        self.known(kind);
+                    }
+                    trouble.with(&error);
+                }
             }
         }
     }
+
+    /// It is known which objects of a kind there are, or that there can be none.
+    fn known(&self, kind: &'static str) {
+        self.readiness.set(kind, true);
+        self.listed.send_if_modified(|kinds| kinds.insert(kind));
+    }
 }
 
-fn stream<K>(api: Api<K>) -> impl Stream<Item = Result<Event<K>, watcher::Error>>
+/// Whether the API server says that there is no such kind, or that it may not be seen.
+fn is_refused(error: &watcher::Error) -> bool {
+    matches!(cause(error), Some((Cause::NotInstalled | Cause::Forbidden, _)))
+}
+
+fn stream<K>(api: Api<K>, longest: Duration) -> impl Stream<Item = Result<Event<K>, watcher::Error>>
 where
     K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
     K: Send + 'static,
 {
-    watcher(api, watcher::Config::default().timeout(WATCH_SECONDS)).backoff(Wait::default())
+    let wait = Wait { longest, failures: 0, last: None };
+    watcher(api, watcher::Config::default().timeout(WATCH_SECONDS)).backoff(wait)
 }
 
 fn unreadable(kind: &str, invalid: &Unreadable) {
@@ -249,8 +342,9 @@ fn unreadable(kind: &str, invalid: &Unreadable) {
 ///
 /// A watch that begins a list has not succeeded yet, though to the library it has; so what counts as
 /// success is that it has been quiet for a while.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Wait {
+    longest: Duration,
     failures: u32,
     last: Option<Instant>,
 }
@@ -259,12 +353,13 @@ impl Iterator for Wait {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        let (first, longest) = BACKOFF;
+        let (first, _) = BACKOFF;
         let now = Instant::now();
-        if self.last.replace(now).is_some_and(|last| now.duration_since(last) > QUIET) {
+        let quiet = QUIET.max(self.longest * 2);
+        if self.last.replace(now).is_some_and(|last| now.duration_since(last) > quiet) {
             self.failures = 0;
         }
-        let wait = first.saturating_mul(1 << self.failures.min(8)).min(longest);
+        let wait = first.saturating_mul(1 << self.failures.min(8)).min(self.longest);
         self.failures = self.failures.saturating_add(1);
         Some(crate::backoff::spread(wait))
     }
@@ -277,7 +372,8 @@ impl Backoff for Wait {
 /// What is wrong with a watch, said once.
 struct Trouble<'a> {
     kind: &'static str,
-    install: &'static str,
+    /// How to install the kind, unless it need not be there.
+    install: Option<&'static str>,
     last: Option<Cause>,
     said: Option<Cause>,
     unreachable: &'a AtomicBool,
@@ -307,6 +403,7 @@ impl Trouble<'_> {
         let (kind, install) = (self.kind, self.install);
         match cause {
             Cause::NotInstalled => {
+                let Some(install) = install else { return };
                 tracing::error!(
                     kind,
                     "the CRD of {kind} is not installed; {install}. Waiting for it"
@@ -370,7 +467,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn waits_grow_while_a_watch_fails_and_begin_anew_after_a_quiet_time() {
-        let mut wait = Wait::default();
+        let mut wait = Wait { longest: BACKOFF.1, failures: 0, last: None };
         for expected in [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000] {
             let next = wait.next().unwrap();
             wait.reset();

@@ -13,11 +13,14 @@ use k8s_openapi::{
     api::core::v1::PodTemplateSpec,
     apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta},
 };
+use serde_json::{Map, Value};
 use trainjob_api::{
     JobSet, TrainJob,
     jobset::ReplicatedJob,
     runtime::{PodGroupPolicy, TrainingRuntimeSpec},
 };
+
+use crate::facts::PodGroupSpec;
 
 use super::{
     BuildError, Objects,
@@ -92,6 +95,28 @@ fn gang(job_set: &JobSet) -> Result<Gang, BuildError> {
     })
 }
 
+/// The merge patch that makes a stored PodGroup ask for what is wanted; `None` if it does.
+///
+/// What is not wanted in particular, somebody else may have set.
+#[must_use]
+pub fn pod_group_patch(stored: &PodGroupSpec, wanted: &PodGroupSpec) -> Option<Value> {
+    // A spec that cannot be written as JSON was never read from it.
+    let json = |spec| serde_json::to_value(spec).unwrap_or_default();
+    let (stored, mut patch) = (json(stored), json(wanted));
+    if let (Some(stored), Some(patch)) = (stored.as_object(), patch.as_object_mut()) {
+        patch.retain(|field, value| stored.get(field) != Some(value));
+        let resources = |spec: &Map<String, Value>| spec.get("minResources")?.as_object().cloned();
+        let known = resources(stored).unwrap_or_default();
+        if let Some(Value::Object(wanted)) = patch.get_mut("minResources") {
+            // In a merge patch, null removes the key.
+            let gone: Vec<_> =
+                known.into_iter().filter(|(key, _)| !wanted.contains_key(key)).collect();
+            wanted.extend(gone.into_iter().map(|(key, _)| (key, Value::Null)));
+        }
+    }
+    patch.as_object().is_some_and(|patch| !patch.is_empty()).then_some(patch)
+}
+
 /// Whether no step waits for this one to be over.
 fn is_member(step: &ReplicatedJob, steps: &[ReplicatedJob]) -> bool {
     !steps.iter().any(|other| waits_for(other, step, "Complete"))
@@ -119,7 +144,7 @@ pub(super) fn pods_mut(job_set: &mut JobSet) -> impl Iterator<Item = &mut PodTem
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::{
         super::{
@@ -128,7 +153,6 @@ mod tests {
         },
         *,
     };
-    use crate::facts::PodGroupSpec;
 
     /// A step of so many Pods with these requests, and what it waits for.
     fn step(name: &str, nodes: i32, requests: &Value, waits: &Value) -> Value {
@@ -288,5 +312,34 @@ mod tests {
         }}});
         let error = build(&job(&json!({})), &runtime(&both)).unwrap_err().to_string();
         assert!(error.contains("set one of them"), "{error}");
+    }
+
+    #[test]
+    fn a_pod_group_is_changed_where_it_differs_from_what_is_wanted() {
+        let spec = |spec: Value| PodGroupSpec::Volcano(serde_json::from_value(spec).unwrap());
+        let one = json!({"minMember": 2, "minResources": {"cpu": "2"}});
+        for (what, stored, wanted, patch) in [
+            ("the same", one.clone(), one.clone(), None),
+            (
+                "set by somebody else",
+                json!({"minMember": 2, "minResources": {"cpu": "2"}, "queue": "default"}),
+                one.clone(),
+                None,
+            ),
+            (
+                "another queue",
+                json!({"minMember": 2, "queue": "a"}),
+                json!({"minMember": 2, "queue": "b"}),
+                Some(json!({"queue": "b"})),
+            ),
+            (
+                "other resources",
+                json!({"minMember": 2, "minResources": {"cpu": "1", "memory": "1Gi"}}),
+                one,
+                Some(json!({"minResources": {"cpu": "2", "memory": null}})),
+            ),
+        ] {
+            assert_eq!(pod_group_patch(&spec(stored), &spec(wanted)), patch, "{what}");
+        }
     }
 }
