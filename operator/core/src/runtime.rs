@@ -19,6 +19,7 @@ mod draft;
 mod error;
 mod framework;
 mod gang;
+mod jax;
 mod jobset;
 mod names;
 mod objects;
@@ -26,6 +27,7 @@ mod owner;
 mod parts;
 mod plainml;
 mod quantity;
+mod rendezvous;
 mod resolve;
 mod resources;
 pub mod snapshot;
@@ -33,8 +35,10 @@ mod strategic_merge;
 #[cfg(test)]
 mod testing;
 mod torch;
+mod torchtune;
 mod update;
 mod volcano;
+mod xgboost;
 
 use trainjob_api::TrainJob;
 

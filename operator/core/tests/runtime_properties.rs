@@ -51,6 +51,8 @@ proptest! {
     #[test]
     fn a_snapshot_gives_back_the_runtime(job in job(), runtime in runtime(), text in text()) {
         let mut runtime = runtime;
+        let mut job = job;
+        job.spec.runtime_ref.name = runtime.metadata.name.clone().unwrap();
         runtime.metadata.labels = Some([(text.clone(), text)].into());
         let read = snapshot::read(&job, &snapshot::render(&job, &runtime).unwrap());
         prop_assert_eq!(read, Ok(runtime));
@@ -221,10 +223,16 @@ fn runtime() -> impl Strategy<Value = Runtime> {
     let injection = option::of((name(), vec(name(), 0..2)).prop_map(
         |(job, containers)| json!({"targets": [{"jobName": job, "containerNames": containers}]}),
     ));
-    let torch = option::of(injection.prop_map(|injection| json!({"envInjection": injection})));
-    let policy = option::of(
-        (count(), torch).prop_map(|(nodes, torch)| json!({"numNodes": nodes, "torch": torch})),
-    );
+    let framework = prop_oneof![
+        Just(json!({})),
+        injection.prop_map(|injection| json!({"torch": {"envInjection": injection}})),
+        Just(json!({"jax": {}})),
+        Just(json!({"xgboost": {}})),
+    ];
+    let policy = option::of((count(), framework).prop_map(|(nodes, mut policy)| {
+        policy["numNodes"] = nodes;
+        policy
+    }));
     (policy, option::of(vec(step(), 0..4))).prop_map(|(policy, steps)| {
         let runtime = json!({"metadata": {"name": "r"}, "spec": {
             "mlPolicy": policy,
@@ -249,16 +257,29 @@ fn patch() -> impl Strategy<Value = Value> {
     })
 }
 
+/// Any command, and that which stands for a torchtune recipe.
+fn command() -> impl Strategy<Value = Value> {
+    prop_oneof![option::of(vec(text(), 0..3)).prop_map(Value::from), Just(json!(["tune", "run"])),]
+}
+
+fn arguments() -> impl Strategy<Value = Value> {
+    const KNOWN: &[&str] =
+        &["model.lora_attn_modules=[]", "model.quantize_base=true", "model.use_dora=true"];
+    let argument = prop_oneof![select(KNOWN).prop_map(Into::into), text()];
+    option::of(vec(argument, 0..3)).prop_map(Value::from)
+}
+
 fn job() -> impl Strategy<Value = TrainJob> {
     let trainer = option::of(
-        (count(), count(), env(), option::of(resources()), option::of(vec(text(), 0..3))).prop_map(
-            |(nodes, processes, env, resources, command)| {
+        (count(), count(), env(), option::of(resources()), command(), arguments()).prop_map(
+            |(nodes, processes, env, resources, command, args)| {
                 json!({
                     "numNodes": nodes,
                     "numProcPerNode": processes,
                     "env": env,
                     "resourcesPerNode": resources,
                     "command": command,
+                    "args": args,
                 })
             },
         ),
@@ -266,12 +287,13 @@ fn job() -> impl Strategy<Value = TrainJob> {
     let initializer = option::of((option::of(text()), env(), option::of(text())).prop_map(|(uri, env, secret)| {
         json!({"dataset": {"storageUri": uri, "env": env, "secretRef": secret.map(|name| json!({"name": name}))}})
     }));
-    ("[a-z]{1,63}", trainer, initializer, vec(patch(), 0..3), any::<Option<bool>>()).prop_map(
-        |(name, trainer, initializer, patches, suspend)| {
+    let runtime = select(&["r", "torchtune-llama3.2-1b"][..]);
+    ("[a-z]{1,63}", runtime, trainer, initializer, vec(patch(), 0..3), any::<Option<bool>>())
+        .prop_map(|(name, runtime, trainer, initializer, patches, suspend)| {
             serde_json::from_value(json!({
                 "metadata": {"name": name, "namespace": "ns", "uid": "U"},
                 "spec": {
-                    "runtimeRef": {"name": "r"},
+                    "runtimeRef": {"name": runtime},
                     "trainer": trainer,
                     "initializer": initializer,
                     "runtimePatches": patches,
@@ -279,6 +301,5 @@ fn job() -> impl Strategy<Value = TrainJob> {
                 },
             }))
             .unwrap()
-        },
-    )
+        })
 }

@@ -36,6 +36,9 @@ pub(super) struct Draft<'a> {
     /// The template. From the start each job has as many completions as Pods at once, whatever the
     /// runtime says of either: its number of nodes.
     pub(super) spec: JobSetSpec,
+    /// Command of the training step, if not the runtime's: the TrainJob's, which a framework may write
+    /// out.
+    pub(super) command: Option<Vec<String>>,
     /// What the framework's processes trust each other by.
     pub(super) secrets: Vec<SecretClaim>,
     /// What the framework's processes read.
@@ -55,6 +58,7 @@ impl<'a> Draft<'a> {
             labels: metadata.labels.unwrap_or_default(),
             annotations: metadata.annotations.unwrap_or_default(),
             spec: template.spec.clone().unwrap_or_default(),
+            command: job.spec.trainer.as_ref().and_then(|trainer| trainer.command.clone()),
             secrets: Vec::new(),
             config_maps: Vec::new(),
         };

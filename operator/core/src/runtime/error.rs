@@ -31,6 +31,16 @@ pub enum BuildError {
         /// Name of the container.
         container: String,
     },
+    /// A torchtune recipe is asked for, and the runtime's name does not say for which model.
+    #[error(
+        "spec.runtimeRef.name: {runtime:?} does not say which model the command [\"tune\", \"run\"] is to fine-tune: \
+         use a runtime whose name is three words with dashes between, the model's family and size last, \
+         such as torchtune-llama3.2-1b, or write recipe and config into spec.trainer.command"
+    )]
+    Model {
+        /// Name of the runtime.
+        runtime: String,
+    },
     /// A resource quantity that is not one.
     #[error(
         "spec.trainer.resourcesPerNode, or the runtime's resources: {value:?} is not a quantity of {resource}: \

@@ -2,7 +2,7 @@
 
 use trainjob_api::runtime::MlPolicy;
 
-use super::{BuildError, Runtime, draft::Draft, plainml, torch};
+use super::{BuildError, Runtime, draft::Draft, jax, plainml, torch, xgboost};
 
 /// Lets the framework of the runtime write what it needs into the draft.
 ///
@@ -10,9 +10,12 @@ use super::{BuildError, Runtime, draft::Draft, plainml, torch};
 pub(super) fn enforce(draft: &mut Draft<'_>, runtime: &Runtime) -> Result<(), BuildError> {
     match &runtime.spec.ml_policy {
         Some(MlPolicy { mpi: Some(_), .. }) => unsupported("mlPolicy.mpi", OTHER_FRAMEWORK),
-        Some(MlPolicy { jax: Some(_), .. }) => unsupported("mlPolicy.jax", OTHER_FRAMEWORK),
-        Some(MlPolicy { xgboost: Some(_), .. }) => unsupported("mlPolicy.xgboost", OTHER_FRAMEWORK),
         Some(MlPolicy { flux: Some(_), .. }) => unsupported("mlPolicy.flux", OTHER_FRAMEWORK),
+        Some(MlPolicy { jax: Some(_), .. }) => {
+            jax::enforce(draft);
+            Ok(())
+        }
+        Some(MlPolicy { xgboost: Some(_), .. }) => xgboost::enforce(draft),
         Some(MlPolicy { torch: Some(policy), .. }) => torch::enforce(draft, policy),
         _ => {
             plainml::enforce(draft);
@@ -22,7 +25,7 @@ pub(super) fn enforce(draft: &mut Draft<'_>, runtime: &Runtime) -> Result<(), Bu
 }
 
 const OTHER_FRAMEWORK: &str =
-    "use a runtime with mlPolicy.torch, or with no framework policy at all";
+    "use a runtime with mlPolicy.torch, jax or xgboost, or with no framework policy at all";
 const fn unsupported(field: &'static str, advice: &'static str) -> Result<(), BuildError> {
     Err(BuildError::UnsupportedPolicy { field, advice })
 }
@@ -40,8 +43,6 @@ mod tests {
     fn what_is_not_implemented_is_refused_by_name() {
         for (field, spec) in [
             ("mlPolicy.mpi", json!({"mlPolicy": {"mpi": {}}})),
-            ("mlPolicy.jax", json!({"mlPolicy": {"jax": {}}})),
-            ("mlPolicy.xgboost", json!({"mlPolicy": {"xgboost": {}}})),
             ("mlPolicy.flux", json!({"mlPolicy": {"flux": {}}})),
             ("mlPolicy.mpi", json!({"mlPolicy": {"mpi": {}, "torch": {}}})),
         ] {

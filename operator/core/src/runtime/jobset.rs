@@ -3,7 +3,7 @@
 //! | step, by label | what it gets |
 //! |---|---|
 //! | `dataset-initializer`, `model-initializer` | one replica; `STORAGE_URI`, environment and Secret of the initializer |
-//! | `trainer` | one replica; image, command, arguments and environment of `spec.trainer` |
+//! | `trainer` | one replica; image, command (written out where the framework does), arguments and environment of `spec.trainer` |
 //!
 //! The user's variables are set after the framework's, so that where admission lets the two collide the
 //! user wins. Whatever else the template says passes through.
@@ -29,8 +29,9 @@ use super::{
 /// What the draft has become.
 pub(super) fn finish(mut draft: Draft<'_>) -> Objects {
     let job = draft.job;
+    let command = draft.command.take();
     for step in draft.jobs_mut() {
-        finish_step(step, job);
+        finish_step(step, job, command.as_ref());
     }
     // The template's own value means nothing: whether a job runs is for the TrainJob to say.
     draft.spec.suspend = Some(job.spec.suspend.unwrap_or(false));
@@ -50,7 +51,7 @@ pub(super) fn finish(mut draft: Draft<'_>) -> Objects {
     Objects { secrets: draft.secrets, config_maps: draft.config_maps, pod_group: None, job_set }
 }
 
-fn finish_step(step: &mut ReplicatedJob, job: &TrainJob) {
+fn finish_step(step: &mut ReplicatedJob, job: &TrainJob, command: Option<&Vec<String>>) {
     let initializer = job.spec.initializer.as_ref();
     let (name, wishes) = match ancestor(step) {
         Some(DATASET_INITIALIZER) => {
@@ -60,7 +61,7 @@ fn finish_step(step: &mut ReplicatedJob, job: &TrainJob) {
         Some(ANCESTOR_TRAINER) => {
             step.replicas = Some(1);
             if let (Some(trainer), Some(node)) = (&job.spec.trainer, container_mut(step, NODE)) {
-                set_trainer(node, trainer);
+                set_trainer(node, trainer, command);
             }
             return;
         }
@@ -90,11 +91,11 @@ fn set_initializer(container: &mut Container, wishes: &InitializerStep) {
 }
 
 /// Sets what the TrainJob says; an empty list is said, an absent one is not.
-fn set_trainer(node: &mut Container, trainer: &Trainer) {
+fn set_trainer(node: &mut Container, trainer: &Trainer, command: Option<&Vec<String>>) {
     if let Some(image) = &trainer.image {
         node.image = Some(image.clone());
     }
-    if let Some(command) = &trainer.command {
+    if let Some(command) = command {
         node.command = Some(command.clone());
     }
     if let Some(args) = &trainer.args {

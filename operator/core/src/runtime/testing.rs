@@ -23,10 +23,15 @@ pub(super) fn runtime(spec: &Value) -> Runtime {
 
 /// A runtime of one training step with one container, which has `fields` too.
 pub(super) fn torch(fields: &Value) -> Runtime {
+    single("torch", fields)
+}
+
+/// The same for another framework.
+pub(super) fn single(framework: &str, fields: &Value) -> Runtime {
     let mut node = json!({"name": "node", "image": "runtime/image"});
     node.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     runtime(&json!({
-        "mlPolicy": {"numNodes": 1, "torch": {}},
+        "mlPolicy": {"numNodes": 1, framework: {}},
         "template": {"spec": {"replicatedJobs": [step("node", Some("trainer"), &json!([node]))]}},
     }))
 }

@@ -8,48 +8,67 @@
 //! | `PET_MASTER_ADDR` | first Pod of the training step, `<job>-node-0-0.<job>` in the usual runtime |
 //! | `PET_MASTER_PORT` | 29500 |
 //!
-//! Container `node` of the training step gets the variables, after the user's own, and port 29500. It
-//! gets neither if the TrainJob has no `spec.trainer` at all; an empty one is enough. That is Kubeflow
-//! Trainer's rule. The containers of `mlPolicy.torch.envInjection` always get the variables.
+//! Container `node` of the training step gets the variables, after the user's own, and port 29500; see
+//! [`rendezvous`](super::rendezvous) for when. If its command is that of [`torchtune`], it gets no
+//! `PET_MASTER_*`, because the recipe has an argument for that. The containers of
+//! `mlPolicy.torch.envInjection` always get all variables.
 
-use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector};
-use trainjob_api::{
-    constants::{COMPLETION_INDEX_FIELD, NODE, TRAINER_PORT},
-    runtime::TorchPolicy,
-};
+use std::fmt;
+
+use k8s_openapi::api::core::v1::EnvVar;
+use trainjob_api::{constants::TRAINER_PORT, runtime::TorchPolicy};
 
 use super::{
     BuildError,
     draft::Draft,
-    parts::{
-        any_container_mut, container, container_mut, ensure_port, is_trainer, nodes, upsert_env,
-    },
-    resources::{cpus, has_gpu},
+    parts::{any_container_mut, ensure_port, nodes, upsert_env},
+    rendezvous::{host, index, participant, variable},
+    resources::{cpus, gpus, per_node},
+    torchtune,
 };
 
-/// The command that stands for a torchtune recipe.
-const TORCHTUNE: [&str; 2] = ["tune", "run"];
+/// How many processes a node runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Processes {
+    /// One for each GPU.
+    Auto,
+    /// So many.
+    Count(i64),
+}
+
+impl fmt::Display for Processes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Count(count) => write!(f, "{count}"),
+        }
+    }
+}
 
 /// Writes the table above into the draft.
 pub(super) fn enforce(draft: &mut Draft<'_>, policy: &TorchPolicy) -> Result<(), BuildError> {
-    let trainer = draft.job.spec.trainer.as_ref();
-    if trainer.and_then(|trainer| trainer.command.as_ref()).is_some_and(|c| *c == TORCHTUNE) {
-        return Err(BuildError::UnsupportedPolicy {
-            field: "spec.trainer.command [\"tune\", \"run\"] with mlPolicy.torch",
-            advice: "leave the command to the runtime, or write it out with recipe and config",
-        });
-    }
-
     draft.apply_num_nodes();
-    let variables = variables(draft)?;
+    let processes = processes(draft)?;
+    let shape = [
+        variable("PET_NNODES", draft.trainer().map_or(1, nodes).to_string()),
+        variable("PET_NPROC_PER_NODE", processes.to_string()),
+        index("PET_NODE_RANK"),
+    ];
+    let master = [
+        variable("PET_MASTER_ADDR", host(draft)),
+        variable("PET_MASTER_PORT", TRAINER_PORT.to_string()),
+    ];
 
-    let node = draft.trainer_mut().and_then(|step| container_mut(step, NODE));
-    if let (Some(trainer), Some(node)) = (trainer, node) {
-        upsert_env(node, trainer.env.iter().flatten());
-        upsert_env(node, &variables);
+    if let Some((node, trainer)) = participant(draft) {
+        upsert_env(node, trainer.env.iter().flatten().chain(&shape));
         ensure_port(node, TRAINER_PORT);
+        if torchtune::is_asked_for(trainer) {
+            draft.command = Some(torchtune::command(draft, trainer, processes)?);
+        } else {
+            upsert_env(node, &master);
+        }
     }
-    inject(draft, policy, &variables)
+    inject(draft, policy, &[shape.as_slice(), &master].concat())
 }
 
 /// Sets the variables in the further containers that the runtime names.
@@ -75,72 +94,16 @@ fn inject(
     Ok(())
 }
 
-fn variables(draft: &Draft<'_>) -> Result<[EnvVar; 5], BuildError> {
-    let count = draft.trainer().map_or(1, nodes);
-    Ok([
-        variable("PET_NNODES", count.to_string()),
-        variable("PET_NPROC_PER_NODE", processes(draft)?),
-        EnvVar {
-            name: "PET_NODE_RANK".into(),
-            value_from: Some(EnvVarSource {
-                field_ref: Some(ObjectFieldSelector {
-                    field_path: COMPLETION_INDEX_FIELD.into(),
-                    ..ObjectFieldSelector::default()
-                }),
-                ..EnvVarSource::default()
-            }),
-            ..EnvVar::default()
-        },
-        variable("PET_MASTER_ADDR", address(draft)),
-        variable("PET_MASTER_PORT", TRAINER_PORT.to_string()),
-    ])
-}
-
-fn variable(name: &str, value: String) -> EnvVar {
-    EnvVar { name: name.into(), value: Some(value), ..EnvVar::default() }
-}
-
-/// Processes on each node.
-///
-/// What counts is what the container gets, the TrainJob's resources over the runtime's: a job that
-/// only raises the memory of a runtime with GPUs still has the GPUs. (Kubeflow Trainer looks at the
-/// job's resources alone as soon as it has some.) CPUs that the job names go before the runtime's.
-fn processes(draft: &Draft<'_>) -> Result<String, BuildError> {
+/// Processes on each node. CPUs count where there are no GPUs.
+fn processes(draft: &Draft<'_>) -> Result<Processes, BuildError> {
     let trainer = draft.job.spec.trainer.as_ref();
     if let Some(explicit) = trainer.and_then(|trainer| trainer.num_proc_per_node) {
-        return Ok(explicit.to_string());
+        return Ok(Processes::Count(explicit.into()));
     }
-    let of_job = trainer.and_then(|trainer| trainer.resources_per_node.as_ref());
-    let mut jobs = draft.spec.replicated_jobs.iter().flatten();
-    let of_container = jobs
-        .find(|job| is_trainer(job) || job.name == NODE)
-        .and_then(|job| container(job, NODE)?.resources.as_ref());
-
-    let sources = [of_job, of_container];
-    for resources in sources.into_iter().flatten() {
-        if has_gpu(resources)? {
-            return Ok("auto".into());
-        }
+    if per_node(draft, gpus)? > 0 {
+        return Ok(Processes::Auto);
     }
-    for resources in sources.into_iter().flatten() {
-        let cpus = cpus(resources)?;
-        if cpus > 0 {
-            return Ok(cpus.to_string());
-        }
-    }
-    Ok("1".into())
-}
-
-/// Where the nodes meet: the name that JobSet gives to the first Pod of the training step.
-///
-/// Kubeflow Trainer always says `<job>-node-0-0.<job>`; a template whose step or sub-domain is called
-/// otherwise could not work with that.
-fn address(draft: &Draft<'_>) -> String {
-    let name = draft.job.metadata.name.as_deref().unwrap_or_default();
-    let step = draft.trainer().map_or(NODE, |step| &step.name);
-    let network = draft.spec.network.as_ref();
-    let subdomain = network.and_then(|n| n.subdomain.as_deref()).filter(|s| !s.is_empty());
-    format!("{name}-{step}-0-0.{}", subdomain.unwrap_or(name))
+    Ok(Processes::Count(per_node(draft, cpus)?.max(1)))
 }
 
 #[cfg(test)]
@@ -236,25 +199,6 @@ mod tests {
     }
 
     #[test]
-    fn the_address_is_the_first_pod_of_the_training_step() {
-        for (name, network, expected) in [
-            ("node", json!({}), "tj-node-0-0.tj"),
-            ("worker", json!({}), "tj-worker-0-0.tj"),
-            ("node", json!({"subdomain": "net"}), "tj-node-0-0.net"),
-            ("node", json!({"subdomain": ""}), "tj-node-0-0.tj"),
-        ] {
-            let step = step(name, Some("trainer"), &json!([{"name": "node"}]));
-            let runtime = runtime(&json!({
-                "mlPolicy": {"torch": {}},
-                "template": {"spec": {"network": network, "replicatedJobs": [step]}},
-            }));
-            let job_set = built(&job(&json!({"trainer": {}})), &runtime);
-            let node = job_set.pointer(&container(0)).unwrap();
-            assert_eq!(variable(node, "PET_MASTER_ADDR").unwrap(), expected);
-        }
-    }
-
-    #[test]
     fn an_injection_target_that_does_not_exist_is_an_error() {
         for (job_name, name) in [("node", "sidecar"), ("other", "node")] {
             let target = json!({"jobName": job_name, "containerNames": [name]});
@@ -269,16 +213,6 @@ mod tests {
                 "envInjection target podSet \"{job_name}\" container \"{name}\" not found in runtime template"
             );
             assert!(error.starts_with(&expected), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_torchtune_recipe_is_refused_and_nothing_that_looks_like_it() {
-        let command = |command: Value| job(&json!({"trainer": {"command": command}}));
-        let error = build(&command(json!(["tune", "run"])), &torch(&json!({}))).unwrap_err();
-        assert!(error.to_string().contains("spec.trainer.command"), "{error}");
-        for other in [json!(["tune", "run", "x"]), json!(["tune"]), json!([])] {
-            assert!(build(&command(other), &torch(&json!({}))).is_ok());
         }
     }
 }
