@@ -14,9 +14,11 @@
 //! job's quota from the JobSet that Trainer would build. Where this differs, the file says so.
 
 mod draft;
+mod endpoints;
 mod error;
 mod framework;
 mod jobset;
+mod mpi;
 mod names;
 mod objects;
 mod owner;

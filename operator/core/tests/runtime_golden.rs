@@ -1,8 +1,9 @@
-//! TrainJobs and the JobSets they become, one file a case in `golden/`.
+//! TrainJobs and the objects they become, one file a case in `golden/`.
 //!
-//! Each file holds a TrainJob and the JobSet that must come of it, after a comment that says what it
-//! shows; the runtimes they name are in `golden/runtimes/`. The expected JobSets were derived by hand
-//! from what Kubeflow Trainer does; nothing regenerates them.
+//! Each file holds a TrainJob and what must come of it, after a comment that says what it shows: the
+//! JobSet, then ConfigMaps, then Secrets, of which only the kind of content is known. The runtimes they
+//! name are in `golden/runtimes/`. The expected objects were derived by hand from what Kubeflow Trainer
+//! does; nothing regenerates them.
 
 #![expect(
     clippy::unwrap_used,
@@ -16,19 +17,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use trainjob_api::{ClusterTrainingRuntime, TrainJob, TrainingRuntime};
-use trainjob_core::runtime::{Runtime, build, snapshot};
+use trainjob_core::runtime::{Objects, Runtime, build, snapshot};
 
 #[test]
-fn every_job_becomes_the_job_set_of_its_golden_file() {
+fn every_job_becomes_the_objects_of_its_golden_file() {
     let cases = cases();
     assert!(cases.len() > 10, "the golden files are gone");
     let mut differences = Vec::new();
     for (case, job, expected) in cases {
         let objects = build(&job, &runtime(&job)).unwrap_or_else(|e| panic!("{case}: {e}"));
-        let built = serde_json::to_value(objects.job_set).unwrap();
-        compare(&case, &expected, &built, &mut differences);
+        compare(&case, &expected, &documents(objects), &mut differences);
     }
     assert!(differences.is_empty(), "\n{}", differences.join("\n"));
 }
@@ -46,15 +46,26 @@ fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// Name, TrainJob and expected JobSet of each case.
+/// The objects as golden files list them.
+fn documents(objects: Objects) -> Value {
+    let mut documents = vec![serde_json::to_value(objects.job_set).unwrap()];
+    documents.extend(objects.config_maps.iter().map(|map| serde_json::to_value(map).unwrap()));
+    documents.extend(objects.secrets.iter().map(|secret| {
+        let content = format!("{:?}", secret.content);
+        json!({"kind": "Secret", "metadata": secret.metadata, "content": content})
+    }));
+    documents.into()
+}
+
+/// Name, TrainJob and expected objects of each case.
 fn cases() -> Vec<(String, TrainJob, Value)> {
     let files = fs::read_dir(golden()).unwrap().map(|entry| entry.unwrap().path());
     let case = |path: PathBuf| {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let documents: Vec<Value> =
             serde_saphyr::from_multiple(&fs::read_to_string(&path).unwrap()).unwrap();
-        let [job, job_set] = documents.try_into().expect("a TrainJob and a JobSet");
-        (name, serde_json::from_value(job).unwrap(), job_set)
+        let (job, objects) = documents.split_first().expect("a TrainJob and what it becomes");
+        (name, serde_json::from_value(job.clone()).unwrap(), objects.into())
     };
     files.filter(|path| path.is_file()).map(case).collect()
 }

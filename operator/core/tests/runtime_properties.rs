@@ -146,7 +146,7 @@ fn count() -> impl Strategy<Value = Value> {
 
 fn name() -> impl Strategy<Value = String> {
     prop_oneof![
-        4 => select(&["node", "a", "b", "dataset-initializer", "model-initializer"][..]).prop_map(Into::into),
+        4 => select(&["node", "launcher", "a", "dataset-initializer", "model-initializer"][..]).prop_map(Into::into),
         1 => "[a-z-]{0,70}",
     ]
 }
@@ -222,9 +222,17 @@ fn runtime() -> impl Strategy<Value = Runtime> {
         |(job, containers)| json!({"targets": [{"jobName": job, "containerNames": containers}]}),
     ));
     let torch = option::of(injection.prop_map(|injection| json!({"envInjection": injection})));
-    let policy = option::of(
-        (count(), torch).prop_map(|(nodes, torch)| json!({"numNodes": nodes, "torch": torch})),
+    let mpi = (count(), any::<Option<bool>>()).prop_map(
+        |(processes, launcher)| json!({"numProcPerNode": processes, "runLauncherAsNode": launcher}),
     );
+    let framework = prop_oneof![
+        torch.prop_map(|torch| json!({"torch": torch})),
+        mpi.prop_map(|mpi| json!({"mpi": mpi})),
+    ];
+    let policy = option::of((count(), framework).prop_map(|(nodes, mut policy)| {
+        policy["numNodes"] = nodes;
+        policy
+    }));
     (policy, option::of(vec(step(), 0..4))).prop_map(|(policy, steps)| {
         let runtime = json!({"metadata": {"name": "r"}, "spec": {
             "mlPolicy": policy,

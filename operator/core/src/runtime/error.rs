@@ -26,6 +26,17 @@ pub enum BuildError {
         /// Name of the container.
         container: String,
     },
+    /// An implementation of MPI that is not known.
+    #[error(
+        "mlPolicy.mpi.mpiImplementation of the runtime is {0:?}: write OpenMPI, or leave the field out"
+    )]
+    MpiImplementation(String),
+    /// More hosts than a ConfigMap can list.
+    #[error(
+        "spec.trainer.numNodes, or the runtime's nodes and replicas: so many hosts do not fit into a \
+         ConfigMap of 1 MiB; use fewer nodes with more processes each"
+    )]
+    TooManyHosts,
     /// A resource quantity that is not one.
     #[error(
         "spec.trainer.resourcesPerNode, or the runtime's resources: {value:?} is not a quantity of {resource}: \

@@ -2,7 +2,7 @@
 
 use trainjob_api::runtime::{MlPolicy, PodGroupPolicy};
 
-use super::{BuildError, Runtime, draft::Draft, plainml, torch};
+use super::{BuildError, Runtime, draft::Draft, mpi, plainml, torch};
 
 /// Lets the framework of the runtime write what it needs into the draft.
 ///
@@ -18,7 +18,7 @@ pub(super) fn enforce(draft: &mut Draft<'_>, runtime: &Runtime) -> Result<(), Bu
         _ => {}
     }
     match &runtime.spec.ml_policy {
-        Some(MlPolicy { mpi: Some(_), .. }) => unsupported("mlPolicy.mpi", OTHER_FRAMEWORK),
+        Some(MlPolicy { mpi: Some(policy), .. }) => mpi::enforce(draft, policy),
         Some(MlPolicy { jax: Some(_), .. }) => unsupported("mlPolicy.jax", OTHER_FRAMEWORK),
         Some(MlPolicy { xgboost: Some(_), .. }) => unsupported("mlPolicy.xgboost", OTHER_FRAMEWORK),
         Some(MlPolicy { flux: Some(_), .. }) => unsupported("mlPolicy.flux", OTHER_FRAMEWORK),
@@ -50,11 +50,10 @@ mod tests {
     #[test]
     fn what_is_not_implemented_is_refused_by_name() {
         for (field, spec) in [
-            ("mlPolicy.mpi", json!({"mlPolicy": {"mpi": {}}})),
             ("mlPolicy.jax", json!({"mlPolicy": {"jax": {}}})),
             ("mlPolicy.xgboost", json!({"mlPolicy": {"xgboost": {}}})),
             ("mlPolicy.flux", json!({"mlPolicy": {"flux": {}}})),
-            ("mlPolicy.mpi", json!({"mlPolicy": {"mpi": {}, "torch": {}}})),
+            ("mlPolicy.jax", json!({"mlPolicy": {"jax": {}, "torch": {}}})),
             ("podGroupPolicy.coscheduling", json!({"podGroupPolicy": {"coscheduling": {}}})),
             ("podGroupPolicy.volcano", json!({"podGroupPolicy": {"volcano": {}}})),
         ] {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `dataset-initializer`, `model-initializer` | one replica; `STORAGE_URI`, environment and Secret of the initializer |
 //! | `trainer` | one replica; image, command, arguments and environment of `spec.trainer` |
+//! | any, named `node`, if the launcher of MPI is a node too | environment of `spec.trainer` |
 //!
 //! The user's variables are set after the framework's, so that where admission lets the two collide the
 //! user wins. Whatever else the template says passes through.
@@ -29,8 +30,15 @@ use super::{
 /// What the draft has become.
 pub(super) fn finish(mut draft: Draft<'_>) -> Objects {
     let job = draft.job;
+    let launcher_is_node = draft.launcher_is_node;
     for step in draft.jobs_mut() {
         finish_step(step, job);
+        if launcher_is_node
+            && step.name == NODE
+            && let (Some(trainer), Some(node)) = (&job.spec.trainer, container_mut(step, NODE))
+        {
+            upsert_env(node, trainer.env.iter().flatten());
+        }
     }
     // The template's own value means nothing: whether a job runs is for the TrainJob to say.
     draft.spec.suspend = Some(job.spec.suspend.unwrap_or(false));

@@ -35,13 +35,21 @@ pub(super) fn overlay(
 /// Deliberately no more than that: `google.com/tpu` and the names of MIG slices do not count, because
 /// PyTorch's `auto` would not find those devices.
 pub(super) fn has_gpu(resources: &ResourceRequirements) -> Result<bool, BuildError> {
+    Ok(gpus(resources)? > 0)
+}
+
+/// The GPUs among the resources: what is requested, else the limit, else 0. Of several kinds, the first.
+pub(super) fn gpus(resources: &ResourceRequirements) -> Result<i64, BuildError> {
     let amounts = [&resources.requests, &resources.limits].into_iter().flatten().flatten();
     for (name, quantity) in amounts {
-        if name.to_lowercase().contains("gpu") && units(name, quantity)? > 0 {
-            return Ok(true);
+        if name.to_lowercase().contains("gpu") {
+            let gpus = units(name, quantity)?;
+            if gpus > 0 {
+                return Ok(gpus);
+            }
         }
     }
-    Ok(false)
+    Ok(0)
 }
 
 /// The CPUs among the resources, rounded up: what is requested, else the limit, else 0.
