@@ -16,6 +16,7 @@
 mod draft;
 mod endpoints;
 mod error;
+mod flux;
 mod framework;
 mod jobset;
 mod mpi;

@@ -1,9 +1,9 @@
 //! TrainJobs and the objects they become, one file a case in `golden/`.
 //!
 //! Each file holds a TrainJob and what must come of it, after a comment that says what it shows: the
-//! JobSet, then ConfigMaps, then Secrets, of which only the kind of content is known. The runtimes they
-//! name are in `golden/runtimes/`. The expected objects were derived by hand from what Kubeflow Trainer
-//! does; nothing regenerates them.
+//! JobSet, then ConfigMaps, then Secrets, of which only the kind of content is known. `@<file>` stands
+//! for the text of a file of this crate. The runtimes they name are in `golden/runtimes/`. The expected
+//! objects were derived by hand from what Kubeflow Trainer does; nothing regenerates them.
 
 #![expect(
     clippy::unwrap_used,
@@ -97,6 +97,12 @@ fn compare(path: &str, expected: &Value, actual: &Value, differences: &mut Vec<S
         (Value::Array(expected), Value::Array(actual)) if expected.len() == actual.len() => {
             for (index, (expected, actual)) in expected.iter().zip(actual).enumerate() {
                 compare(&format!("{path}[{index}]"), expected, actual, differences);
+            }
+        }
+        (Value::String(file), Value::String(actual)) if file.starts_with('@') => {
+            let text = Path::new(env!("CARGO_MANIFEST_DIR")).join(&file[1..]);
+            if fs::read_to_string(text).unwrap() != *actual {
+                differences.push(format!("{path}: not the text of {file}"));
             }
         }
         _ if expected == actual => {}

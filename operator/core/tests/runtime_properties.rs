@@ -225,9 +225,11 @@ fn runtime() -> impl Strategy<Value = Runtime> {
     let mpi = (count(), any::<Option<bool>>()).prop_map(
         |(processes, launcher)| json!({"numProcPerNode": processes, "runLauncherAsNode": launcher}),
     );
+    let flux = count().prop_map(|processes| json!({"numProcPerNode": processes}));
     let framework = prop_oneof![
         torch.prop_map(|torch| json!({"torch": torch})),
         mpi.prop_map(|mpi| json!({"mpi": mpi})),
+        flux.prop_map(|flux| json!({"flux": flux})),
     ];
     let policy = option::of((count(), framework).prop_map(|(nodes, mut policy)| {
         policy["numNodes"] = nodes;

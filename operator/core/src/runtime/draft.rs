@@ -39,6 +39,8 @@ pub(super) struct Draft<'a> {
     /// Whether the job named `node` gets the job's resources and variables as the training step does:
     /// with MPI, when that step is the launcher and a training node too.
     pub(super) launcher_is_node: bool,
+    /// What runs in the training step in place of the user's command, and runs that in turn.
+    pub(super) entry_point: Option<Vec<String>>,
     /// What the framework's processes trust each other by.
     pub(super) secrets: Vec<SecretClaim>,
     /// What the framework's processes read.
@@ -59,6 +61,7 @@ impl<'a> Draft<'a> {
             annotations: metadata.annotations.unwrap_or_default(),
             spec: template.spec.clone().unwrap_or_default(),
             launcher_is_node: launcher_is_node(runtime.spec.ml_policy.as_ref()),
+            entry_point: None,
             secrets: Vec::new(),
             config_maps: Vec::new(),
         };

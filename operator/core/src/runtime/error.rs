@@ -37,6 +37,17 @@ pub enum BuildError {
          ConfigMap of 1 MiB; use fewer nodes with more processes each"
     )]
     TooManyHosts,
+    /// A setting of Flux that is not known before there are Pods.
+    #[error(
+        "{field}: {name} has a valueFrom, but it goes into Flux's configuration and the Pod template; \
+         give it a plain value"
+    )]
+    FluxSetting {
+        /// The field that holds it.
+        field: &'static str,
+        /// Its name.
+        name: &'static str,
+    },
     /// A resource quantity that is not one.
     #[error(
         "spec.trainer.resourcesPerNode, or the runtime's resources: {value:?} is not a quantity of {resource}: \

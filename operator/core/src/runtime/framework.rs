@@ -2,7 +2,7 @@
 
 use trainjob_api::runtime::{MlPolicy, PodGroupPolicy};
 
-use super::{BuildError, Runtime, draft::Draft, mpi, plainml, torch};
+use super::{BuildError, Runtime, draft::Draft, flux, mpi, plainml, torch};
 
 /// Lets the framework of the runtime write what it needs into the draft.
 ///
@@ -21,7 +21,7 @@ pub(super) fn enforce(draft: &mut Draft<'_>, runtime: &Runtime) -> Result<(), Bu
         Some(MlPolicy { mpi: Some(policy), .. }) => mpi::enforce(draft, policy),
         Some(MlPolicy { jax: Some(_), .. }) => unsupported("mlPolicy.jax", OTHER_FRAMEWORK),
         Some(MlPolicy { xgboost: Some(_), .. }) => unsupported("mlPolicy.xgboost", OTHER_FRAMEWORK),
-        Some(MlPolicy { flux: Some(_), .. }) => unsupported("mlPolicy.flux", OTHER_FRAMEWORK),
+        Some(MlPolicy { flux: Some(policy), .. }) => flux::enforce(draft, policy),
         Some(MlPolicy { torch: Some(policy), .. }) => torch::enforce(draft, policy),
         _ => {
             plainml::enforce(draft);
@@ -52,7 +52,6 @@ mod tests {
         for (field, spec) in [
             ("mlPolicy.jax", json!({"mlPolicy": {"jax": {}}})),
             ("mlPolicy.xgboost", json!({"mlPolicy": {"xgboost": {}}})),
-            ("mlPolicy.flux", json!({"mlPolicy": {"flux": {}}})),
             ("mlPolicy.jax", json!({"mlPolicy": {"jax": {}, "torch": {}}})),
             ("podGroupPolicy.coscheduling", json!({"podGroupPolicy": {"coscheduling": {}}})),
             ("podGroupPolicy.volcano", json!({"podGroupPolicy": {"volcano": {}}})),

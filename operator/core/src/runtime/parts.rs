@@ -101,6 +101,12 @@ pub(super) fn upsert_mount(container: &mut Container, mount: VolumeMount) {
     upsert(mounts, mount, |a, b| a.mount_path == b.mount_path);
 }
 
+/// Adds an init container, in place of one of the same name.
+pub(super) fn upsert_init_container(pod: &mut PodSpec, container: Container) {
+    let containers = pod.init_containers.get_or_insert_default();
+    upsert(containers, container, |a, b| a.name == b.name);
+}
+
 /// Puts the item in the place of the one it is the same as, or at the end.
 fn upsert<T>(items: &mut Vec<T>, item: T, same: impl Fn(&T, &T) -> bool) {
     match items.iter_mut().find(|known| same(known, &item)) {
