@@ -131,7 +131,7 @@ fn usable(image: &str) -> Runtime {
 }
 
 fn broken() -> Runtime {
-    of_spec(json!({"mlPolicy": {"mpi": {}}}))
+    of_spec(json!({"mlPolicy": {"mpi": {"mpiImplementation": ""}}}))
 }
 
 fn of_spec(spec: Value) -> Runtime {

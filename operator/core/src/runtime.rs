@@ -16,11 +16,14 @@
 mod amount;
 mod coscheduling;
 mod draft;
+mod endpoints;
 mod error;
+mod flux;
 mod framework;
 mod gang;
 mod jax;
 mod jobset;
+mod mpi;
 mod names;
 mod objects;
 mod owner;

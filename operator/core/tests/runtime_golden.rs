@@ -1,9 +1,10 @@
-//! TrainJobs and the JobSets they become, in `golden/`.
+//! TrainJobs and the objects they become, in `golden/`.
 //!
-//! Each file holds a TrainJob and the JobSet that must come of it, and then maybe more such pairs, after
-//! comments that say what they show. The runtimes they name are those that the chart ships, which have a
-//! file of cases each, or else in `golden/runtimes/`. The expected JobSets were derived by hand from what
-//! Kubeflow Trainer does; nothing regenerates them.
+//! Each file holds a TrainJob and what must come of it: the JobSet, then ConfigMaps, then Secrets, of which
+//! only the kind of content is known; and then maybe more TrainJobs with theirs, after comments that say
+//! what they show. `@<file>` stands for the text of a file of this crate. The runtimes they name are those
+//! that the chart ships, which have a file of cases each, or else in `golden/runtimes/`. The expected
+//! objects were derived by hand from what Kubeflow Trainer does; nothing regenerates them.
 
 #![expect(
     clippy::unwrap_used,
@@ -17,19 +18,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use trainjob_api::{ClusterTrainingRuntime, TrainJob, TrainingRuntime};
-use trainjob_core::runtime::{Runtime, build, snapshot};
+use trainjob_core::runtime::{Objects, Runtime, build, snapshot};
 
 #[test]
-fn every_job_becomes_the_job_set_of_its_golden_file() {
+fn every_job_becomes_the_objects_of_its_golden_file() {
     let cases = cases();
     assert!(cases.len() > 50, "the golden files are gone");
     let mut differences = Vec::new();
     for (case, job, expected) in cases {
         let objects = build(&job, &runtime(&job)).unwrap_or_else(|e| panic!("{case}: {e}"));
-        let built = serde_json::to_value(objects.job_set).unwrap();
-        compare(&case, &expected, &built, &mut differences);
+        compare(&case, &expected, &documents(objects), &mut differences);
     }
     assert!(differences.is_empty(), "\n{}", differences.join("\n"));
 }
@@ -94,20 +94,31 @@ fn stem(path: &Path) -> String {
     path.file_stem().unwrap().to_string_lossy().into_owned()
 }
 
-fn documents(path: &Path) -> Vec<Value> {
-    serde_saphyr::from_multiple(&fs::read_to_string(path).unwrap()).unwrap()
+/// The objects as golden files list them.
+fn documents(objects: Objects) -> Value {
+    let mut documents = vec![serde_json::to_value(objects.job_set).unwrap()];
+    documents.extend(objects.config_maps.iter().map(|map| serde_json::to_value(map).unwrap()));
+    documents.extend(objects.secrets.iter().map(|secret| {
+        let content = format!("{:?}", secret.content);
+        json!({"kind": "Secret", "metadata": secret.metadata, "content": content})
+    }));
+    documents.into()
 }
 
-/// Name, TrainJob and expected JobSet of each case.
+/// Name, TrainJob and expected objects of each case.
 fn cases() -> Vec<(String, TrainJob, Value)> {
-    let mut cases = Vec::new();
+    let mut cases: Vec<(String, TrainJob, Value)> = Vec::new();
     for path in entries(&golden()) {
-        let documents = documents(&path);
-        let (pairs, rest) = documents.as_chunks();
-        assert!(rest.is_empty(), "{}: TrainJobs and JobSets in turn", path.display());
-        for [job, job_set] in pairs {
-            let name = format!("{}/{}", stem(&path), job["metadata"]["name"].as_str().unwrap());
-            cases.push((name, serde_json::from_value(job.clone()).unwrap(), job_set.clone()));
+        let text = fs::read_to_string(&path).unwrap();
+        for document in serde_saphyr::from_multiple::<Value>(&text).unwrap() {
+            if document["kind"] == "TrainJob" {
+                let name =
+                    format!("{}/{}", stem(&path), document["metadata"]["name"].as_str().unwrap());
+                cases.push((name, serde_json::from_value(document).unwrap(), json!([])));
+            } else {
+                let (_, _, objects) = cases.last_mut().expect("a TrainJob goes first");
+                objects.as_array_mut().unwrap().push(document);
+            }
         }
     }
     cases
@@ -145,6 +156,12 @@ fn compare(path: &str, expected: &Value, actual: &Value, differences: &mut Vec<S
         (Value::Array(expected), Value::Array(actual)) if expected.len() == actual.len() => {
             for (index, (expected, actual)) in expected.iter().zip(actual).enumerate() {
                 compare(&format!("{path}[{index}]"), expected, actual, differences);
+            }
+        }
+        (Value::String(file), Value::String(actual)) if file.starts_with('@') => {
+            let text = Path::new(env!("CARGO_MANIFEST_DIR")).join(&file[1..]);
+            if fs::read_to_string(text).unwrap() != *actual {
+                differences.push(format!("{path}: not the text of {file}"));
             }
         }
         _ if expected == actual => {}

@@ -148,7 +148,7 @@ fn count() -> impl Strategy<Value = Value> {
 
 fn name() -> impl Strategy<Value = String> {
     prop_oneof![
-        4 => select(&["node", "a", "b", "dataset-initializer", "model-initializer"][..]).prop_map(Into::into),
+        4 => select(&["node", "launcher", "a", "dataset-initializer", "model-initializer"][..]).prop_map(Into::into),
         1 => "[a-z-]{0,70}",
     ]
 }
@@ -223,9 +223,15 @@ fn runtime() -> impl Strategy<Value = Runtime> {
     let injection = option::of((name(), vec(name(), 0..2)).prop_map(
         |(job, containers)| json!({"targets": [{"jobName": job, "containerNames": containers}]}),
     ));
+    let torch = option::of(injection.prop_map(|injection| json!({"envInjection": injection})));
+    let mpi = (count(), any::<Option<bool>>()).prop_map(
+        |(processes, launcher)| json!({"numProcPerNode": processes, "runLauncherAsNode": launcher}),
+    );
+    let flux = count().prop_map(|processes| json!({"numProcPerNode": processes}));
     let framework = prop_oneof![
-        Just(json!({})),
-        injection.prop_map(|injection| json!({"torch": {"envInjection": injection}})),
+        torch.prop_map(|torch| json!({"torch": torch})),
+        mpi.prop_map(|mpi| json!({"mpi": mpi})),
+        flux.prop_map(|flux| json!({"flux": flux})),
         Just(json!({"jax": {}})),
         Just(json!({"xgboost": {}})),
     ];

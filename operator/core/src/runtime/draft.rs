@@ -39,6 +39,11 @@ pub(super) struct Draft<'a> {
     /// Command of the training step, if not the runtime's: the TrainJob's, which a framework may write
     /// out.
     pub(super) command: Option<Vec<String>>,
+    /// Whether the job named `node` gets the job's resources and variables as the training step does:
+    /// with MPI, when that step is the launcher and a training node too.
+    pub(super) launcher_is_node: bool,
+    /// What runs in the training step in place of the user's command, and runs that in turn.
+    pub(super) entry_point: Option<Vec<String>>,
     /// What the framework's processes trust each other by.
     pub(super) secrets: Vec<SecretClaim>,
     /// What the framework's processes read.
@@ -59,6 +64,8 @@ impl<'a> Draft<'a> {
             annotations: metadata.annotations.unwrap_or_default(),
             spec: template.spec.clone().unwrap_or_default(),
             command: job.spec.trainer.as_ref().and_then(|trainer| trainer.command.clone()),
+            launcher_is_node: launcher_is_node(runtime.spec.ml_policy.as_ref()),
+            entry_point: None,
             secrets: Vec::new(),
             config_maps: Vec::new(),
         };
@@ -129,17 +136,23 @@ impl<'a> Draft<'a> {
     /// must be what was counted.
     fn scale(&mut self, policy: Option<&MlPolicy>) {
         let wishes = self.job.spec.trainer.as_ref().and_then(|t| t.resources_per_node.as_ref());
+        let launcher_is_node = self.launcher_is_node;
         for job in self.jobs_mut() {
             let policy = policy.filter(|_| is_trainer(job));
             let count = policy.map_or_else(|| nodes(job), |policy| policy.num_nodes.unwrap_or(1));
             set_nodes(job, count.max(1));
 
-            if let (Some(_), Some(wishes), Some(node)) = (policy, wishes, container_mut(job, NODE))
-            {
+            let is_node = policy.is_some() || (launcher_is_node && job.name == NODE);
+            if let (true, Some(wishes), Some(node)) = (is_node, wishes, container_mut(job, NODE)) {
                 node.resources = Some(resources::overlay(node.resources.as_ref(), wishes));
             }
         }
     }
+}
+
+fn launcher_is_node(policy: Option<&MlPolicy>) -> bool {
+    let mpi = policy.and_then(|policy| policy.mpi.as_ref());
+    mpi.and_then(|mpi| mpi.run_launcher_as_node).unwrap_or(false)
 }
 
 /// The spec with a patch merged into it, by way of JSON, which is what strategic merge is defined on.

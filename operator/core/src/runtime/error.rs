@@ -7,14 +7,6 @@ use thiserror::Error;
 /// Each message names the field to change and what would be right; none goes away by waiting.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BuildError {
-    /// The runtime asks for a framework or a scheduler that is not implemented.
-    #[error("{field} is not supported by this operator yet: {advice}")]
-    UnsupportedPolicy {
-        /// The field that asks for it.
-        field: &'static str,
-        /// What works instead.
-        advice: &'static str,
-    },
     /// The runtime asks for two schedulers, and a Pod has one.
     #[error(
         "podGroupPolicy.coscheduling and podGroupPolicy.volcano of the runtime exclude each other: a Pod has one scheduler, set one of them"
@@ -40,6 +32,28 @@ pub enum BuildError {
     Model {
         /// Name of the runtime.
         runtime: String,
+    },
+    /// An implementation of MPI that is not known.
+    #[error(
+        "mlPolicy.mpi.mpiImplementation of the runtime is {0:?}: write OpenMPI, or leave the field out"
+    )]
+    MpiImplementation(String),
+    /// More hosts than a ConfigMap can list.
+    #[error(
+        "spec.trainer.numNodes, or the runtime's nodes and replicas: so many hosts do not fit into a \
+         ConfigMap of 1 MiB; use fewer nodes with more processes each"
+    )]
+    TooManyHosts,
+    /// A setting of Flux that is not known before there are Pods.
+    #[error(
+        "{field}: {name} has a valueFrom, but it goes into Flux's configuration and the Pod template; \
+         give it a plain value"
+    )]
+    FluxSetting {
+        /// The field that holds it.
+        field: &'static str,
+        /// Its name.
+        name: &'static str,
     },
     /// A resource quantity that is not one.
     #[error(

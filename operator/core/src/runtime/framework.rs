@@ -2,15 +2,13 @@
 
 use trainjob_api::runtime::MlPolicy;
 
-use super::{BuildError, Runtime, draft::Draft, jax, plainml, torch, xgboost};
+use super::{BuildError, Runtime, draft::Draft, flux, jax, mpi, plainml, torch, xgboost};
 
 /// Lets the framework of the runtime write what it needs into the draft.
-///
-/// What is not implemented is refused rather than built without.
 pub(super) fn enforce(draft: &mut Draft<'_>, runtime: &Runtime) -> Result<(), BuildError> {
     match &runtime.spec.ml_policy {
-        Some(MlPolicy { mpi: Some(_), .. }) => unsupported("mlPolicy.mpi", OTHER_FRAMEWORK),
-        Some(MlPolicy { flux: Some(_), .. }) => unsupported("mlPolicy.flux", OTHER_FRAMEWORK),
+        Some(MlPolicy { mpi: Some(policy), .. }) => mpi::enforce(draft, policy),
+        Some(MlPolicy { flux: Some(policy), .. }) => flux::enforce(draft, policy),
         Some(MlPolicy { jax: Some(_), .. }) => {
             jax::enforce(draft);
             Ok(())
@@ -24,12 +22,6 @@ pub(super) fn enforce(draft: &mut Draft<'_>, runtime: &Runtime) -> Result<(), Bu
     }
 }
 
-const OTHER_FRAMEWORK: &str =
-    "use a runtime with mlPolicy.torch, jax or xgboost, or with no framework policy at all";
-const fn unsupported(field: &'static str, advice: &'static str) -> Result<(), BuildError> {
-    Err(BuildError::UnsupportedPolicy { field, advice })
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -38,18 +30,6 @@ mod tests {
         build,
         testing::{job, runtime},
     };
-
-    #[test]
-    fn what_is_not_implemented_is_refused_by_name() {
-        for (field, spec) in [
-            ("mlPolicy.mpi", json!({"mlPolicy": {"mpi": {}}})),
-            ("mlPolicy.flux", json!({"mlPolicy": {"flux": {}}})),
-            ("mlPolicy.mpi", json!({"mlPolicy": {"mpi": {}, "torch": {}}})),
-        ] {
-            let error = build(&job(&json!({})), &runtime(&spec)).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("{field} is not supported")), "{error}");
-        }
-    }
 
     #[test]
     fn a_policy_that_asks_for_nothing_is_plain() {

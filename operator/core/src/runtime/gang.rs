@@ -9,10 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::{
-    api::core::v1::PodTemplateSpec,
-    apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta},
-};
+use k8s_openapi::{api::core::v1::PodTemplateSpec, apimachinery::pkg::api::resource::Quantity};
 use serde_json::{Map, Value};
 use trainjob_api::{
     JobSet, TrainJob,
@@ -25,7 +22,8 @@ use crate::facts::PodGroupSpec;
 use super::{
     BuildError, Objects,
     amount::{self, Amounts},
-    coscheduling, owner_reference,
+    coscheduling,
+    owner::child_metadata,
     parts::nodes,
     volcano,
 };
@@ -54,24 +52,15 @@ pub(super) fn enforce(
         PodGroupPolicy { coscheduling: Some(_), volcano: Some(_) } => {
             return Err(BuildError::TwoSchedulers);
         }
-        PodGroupPolicy { coscheduling: Some(policy), volcano: None } => {
-            Some(coscheduling::pod_group(&mut objects.job_set, metadata(job), gang, policy))
-        }
+        PodGroupPolicy { coscheduling: Some(policy), volcano: None } => Some(
+            coscheduling::pod_group(&mut objects.job_set, child_metadata(job, ""), gang, policy),
+        ),
         PodGroupPolicy { coscheduling: None, volcano: Some(policy) } => {
-            Some(volcano::pod_group(&mut objects.job_set, metadata(job), gang, policy))
+            Some(volcano::pod_group(&mut objects.job_set, child_metadata(job, ""), gang, policy))
         }
         PodGroupPolicy { coscheduling: None, volcano: None } => None,
     };
     Ok(())
-}
-
-fn metadata(job: &TrainJob) -> ObjectMeta {
-    ObjectMeta {
-        name: job.metadata.name.clone(),
-        namespace: job.metadata.namespace.clone(),
-        owner_references: Some(vec![owner_reference(job)]),
-        ..ObjectMeta::default()
-    }
 }
 
 fn gang(job_set: &JobSet) -> Result<Gang, BuildError> {

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `dataset-initializer`, `model-initializer` | one replica; `STORAGE_URI`, environment and Secret of the initializer |
 //! | `trainer` | one replica; image, command (written out where the framework does), arguments and environment of `spec.trainer` |
+//! | the first `trainer` | the framework's entry point, if it has one, in place of command and arguments |
+//! | any, named `node`, if the launcher of MPI is a node too | environment of `spec.trainer` |
 //!
 //! The user's variables are set after the framework's, so that where admission lets the two collide the
 //! user wins. Whatever else the template says passes through.
@@ -23,15 +25,29 @@ use super::{
     Objects,
     draft::Draft,
     owner_reference,
-    parts::{ancestor, container_mut, upsert_env},
+    parts::{ancestor, container_mut, is_trainer, upsert_env},
 };
 
 /// What the draft has become.
 pub(super) fn finish(mut draft: Draft<'_>) -> Objects {
     let job = draft.job;
     let command = draft.command.take();
+    let launcher_is_node = draft.launcher_is_node;
+    let mut entry_point = draft.entry_point.take();
     for step in draft.jobs_mut() {
         finish_step(step, job, command.as_ref());
+        if is_trainer(step)
+            && let (Some(command), Some(node)) = (entry_point.take(), container_mut(step, NODE))
+        {
+            node.command = Some(command);
+            node.args = None;
+        }
+        if launcher_is_node
+            && step.name == NODE
+            && let (Some(trainer), Some(node)) = (&job.spec.trainer, container_mut(step, NODE))
+        {
+            upsert_env(node, trainer.env.iter().flatten());
+        }
     }
     // The template's own value means nothing: whether a job runs is for the TrainJob to say.
     draft.spec.suspend = Some(job.spec.suspend.unwrap_or(false));

@@ -42,7 +42,7 @@ pub struct SecretClaim {
 /// What is in a Secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretContent {
-    /// A key pair for SSH: `ssh-privatekey` (ECDSA P-521, SEC1 PEM) and `ssh-publickey` (OpenSSH).
+    /// A key pair for SSH: `ssh-privatekey` (ECDSA P-521, SEC1 PEM) and `ssh-publickey` (`OpenSSH`).
     SshKeys,
     /// A key pair for `ZeroMQ`'s CURVE: `curve.cert`.
     CurveKeys,

@@ -1,6 +1,6 @@
 //! Who a child belongs to.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use trainjob_api::{
     TrainJob,
     constants::{API_VERSION, TRAIN_JOB_KIND},
@@ -19,5 +19,15 @@ pub fn owner_reference(job: &TrainJob) -> OwnerReference {
         uid: job.metadata.uid.clone().unwrap_or_default(),
         controller: Some(true),
         block_owner_deletion: Some(true),
+    }
+}
+
+/// Metadata of the child whose name is that of the TrainJob with `suffix` behind it.
+pub(super) fn child_metadata(job: &TrainJob, suffix: &str) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(format!("{}{suffix}", job.metadata.name.as_deref().unwrap_or_default())),
+        namespace: job.metadata.namespace.clone(),
+        owner_references: Some(vec![owner_reference(job)]),
+        ..ObjectMeta::default()
     }
 }

@@ -3,7 +3,7 @@
 //! A replicated job is known by its name or by its *ancestor* label, which says which step of a
 //! TrainJob it is; a container is known by its name.
 
-use k8s_openapi::api::core::v1::{Container, ContainerPort, EnvVar};
+use k8s_openapi::api::core::v1::{Container, ContainerPort, EnvVar, PodSpec, Volume, VolumeMount};
 use trainjob_api::{
     constants::{ANCESTOR_LABEL, ANCESTOR_TRAINER},
     jobset::ReplicatedJob,
@@ -38,12 +38,17 @@ pub(super) fn container<'j>(job: &'j ReplicatedJob, name: &str) -> Option<&'j Co
     pod.containers.iter().find(|container| container.name == name)
 }
 
+/// What the job's Pods are made of, to be changed.
+pub(super) fn pod_mut(job: &mut ReplicatedJob) -> Option<&mut PodSpec> {
+    job.template.spec.as_mut()?.template.spec.as_mut()
+}
+
 /// The job's container of this name, to be changed.
 pub(super) fn container_mut<'j>(
     job: &'j mut ReplicatedJob,
     name: &str,
 ) -> Option<&'j mut Container> {
-    let pod = job.template.spec.as_mut()?.template.spec.as_mut()?;
+    let pod = pod_mut(job)?;
     pod.containers.iter_mut().find(|container| container.name == name)
 }
 
@@ -52,7 +57,7 @@ pub(super) fn any_container_mut<'j>(
     job: &'j mut ReplicatedJob,
     name: &str,
 ) -> Option<&'j mut Container> {
-    let pod = job.template.spec.as_mut()?.template.spec.as_mut()?;
+    let pod = pod_mut(job)?;
     let init_containers = pod.init_containers.iter_mut().flatten();
     pod.containers.iter_mut().chain(init_containers).find(|container| container.name == name)
 }
@@ -82,5 +87,30 @@ pub(super) fn ensure_port(container: &mut Container, number: i32) {
     let is_tcp = |port: &ContainerPort| port.protocol.as_deref().is_none_or(|p| p == "TCP");
     if !ports.iter().any(|port| port.container_port == number && is_tcp(port)) {
         ports.push(ContainerPort { container_port: number, ..ContainerPort::default() });
+    }
+}
+
+/// Adds a volume, in place of one of the same name.
+pub(super) fn upsert_volume(pod: &mut PodSpec, volume: Volume) {
+    upsert(pod.volumes.get_or_insert_default(), volume, |a, b| a.name == b.name);
+}
+
+/// Mounts a volume, in place of what is mounted at the same path.
+pub(super) fn upsert_mount(container: &mut Container, mount: VolumeMount) {
+    let mounts = container.volume_mounts.get_or_insert_default();
+    upsert(mounts, mount, |a, b| a.mount_path == b.mount_path);
+}
+
+/// Adds an init container, in place of one of the same name.
+pub(super) fn upsert_init_container(pod: &mut PodSpec, container: Container) {
+    let containers = pod.init_containers.get_or_insert_default();
+    upsert(containers, container, |a, b| a.name == b.name);
+}
+
+/// Puts the item in the place of the one it is the same as, or at the end.
+fn upsert<T>(items: &mut Vec<T>, item: T, same: impl Fn(&T, &T) -> bool) {
+    match items.iter_mut().find(|known| same(known, &item)) {
+        Some(known) => *known = item,
+        None => items.push(item),
     }
 }

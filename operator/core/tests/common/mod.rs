@@ -52,7 +52,7 @@ pub(crate) fn runtime(image: &str) -> Runtime {
 
 /// The same runtime after an edit with which no job can be built.
 pub(crate) fn broken_runtime() -> Runtime {
-    of_spec(&json!({"mlPolicy": {"mpi": {}}}))
+    of_spec(&json!({"mlPolicy": {"mpi": {"mpiImplementation": ""}}}))
 }
 
 fn of_spec(spec: &Value) -> Runtime {
