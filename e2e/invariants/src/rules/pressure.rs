@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     history::{Millis, Request},
-    index::Index,
+    index::{Index, Life},
     rules::identity::{broken, is_work},
     violation::{Rule, Violation},
 };
@@ -77,13 +77,11 @@ pub(super) fn retry_after_is_honoured(index: &Index<'_>) -> Vec<Violation> {
 /// Whether the job that was to wait is gone.
 fn is_over<'a>(index: &Index<'a>, wait: &Wait<'_>, request: &'a Request) -> bool {
     let Some(job) = wait.job else { return false };
-    match index.job_of(request) {
-        Some(asks) => asks != job,
-        None => {
-            let end = index.life(job).and_then(|life| life.end());
-            end.is_some_and(|end| end.at <= request.sent)
-        }
-    }
+    let is_gone = || {
+        let end = index.life(job).and_then(Life::end);
+        end.is_some_and(|end| end.at <= request.sent)
+    };
+    index.job_of(request).map_or_else(is_gone, |asks| asks != job)
 }
 
 /// S10: failures about one object are spaced by waits. A conflict after which another version is tried
