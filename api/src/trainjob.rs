@@ -6,8 +6,8 @@
 //!
 //! One object that the schema admits cannot be read: upstream's schema does not require `spec`, and a
 //! TrainJob without one is refused by serde. It names no runtime, so nothing could be done for it.
-//! Watches therefore read through `kube::core::DeserializeGuard`, which keeps the metadata of what it
-//! cannot read; one such object does not stop a watch.
+//! Watches therefore read through a type that keeps the metadata of what it cannot read; one such object
+//! does not stop a watch.
 
 use k8s_openapi::{
     api::core::v1::{EnvVar, LocalObjectReference, ResourceRequirements},

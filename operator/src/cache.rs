@@ -77,6 +77,24 @@ type Group = Option<Option<Arc<PodGroupFacts>>>;
 struct JobReadings {
     uid: String,
     readings: Readings,
+    /// The version in which somebody else changed the spec of the JobSet, if somebody has since it was
+    /// known what it was made from.
+    edited: Option<u64>,
+}
+
+impl JobReadings {
+    /// What still holds of it.
+    fn current(&self) -> Readings {
+        let mut readings = self.readings.clone();
+        if let Some(edited) = self.edited {
+            readings.rendered = None;
+            readings.job_set = readings.job_set.filter(|job_set| {
+                let version = job_set.metadata.resource_version.as_deref();
+                versions::parse(version.unwrap_or_default()) >= edited
+            });
+        }
+        readings
+    }
 }
 
 /// What is known of one job, at one moment.
@@ -89,6 +107,7 @@ pub struct View {
     volcano: Group,
     runtime: Option<Arc<Runtime>>,
     readings: Readings,
+    edited: Option<u64>,
 }
 
 impl View {
@@ -131,13 +150,14 @@ impl Cache {
         let job = Arc::clone(state.jobs.get(key)?);
         let runtime = job.runtime.as_ref();
         let uid = &job.facts.uid;
-        let readings = state.readings.get(key).filter(|of_job| of_job.uid == *uid);
+        let of_job = state.readings.get(key).filter(|of_job| of_job.uid == *uid);
         Some(View {
             job_set: state.job_sets.get(key).cloned(),
             coscheduling: state.coscheduling.as_ref().map(|groups| groups.get(key).cloned()),
             volcano: state.volcano.as_ref().map(|groups| groups.get(key).cloned()),
             runtime: runtime.and_then(|key| state.runtimes.get(key).cloned()),
-            readings: readings.map(|of_job| of_job.readings.clone()).unwrap_or_default(),
+            readings: of_job.map(JobReadings::current).unwrap_or_default(),
+            edited: of_job.and_then(|of_job| of_job.edited),
             job,
         })
     }
@@ -175,7 +195,7 @@ impl Cache {
         if state.jobs.get(key).is_none_or(|job| job.facts.uid != uid) {
             return;
         }
-        let readings = state.readings_of(key, uid);
+        let readings = &mut state.of_job(key, uid).readings;
         change(readings);
         let Readings { snapshot, job_set, pods, rendered, in_doubt, taken } = readings;
         let empty = *snapshot == Reading::NotRead
@@ -187,6 +207,23 @@ impl Cache {
         if empty {
             state.readings.remove(key);
         }
+    }
+
+    /// Takes in that the JobSet is made from inputs with this digest, as far as was known at the time of
+    /// `view`: if somebody has changed it since, that is not known.
+    pub fn rendered(&self, view: &View, digest: u64) {
+        let (key, uid) = (&view.job.facts.key, &view.job.facts.uid);
+        let mut state = self.lock();
+        if state.jobs.get(key).is_none_or(|job| job.facts.uid != *uid) {
+            return;
+        }
+        let of_job = state.of_job(key, uid);
+        if of_job.edited.is_none() || of_job.edited == view.edited {
+            of_job.edited = None;
+            of_job.readings.rendered = Some(digest);
+        }
+        of_job.readings.snapshot = Reading::NotRead;
+        of_job.readings.job_set = None;
     }
 
     /// How many lists were complete so far.
@@ -231,11 +268,20 @@ impl Cache {
     pub fn put_job_set(&self, key: &ObjectKey, job_set: JobSetFacts, source: Source) -> bool {
         let version = versions::parse(&job_set.resource_version);
         let mut state = self.lock();
-        let known = state.job_sets.get(key).is_some_and(|known| known.uid == job_set.uid);
+        let known = state.job_sets.get(key).filter(|known| known.uid == job_set.uid);
+        let edited = known.is_some_and(|known| known.generation != job_set.generation);
+        let known = known.is_some();
         let news = state.job_sets.put(key, version, Arc::new(job_set), source);
         if news && !known {
             // What was seen of Pods before says nothing about those of this one.
             state.forget_readings_of_job_set(key);
+        } else if let Some(of_job) = state.readings.get_mut(key) {
+            match source {
+                Source::Watch if news && edited => of_job.edited = Some(version),
+                // It was our own write, which the watch had delivered before its reply came.
+                Source::Reply { .. } if of_job.edited == Some(version) => of_job.edited = None,
+                _ => {}
+            }
         }
         news
     }
@@ -392,13 +438,14 @@ impl State {
     }
 
     /// What was read for the job with this UID.
-    fn readings_of(&mut self, key: &ObjectKey, uid: &str) -> &mut Readings {
-        let none = || JobReadings { uid: uid.to_owned(), readings: Readings::default() };
+    fn of_job(&mut self, key: &ObjectKey, uid: &str) -> &mut JobReadings {
+        let none =
+            || JobReadings { uid: uid.to_owned(), readings: Readings::default(), edited: None };
         let of_job = self.readings.entry(key.clone()).or_insert_with(none);
         if of_job.uid != uid {
             *of_job = none();
         }
-        &mut of_job.readings
+        of_job
     }
 
     /// Forgets what belongs to a record that is gone.
@@ -417,13 +464,14 @@ impl State {
         let Some(owner) = &gone.train_job_uid else { return };
         let is_it = |job: &Arc<JobRecord>| job.facts.uid == *owner && job.facts.finished.is_none();
         if self.jobs.get(key).is_some_and(is_it) {
-            self.readings_of(key, owner).in_doubt = true;
+            self.of_job(key, owner).readings.in_doubt = true;
         }
     }
 
     /// Forgets what was read of a JobSet that is gone, or not the one it was.
     fn forget_readings_of_job_set(&mut self, key: &ObjectKey) {
         if let Some(of_job) = self.readings.get_mut(key) {
+            of_job.edited = None;
             of_job.readings.pods = Reading::NotRead;
             of_job.readings.rendered = None;
             of_job.readings.job_set = None;
@@ -483,7 +531,53 @@ pub struct Lists {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    /// The reply to a request that was sent before any list was complete.
+    const REPLY: Source = Source::Reply { lists: 0 };
+
+    fn job_set(version: u64, generation: i64) -> JobSetFacts {
+        JobSetFacts::of(&serde_json::from_value(json!({
+            "metadata": {"uid": "set", "resourceVersion": version.to_string(), "generation": generation},
+        })).unwrap())
+    }
+
+    #[test]
+    fn what_a_jobset_was_made_from_is_known_until_somebody_else_changes_it() {
+        for (what, delivered, generation, replied, known) in [
+            ("nothing", 10, 1, None, true),
+            ("its status", 12, 1, None, true),
+            ("its spec", 12, 2, None, false),
+            ("our own change, seen before its reply came", 12, 2, Some(12), true),
+            ("our own change, and then another", 13, 3, Some(12), false),
+        ] {
+            let cache = Cache::default();
+            let job: TrainJob = serde_json::from_value(json!({
+                "metadata": {"namespace": "ns", "name": "job", "uid": "job", "resourceVersion": "1"},
+                "spec": {"runtimeRef": {"name": "r"}},
+            }))
+            .unwrap();
+            let key = ObjectKey::of(&job.metadata);
+            cache.put_job(job, Source::Watch);
+            cache.put_job_set(&key, job_set(10, 1), Source::Watch);
+            cache.rendered(&cache.view(&key).unwrap(), 7);
+            let before = cache.view(&key).unwrap();
+            cache.put_job_set(&key, job_set(delivered, generation), Source::Watch);
+            if let Some(version) = replied {
+                cache.put_job_set(&key, job_set(version, 2), REPLY);
+            }
+            let rendered = || cache.view(&key).unwrap().readings.rendered;
+            assert_eq!(rendered(), known.then_some(7), "{what}");
+            // A plan that was made before does not know better.
+            cache.rendered(&before, 8);
+            assert_eq!(rendered(), known.then_some(8), "{what}");
+            // One that was made since does.
+            cache.rendered(&cache.view(&key).unwrap(), 9);
+            assert_eq!(rendered(), Some(9), "{what}");
+        }
+    }
 
     #[test]
     fn a_finished_job_takes_no_room_for_the_object_it_was() {

@@ -169,12 +169,8 @@ impl Reconciler {
             }
             self.done(job, action);
         }
-        if rendered.is_some() {
-            self.cache.read(&job.key, &job.uid, |readings| {
-                readings.rendered = rendered;
-                readings.snapshot = Reading::NotRead;
-                readings.job_set = None;
-            });
+        if let Some(digest) = rendered {
+            self.cache.rendered(view, digest);
         }
         if idle && rendered.is_none() {
             self.settle(job, lane, &plan, postponed);

@@ -221,6 +221,7 @@ impl Server {
             return;
         }
         job_set.metadata.uid = Some(self.new_uid("jobset"));
+        job_set.metadata.generation = Some(1);
         job_set.metadata.creation_timestamp = Some(self.second().into());
         self.store_job_set(name, job_set);
     }
@@ -245,6 +246,10 @@ impl Server {
         edit(&mut job_set);
         if job_set == before.object {
             return false;
+        }
+        if job_set.spec != before.object.spec {
+            let generation = before.object.metadata.generation;
+            job_set.metadata.generation = generation.map(|generation| generation + 1);
         }
         if doomed(&job_set.metadata) {
             self.drop_job_set(name);

@@ -91,6 +91,15 @@ impl<'a> Index<'a> {
         all.filter_map(|at| self.lives.get(*at))
     }
 
+    /// The UID of the TrainJob that a request is about, or whose child it is about, as far as it says so.
+    pub(crate) fn job_of(&self, request: &'a Request) -> Option<&'a str> {
+        let of_child = || {
+            let object = &self.life(request.uid.as_deref()?)?.first().object;
+            Some(object.owner.as_deref().unwrap_or(&object.uid))
+        };
+        request.owner.as_deref().or_else(of_child)
+    }
+
     /// Every object of the namespace and name of this one, it included.
     pub(crate) fn namesakes(&self, object: &Object) -> impl Iterator<Item = &Life<'a>> {
         self.named(&object.namespace, &object.name)

@@ -200,6 +200,8 @@ pub struct JobSetFacts {
     pub uid: String,
     /// The version these facts were read from.
     pub resource_version: String,
+    /// `metadata.generation`: counts the changes of its spec.
+    pub generation: i64,
     /// `metadata.creationTimestamp`.
     pub created_at: Timestamp,
     /// `metadata.deletionTimestamp`.
@@ -290,6 +292,7 @@ impl JobSetFacts {
         Self {
             uid: metadata.uid.clone().unwrap_or_default(),
             resource_version: metadata.resource_version.clone().unwrap_or_default(),
+            generation: metadata.generation.unwrap_or_default(),
             created_at: instant(metadata.creation_timestamp.as_ref()),
             terminating_since: metadata.deletion_timestamp.as_ref().map(Timestamp::from),
             train_job_uid: controlling_train_job(metadata).map(|owner| owner.uid.clone()),

@@ -125,6 +125,7 @@ mod tests {
     /// A JobSet of this owner that was created at `at`.
     fn job_set(owner: &str, at: i64) -> JobSetFacts {
         JobSetFacts {
+            generation: 1,
             uid: "J".into(),
             resource_version: "2".into(),
             created_at: Timestamp(at),

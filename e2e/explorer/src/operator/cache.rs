@@ -45,6 +45,24 @@ pub struct Cache {
 struct JobReadings {
     uid: String,
     readings: Readings,
+    /// The version in which somebody else changed the spec of the JobSet, if somebody has since it was
+    /// known what it was made from.
+    edited: Option<u64>,
+}
+
+impl JobReadings {
+    /// What still holds of it.
+    fn current(&self) -> Readings {
+        let mut readings = self.readings.clone();
+        if let Some(edited) = self.edited {
+            readings.rendered = None;
+            readings.job_set = readings.job_set.filter(|job_set| {
+                let version = job_set.metadata.resource_version.as_deref();
+                versions::parse(version.unwrap_or_default()) >= edited
+            });
+        }
+        readings
+    }
 }
 
 impl Cache {
@@ -57,7 +75,8 @@ impl Cache {
         Some(View {
             job_set: self.job_sets.get(key).cloned(),
             runtime: self.runtime.clone().filter(|_| unfinished),
-            readings: readings.map(|of_job| of_job.readings.clone()).unwrap_or_default(),
+            readings: readings.map(JobReadings::current).unwrap_or_default(),
+            edited: readings.and_then(|of_job| of_job.edited),
             job,
         })
     }
@@ -83,12 +102,31 @@ impl Cache {
         if self.jobs.get(key).is_none_or(|job| job.facts.uid != uid) {
             return;
         }
-        let fresh = || JobReadings { uid: uid.to_owned(), readings: Readings::default() };
+        change(&mut self.of_job(key, uid).readings);
+    }
+
+    fn of_job(&mut self, key: &ObjectKey, uid: &str) -> &mut JobReadings {
+        let fresh =
+            || JobReadings { uid: uid.to_owned(), readings: Readings::default(), edited: None };
         let of_job = self.readings.entry(key.clone()).or_insert_with(fresh);
         if of_job.uid != uid {
             *of_job = fresh();
         }
-        change(&mut of_job.readings);
+        of_job
+    }
+
+    /// Takes in that the JobSet is made from inputs with this digest, as far as was known at the time of
+    /// `view`: if somebody has changed it since, that is not known.
+    pub fn rendered(&mut self, view: &View, digest: u64) {
+        let (key, uid) = (&view.job.facts.key, &view.job.facts.uid);
+        if self.jobs.get(key).is_none_or(|job| job.facts.uid != *uid) {
+            return;
+        }
+        let of_job = self.of_job(key, uid);
+        if of_job.edited.is_none() || of_job.edited == view.edited {
+            of_job.edited = None;
+            of_job.readings.rendered = Some(digest);
+        }
     }
 
     /// What was read of a JobSet that is gone no longer holds, and its job may be gone with it.
@@ -130,11 +168,18 @@ impl Cache {
         source: Source,
     ) -> bool {
         let version = versions::parse(&job_set.facts.resource_version);
-        let known = self.job_sets.get(key);
-        let same = known.is_some_and(|known| known.facts.uid == job_set.facts.uid);
+        let known = self.job_sets.get(key).filter(|known| known.facts.uid == job_set.facts.uid);
+        let edited = known.is_some_and(|known| known.facts.generation != job_set.facts.generation);
+        let known = known.is_some();
         let news = self.job_sets.put(key, version, Arc::clone(job_set), source);
-        if news && !same {
+        if news && !known {
             self.forget_readings_of_job_set(key);
+        } else if let Some(of_job) = self.readings.get_mut(key) {
+            match source {
+                Source::Watch if news && edited => of_job.edited = Some(version),
+                Source::Reply { .. } if of_job.edited == Some(version) => of_job.edited = None,
+                _ => {}
+            }
         }
         news
     }
@@ -157,6 +202,7 @@ impl Cache {
 
     fn forget_readings_of_job_set(&mut self, key: &ObjectKey) {
         if let Some(of_job) = self.readings.get_mut(key) {
+            of_job.edited = None;
             of_job.readings.pods = Reading::NotRead;
             of_job.readings.rendered = None;
             of_job.readings.job_set = None;

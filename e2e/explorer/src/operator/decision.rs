@@ -28,6 +28,8 @@ pub struct View {
     pub runtime: Option<Arc<Runtime>>,
     /// What was read directly.
     pub readings: Readings,
+    /// The version in which somebody else changed the JobSet's spec, if that is not settled yet.
+    pub edited: Option<u64>,
 }
 
 impl View {

@@ -267,9 +267,9 @@ impl Operator {
         let Round { view, plan, postponed, .. } = round;
         let rendered = plan.rendered.filter(|digest| view.readings.rendered != Some(*digest));
         let idle = plan.actions.iter().all(|action| matches!(action, Action::Tell(_)));
-        if rendered.is_some() {
+        if let Some(digest) = rendered {
             self.forget_objects(name, &view, false);
-            self.read(name, &view, |readings| readings.rendered = rendered);
+            self.cache.rendered(&view, digest);
             return true;
         }
         if !idle {

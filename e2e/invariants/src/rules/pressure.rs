@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     history::{Millis, Request},
-    index::Index,
+    index::{Index, Life},
     rules::identity::{broken, is_work},
     violation::{Rule, Violation},
 };
@@ -41,25 +41,47 @@ pub(super) fn few_at_a_time(index: &Index<'_>) -> Vec<Violation> {
     found
 }
 
-/// S10: who was told to wait waits, with everything about that object.
+/// Somebody was told to wait.
+struct Wait<'a> {
+    told: Millis,
+    free: Millis,
+    /// The TrainJob that it was about, as far as that is known.
+    job: Option<&'a str>,
+}
+
+/// S10: who was told to wait waits, with everything about that object. A successor of its name is another.
 pub(super) fn retry_after_is_honoured(index: &Index<'_>) -> Vec<Violation> {
-    let mut until: HashMap<(u32, &str, &str), (Millis, Millis)> = HashMap::new();
+    let mut until: HashMap<(u32, &str, &str), Wait<'_>> = HashMap::new();
     let mut found = Vec::new();
     for request in index.history.requests.iter().filter(|request| !request.name.is_empty()) {
         let object = (request.process, request.namespace.as_str(), request.name.as_str());
-        let wait = until.get(&object).filter(|(told, free)| (*told..*free).contains(&request.sent));
-        if let Some((_, free)) = wait {
+        let wait = until.get(&object).filter(|wait| {
+            (wait.told..wait.free).contains(&request.sent) && !is_over(index, wait, request)
+        });
+        if let Some(Wait { free, .. }) = wait {
             let what = format!("was asked for {} ms before the wait was over", free - request.sent);
             found.push(broken(Rule::S10, request, what));
         }
         if let Some(seconds) = request.answer.retry_after {
             let free = request.ended + i64::from(seconds) * 1_000;
             // Of waits that overlap, the longest counts.
-            let wait = until.entry(object).or_insert((request.ended, free));
-            *wait = if free > wait.1 { (request.ended, free) } else { *wait };
+            if until.get(&object).is_none_or(|wait| free > wait.free) {
+                let job = index.job_of(request);
+                until.insert(object, Wait { told: request.ended, free, job });
+            }
         }
     }
     found
+}
+
+/// Whether the job that was to wait is gone.
+fn is_over<'a>(index: &Index<'a>, wait: &Wait<'_>, request: &'a Request) -> bool {
+    let Some(job) = wait.job else { return false };
+    let is_gone = || {
+        let end = index.life(job).and_then(Life::end);
+        end.is_some_and(|end| end.at <= request.sent)
+    };
+    index.job_of(request).map_or_else(is_gone, |asks| asks != job)
 }
 
 /// S10: failures about one object are spaced by waits. A conflict after which another version is tried

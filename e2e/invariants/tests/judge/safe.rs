@@ -240,6 +240,17 @@ fn s10_sees_pressure() {
     impatient.history.requests.push(refused(1_003_999, 500, None));
     breaks(Rule::S10, "Retry-After", impatient);
 
+    let mut of_successor = recreated();
+    let told = |uid: &str| invariants::Request {
+        uid: Some(uid.into()),
+        ..refused(1_003_500, 429, Some(3))
+    };
+    of_successor.history.requests.push(told("set-2"));
+    breaks(Rule::S10, "Retry-After of the same job", of_successor);
+    let mut of_predecessor = recreated();
+    of_predecessor.history.requests.push(told("set"));
+    assert_eq!(of_predecessor.broken(), Default::default(), "a successor need not wait");
+
     let mut hot = Story::new();
     hot.history.requests.extend((0..9).map(|n| refused(1_001_000 + n * 100, 500, None)));
     breaks(Rule::S10, "a hot loop", hot);
