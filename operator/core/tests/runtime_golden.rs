@@ -29,7 +29,7 @@ fn every_job_becomes_the_objects_of_its_golden_file() {
     let mut differences = Vec::new();
     for (case, job, expected) in cases {
         let objects = build(&job, &runtime(&job)).unwrap_or_else(|e| panic!("{case}: {e}"));
-        compare(&case, &expected, &documents(objects), &mut differences);
+        compare(&case, &expected, &listed(objects), &mut differences);
     }
     assert!(differences.is_empty(), "\n{}", differences.join("\n"));
 }
@@ -94,8 +94,12 @@ fn stem(path: &Path) -> String {
     path.file_stem().unwrap().to_string_lossy().into_owned()
 }
 
+fn documents(path: &Path) -> Vec<Value> {
+    serde_saphyr::from_multiple(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
 /// The objects as golden files list them.
-fn documents(objects: Objects) -> Value {
+fn listed(objects: Objects) -> Value {
     let mut documents = vec![serde_json::to_value(objects.job_set).unwrap()];
     documents.extend(objects.config_maps.iter().map(|map| serde_json::to_value(map).unwrap()));
     documents.extend(objects.secrets.iter().map(|secret| {
@@ -109,8 +113,7 @@ fn documents(objects: Objects) -> Value {
 fn cases() -> Vec<(String, TrainJob, Value)> {
     let mut cases: Vec<(String, TrainJob, Value)> = Vec::new();
     for path in entries(&golden()) {
-        let text = fs::read_to_string(&path).unwrap();
-        for document in serde_saphyr::from_multiple::<Value>(&text).unwrap() {
+        for document in documents(&path) {
             if document["kind"] == "TrainJob" {
                 let name =
                     format!("{}/{}", stem(&path), document["metadata"]["name"].as_str().unwrap());
