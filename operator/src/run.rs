@@ -93,7 +93,7 @@ pub async fn run(
 
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
-        watcher.run().await;
+        Box::pin(watcher.run()).await;
         "the watches"
     });
     tasks.spawn(async move {

@@ -41,10 +41,10 @@ pub enum Action {
     ReadSnapshot,
     /// See that a Secret's name is free, by a creation that is not carried out. Only creating tells: no
     /// Secret is ever read.
-    ProbeSecret(SecretClaim),
+    ProbeSecret(Box<SecretClaim>),
     /// Create a Secret; one that is there is the job's own, because its name was free when the snapshot
     /// was created.
-    CreateSecret(SecretClaim),
+    CreateSecret(Box<SecretClaim>),
     /// Create a ConfigMap that Pods read. One that is there is judged by its owner.
     CreateConfigMap(Box<ConfigMap>),
     /// Create the PodGroup.

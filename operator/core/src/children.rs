@@ -152,13 +152,14 @@ fn make(
     }
     let mut actions = Vec::new();
     if let Some(runtime) = live {
-        actions.extend(objects.secrets.iter().cloned().map(Action::ProbeSecret));
+        let probes = objects.secrets.iter().cloned().map(Box::new);
+        actions.extend(probes.map(Action::ProbeSecret));
         match snapshot::render(manifest, runtime) {
             Ok(snapshot) => actions.push(Action::CreateSnapshot(Box::new(snapshot))),
             Err(error) => return unbuildable(Some(runtime), &error),
         }
     }
-    actions.extend(objects.secrets.into_iter().map(Action::CreateSecret));
+    actions.extend(objects.secrets.into_iter().map(Box::new).map(Action::CreateSecret));
     let config_maps = objects.config_maps.into_iter().map(Box::new);
     actions.extend(config_maps.map(Action::CreateConfigMap));
     if let Some(group) = objects.pod_group {

@@ -6,7 +6,7 @@ use trainjob_api::time::Timestamp;
 use trainjob_core::{
     Action, Observed, Plan,
     facts::Outcome,
-    observed::{Reading, Readings, Settings},
+    observed::{PodGroups, Reading, Readings, Settings},
     plan,
     runtime::Runtime,
 };
@@ -42,6 +42,7 @@ impl View {
             manifest: job.finished.is_none().then_some(&self.job.manifest),
             job_set: self.job_set.as_ref().map(|job_set| &job_set.facts),
             runtime: self.runtime.as_deref(),
+            pod_groups: PodGroups::default(),
             readings: &self.readings,
             settings,
         };

@@ -196,6 +196,7 @@ const fn code(refusal: Refusal) -> Option<u16> {
 
 const JOB_SETS: (&str, &str) = ("jobset.x-k8s.io", "jobsets");
 const JOBS: (&str, &str) = ("trainer.kubeflow.org", "trainjobs");
+const POD_GROUPS: (&str, &str) = ("scheduling.x-k8s.io", "podgroups");
 const CONFIG_MAPS: (&str, &str) = ("", "configmaps");
 
 const fn names(call: &Call) -> (&'static str, &'static str, &'static str) {
@@ -205,7 +206,13 @@ const fn names(call: &Call) -> (&'static str, &'static str, &'static str) {
         Call::Act(Action::ReadTrainJob) => ("get", JOBS),
         Call::Act(Action::CheckPods { .. } | Action::Tell(_)) => ("list", ("", "pods")),
         Call::Act(Action::WriteStatus(_)) => ("patch", JOBS),
-        Call::Act(Action::CreateSnapshot(_)) => ("create", CONFIG_MAPS),
+        Call::Act(Action::CreateSnapshot(_) | Action::CreateConfigMap(_)) => {
+            ("create", CONFIG_MAPS)
+        }
+        Call::Act(Action::ProbeSecret(_) | Action::CreateSecret(_)) => ("create", ("", "secrets")),
+        Call::Act(Action::CreatePodGroup(_)) => ("create", POD_GROUPS),
+        Call::Act(Action::UpdatePodGroup { .. }) => ("patch", POD_GROUPS),
+        Call::Act(Action::DeletePodGroup { .. }) => ("delete", POD_GROUPS),
         Call::Act(Action::CreateJobSet(_)) => ("create", JOB_SETS),
         Call::Act(Action::UpdateJobSet(_)) => ("update", JOB_SETS),
         Call::Act(Action::SuspendJobSet { .. }) => ("patch", JOB_SETS),
@@ -223,7 +230,9 @@ fn describe(entry: &mut Entry, action: &Action) {
             entry.subresource = "status".into();
             (entry.uid, entry.version) = (some(&write.uid), write.resource_version.parse().ok());
         }
-        Action::CreateSnapshot(config_map) => entry.owner = owner(&config_map.metadata),
+        Action::CreateSnapshot(config_map) | Action::CreateConfigMap(config_map) => {
+            entry.owner = owner(&config_map.metadata);
+        }
         Action::CreateJobSet(job_set) => {
             entry.owner = owner(&job_set.metadata);
             entry.suspend = job_set.spec.suspend;
@@ -238,12 +247,18 @@ fn describe(entry: &mut Entry, action: &Action) {
             (entry.uid, entry.version) = (some(uid), resource_version.parse().ok());
             entry.suspend = Some(*suspend);
         }
-        Action::DeleteJobSet { uid } => entry.uid = some(uid),
+        Action::CreateSecret(claim) => entry.owner = owner(&claim.metadata),
+        Action::CreatePodGroup(group) => entry.owner = owner(&group.metadata),
+        Action::UpdatePodGroup { uid, resource_version, .. } => {
+            (entry.uid, entry.version) = (some(uid), resource_version.parse().ok());
+        }
+        Action::DeleteJobSet { uid } | Action::DeletePodGroup { uid, .. } => entry.uid = some(uid),
         Action::DeleteTrainJob(deletion) => {
             entry.uid = some(&deletion.uid);
             entry.version = deletion.resource_version.parse().ok();
         }
-        Action::ReadTrainJob
+        Action::ProbeSecret(_)
+        | Action::ReadTrainJob
         | Action::ReadSnapshot
         | Action::ReadJobSet
         | Action::CheckPods { .. }

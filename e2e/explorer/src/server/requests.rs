@@ -113,6 +113,12 @@ impl Server {
             }
             Action::DeleteJobSet { uid } => self.remove_job_set(request, uid),
             Action::DeleteTrainJob(deletion) => self.remove_job(request, deletion),
+            Action::ProbeSecret(_)
+            | Action::CreateSecret(_)
+            | Action::CreateConfigMap(_)
+            | Action::CreatePodGroup(_)
+            | Action::UpdatePodGroup { .. }
+            | Action::DeletePodGroup { .. } => unreachable!("no runtime here asks for {action:?}"),
             Action::ReadTrainJob
             | Action::ReadSnapshot
             | Action::ReadJobSet
