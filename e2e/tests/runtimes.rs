@@ -1,0 +1,200 @@
+//! A TrainJob on each of the runtimes that ship: it is made, suspended and resumed, and ends as its Pods
+//! do, past JobSet's own webhooks.
+//!
+//! All tests share one box and one operator; each has a namespace of its own. The Pods are fake: what they
+//! do is said in annotations, which the TrainJob sets by a patch.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use e2e::fixtures::tenant::{Tenant, conditions_of};
+use e2e::fixtures::{PATIENCE, World};
+use e2e::until::until_ok;
+use e2e::{workspace, yaml};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{ListParams, ObjectMeta};
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+use trainjob_api::conditions::{COMPLETE, FAILED};
+
+/// Every runtime that ships, and the names of what a TrainJob `job` has beside its JobSet and snapshot.
+const RUNTIMES: [(&str, &[&str]); 10] = [
+    ("charts/trainjob-operator/files/runtimes/torch-distributed.yaml", &[]),
+    ("charts/trainjob-operator/files/runtimes/torch-distributed-with-cache.yaml", &[]),
+    ("charts/trainjob-operator/files/runtimes/torchtune-llama3.2-1b.yaml", &[]),
+    ("charts/trainjob-operator/files/runtimes/torchtune-llama3.2-3b.yaml", &[]),
+    ("charts/trainjob-operator/files/runtimes/torchtune-qwen2.5-1.5b.yaml", &[]),
+    ("charts/trainjob-operator/files/runtimes/jax-distributed.yaml", &[]),
+    ("charts/trainjob-operator/files/runtimes/xgboost-distributed.yaml", &[]),
+    (
+        "charts/trainjob-operator/files/runtimes/deepspeed-distributed.yaml",
+        &["ConfigMap job-mpi-hostfile", "Secret job-mpi-ssh-auth"],
+    ),
+    (
+        "charts/trainjob-operator/files/runtimes/mlx-distributed.yaml",
+        &["ConfigMap job-mpi-hostfile", "Secret job-mpi-ssh-auth"],
+    ),
+    (
+        "examples/runtimes/flux-distributed.yaml",
+        &["ConfigMap job-flux-entrypoint", "Secret job-flux-curve"],
+    ),
+];
+
+async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
+    static SHARED: OnceCell<World> = OnceCell::const_new();
+    SHARED.get_or_try_init(World::start).await?.test(prefix, story).await
+}
+
+/// A runtime that ships, under another name, with Jobs that do not try again.
+struct Shipped {
+    name: String,
+    manifest: Value,
+}
+
+impl Shipped {
+    fn read(file: &str, suffix: &str) -> Result<Self> {
+        let mut documents = yaml::documents(&workspace::read(file)?)?;
+        let mut manifest = documents.pop().context("no runtime")?;
+        let name = manifest["metadata"]["name"].as_str().context("no name")?;
+        // The last words of a torchtune runtime's name are its model.
+        let name = format!("{suffix}.{name}");
+        manifest["metadata"]["name"] = json!(name);
+        let jobs = manifest["spec"]["template"]["spec"]["replicatedJobs"].as_array_mut();
+        for job in jobs.context("no jobs")? {
+            job["template"]["spec"]["backoffLimit"] = json!(0);
+        }
+        Ok(Self { name, manifest })
+    }
+
+    fn steps(&self) -> impl Iterator<Item = &Value> {
+        self.manifest["spec"]["template"]["spec"]["replicatedJobs"].as_array().into_iter().flatten()
+    }
+
+    /// A patch that makes the Pods of each step end well, or those of the training step not so. What
+    /// serves until the training step is over runs on.
+    fn outcome(&self, fails: bool) -> Value {
+        let label = "trainer.kubeflow.org/trainjob-ancestor-step";
+        let steps = self.steps().map(|step| {
+            let annotations = match step["template"]["metadata"]["labels"][label].as_str() {
+                None => json!({"e2e.trainjob.dev/outcome": "hang"}),
+                Some("trainer") if fails => json!({
+                    "e2e.trainjob.dev/outcome": "fail",
+                    "pod-complete.stage.kwok.x-k8s.io/delay": "100ms",
+                }),
+                Some(_) => json!({"pod-complete.stage.kwok.x-k8s.io/delay": "100ms"}),
+            };
+            let pod = json!({"metadata": {"annotations": annotations}});
+            json!({"name": step["name"], "template": {"spec": {"template": pod}}})
+        });
+        let spec = json!({"replicatedJobs": steps.collect::<Vec<_>>()});
+        json!([{"manager": "e2e.trainjob.dev/test", "trainingRuntimeSpec": {"template": {"spec": spec}}}])
+    }
+}
+
+/// Who owns an object of this kind and name.
+fn owner(objects: &mut BTreeMap<String, Option<String>>, kind: &str, metadata: &ObjectMeta) {
+    let owner = metadata.owner_references.iter().flatten().find(|it| it.controller == Some(true));
+    let name = format!("{kind} {}", metadata.name.as_deref().unwrap_or_default());
+    objects.insert(name, owner.map(|owner| owner.uid.clone()));
+}
+
+async fn objects(tenant: &Tenant<'_>) -> Result<BTreeMap<String, Option<String>>> {
+    let mut objects = BTreeMap::new();
+    let all = ListParams::default();
+    let secrets: Api<Secret> = Api::namespaced(tenant.client.clone(), &tenant.namespace);
+    let config_maps: Api<ConfigMap> = Api::namespaced(tenant.client.clone(), &tenant.namespace);
+    for secret in secrets.list(&all).await?.items {
+        owner(&mut objects, "Secret", &secret.metadata);
+    }
+    for config_map in config_maps.list(&all).await?.items {
+        owner(&mut objects, "ConfigMap", &config_map.metadata);
+    }
+    objects.remove("ConfigMap kube-root-ca.crt");
+    for job_set in tenant.job_sets.list(&all).await?.items {
+        owner(&mut objects, "JobSet", &job_set.metadata);
+    }
+    Ok(objects)
+}
+
+#[tokio::test]
+async fn a_job_on_each_runtime_that_ships_is_suspended_resumed_and_completes() -> Result<()> {
+    for (file, beside) in RUNTIMES {
+        let shipped = Shipped::read(file, "completes")?;
+        let story = async |tenant: &Tenant<'_>| {
+            tenant.world.cluster.apply_yaml("default", &yaml::stream(&[shipped.manifest.clone()])).await?;
+            let spec = json!({
+                "suspend": true,
+                "runtimePatches": shipped.outcome(false),
+                "trainer": {"numNodes": 2, "command": ["train"]},
+            });
+            let job = tenant.create("job", &shipped.name, spec).await?;
+            let job_set = tenant.has_job_set("job").await?;
+            ensure!(job_set.data["spec"]["suspend"] == json!(true), "it is not suspended");
+
+            let uid = job.uid();
+            let mut expected: BTreeMap<String, Option<String>> =
+                beside.iter().map(|name| ((*name).to_owned(), uid.clone())).collect();
+            expected.insert("JobSet job".into(), uid.clone());
+            expected.insert("ConfigMap job-runtime-snapshot".into(), uid);
+            let made = objects(tenant).await?;
+            ensure!(made == expected, "made {made:#?}, expected {expected:#?}");
+
+            tenant.patch("job", &json!({"spec": {"suspend": false}})).await?;
+            tenant.becomes("job", COMPLETE).await?;
+            Ok(())
+        };
+        test("shipped", story).await.with_context(|| file.to_owned())?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_job_on_each_runtime_that_ships_fails_when_its_training_does() -> Result<()> {
+    for (file, _) in RUNTIMES {
+        let shipped = Shipped::read(file, "fails")?;
+        let story = async |tenant: &Tenant<'_>| {
+            tenant.world.cluster.apply_yaml("default", &yaml::stream(&[shipped.manifest.clone()])).await?;
+            let spec = json!({
+                "runtimePatches": shipped.outcome(true),
+                "trainer": {"numNodes": 2, "command": ["train"]},
+            });
+            tenant.create("job", &shipped.name, spec).await?;
+            let job = tenant.becomes("job", FAILED).await?;
+            ensure!(conditions_of(&job).len() == 1, "{:?}", conditions_of(&job));
+            Ok(())
+        };
+        test("fails", story).await.with_context(|| file.to_owned())?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_secret_of_somebody_else_is_left_alone_and_waited_for() -> Result<()> {
+    let shipped = Shipped::read(RUNTIMES[7].0, "taken")?;
+    test("taken", async |tenant| {
+        tenant.world.cluster.apply_yaml("default", &yaml::stream(&[shipped.manifest.clone()])).await?;
+        let secrets: Api<Secret> = Api::namespaced(tenant.client.clone(), &tenant.namespace);
+        let theirs: Secret = serde_json::from_value(json!({
+            "metadata": {"name": "job-mpi-ssh-auth"}, "stringData": {"ssh-privatekey": "theirs"},
+        }))?;
+        let theirs = secrets.create(&Default::default(), &theirs).await?;
+        tenant.create("job", &shipped.name, json!({"trainer": {}})).await?;
+        let job = tenant.becomes("job", "Waiting").await?;
+        let waiting = conditions_of(&job).first().context("no condition")?;
+        ensure!(waiting.reason == "NameConflict", "{waiting:?}");
+        ensure!(waiting.message.contains("Secret job-mpi-ssh-auth"), "{waiting:?}");
+        let kept = secrets.get("job-mpi-ssh-auth").await?;
+        ensure!(kept.resource_version() == theirs.resource_version(), "it was changed");
+
+        secrets.delete("job-mpi-ssh-auth", &Default::default()).await?;
+        tenant.has_job_set("job").await?;
+        until_ok("the job has its own", PATIENCE, || async {
+            let own = secrets.get("job-mpi-ssh-auth").await?;
+            ensure!(own.owner_references().first().map(|owner| &owner.uid) == job.uid().as_ref());
+            Ok(())
+        })
+        .await
+    })
+    .await
+}
