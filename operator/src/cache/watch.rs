@@ -70,6 +70,8 @@ pub struct Watcher {
     pub readiness: Readiness,
     /// The kinds whose first list is complete.
     pub listed: watch::Sender<HashSet<&'static str>>,
+    /// The kinds that were listed, or could not be.
+    pub tried: watch::Sender<HashSet<&'static str>>,
     /// Whether the API server could not be reached when last tried; said once for all kinds.
     pub unreachable: AtomicBool,
 }
@@ -81,8 +83,8 @@ pub const KINDS: [&str; 4] =
 impl Watcher {
     /// Watches everything; never returns.
     ///
-    /// TrainJobs are listed when JobSets have been: a job that was deleted between two lists in the other
-    /// order would be seen without its JobSet, and be given one more.
+    /// TrainJobs are listed after JobSets, if those can be: a job that was deleted between two lists in the
+    /// other order would be seen without its JobSet, and be given one more.
     pub async fn run(&self) {
         tokio::join!(
             self.train_jobs(),
@@ -100,9 +102,9 @@ impl Watcher {
     }
 
     async fn train_jobs(&self) {
-        let mut listed = self.listed.subscribe();
+        let mut tried = self.tried.subscribe();
         // It cannot fail while the sender is held.
-        let _ = listed.wait_for(|kinds| kinds.contains(jobset::KIND)).await;
+        let _ = tried.wait_for(|kinds| kinds.contains(jobset::KIND)).await;
         let remove = |metadata: &ObjectMeta| {
             let key = ObjectKey::of(metadata);
             if self.cache.remove_job(&key, metadata.resource_version.as_deref().unwrap_or_default())
@@ -221,12 +223,16 @@ impl Watcher {
                     if listed {
                         self.readiness.set(kind, true);
                         self.listed.send_if_modified(|kinds| kinds.insert(kind));
+                        self.tried.send_if_modified(|kinds| kinds.insert(kind));
                     }
                     if works {
                         trouble.over();
                     }
                 }
-                Err(error) => trouble.with(&error),
+                Err(error) => {
+                    trouble.with(&error);
+                    self.tried.send_if_modified(|kinds| kinds.insert(kind));
+                }
             }
         }
     }
