@@ -122,7 +122,11 @@ async fn a_job_on_each_runtime_that_ships_is_suspended_resumed_and_completes() -
     for (file, beside) in RUNTIMES {
         let shipped = Shipped::read(file, "completes")?;
         let story = async |tenant: &Tenant<'_>| {
-            tenant.world.cluster.apply_yaml("default", &yaml::stream(&[shipped.manifest.clone()])).await?;
+            tenant
+                .world
+                .cluster
+                .apply_yaml("default", &yaml::stream(&[shipped.manifest.clone()]))
+                .await?;
             let spec = json!({
                 "suspend": true,
                 "runtimePatches": shipped.outcome(false),
@@ -154,7 +158,11 @@ async fn a_job_on_each_runtime_that_ships_fails_when_its_training_does() -> Resu
     for (file, _) in RUNTIMES {
         let shipped = Shipped::read(file, "fails")?;
         let story = async |tenant: &Tenant<'_>| {
-            tenant.world.cluster.apply_yaml("default", &yaml::stream(&[shipped.manifest.clone()])).await?;
+            tenant
+                .world
+                .cluster
+                .apply_yaml("default", &yaml::stream(&[shipped.manifest.clone()]))
+                .await?;
             let spec = json!({
                 "runtimePatches": shipped.outcome(true),
                 "trainer": {"numNodes": 2, "command": ["train"]},
@@ -173,7 +181,11 @@ async fn a_job_on_each_runtime_that_ships_fails_when_its_training_does() -> Resu
 async fn a_secret_of_somebody_else_is_left_alone_and_waited_for() -> Result<()> {
     let shipped = Shipped::read(RUNTIMES[7].0, "taken")?;
     test("taken", async |tenant| {
-        tenant.world.cluster.apply_yaml("default", &yaml::stream(&[shipped.manifest.clone()])).await?;
+        tenant
+            .world
+            .cluster
+            .apply_yaml("default", &yaml::stream(&[shipped.manifest.clone()]))
+            .await?;
         let secrets: Api<Secret> = Api::namespaced(tenant.client.clone(), &tenant.namespace);
         let theirs: Secret = serde_json::from_value(json!({
             "metadata": {"name": "job-mpi-ssh-auth"}, "stringData": {"ssh-privatekey": "theirs"},

@@ -165,6 +165,7 @@ fn watcher(
         }),
         readiness,
         listed,
+        tried: watch::Sender::default(),
         unreachable: AtomicBool::new(false),
     }
 }

@@ -74,6 +74,8 @@ pub struct Watcher {
     pub readiness: Readiness,
     /// The kinds whose first list is complete.
     pub listed: watch::Sender<HashSet<&'static str>>,
+    /// The kinds that were listed, or could not be.
+    pub tried: watch::Sender<HashSet<&'static str>>,
     /// Whether the API server could not be reached when last tried; said once for all kinds.
     pub unreachable: AtomicBool,
 }
@@ -95,8 +97,8 @@ const VOLCANO_KIND: &str = "PodGroup of Volcano";
 impl Watcher {
     /// Watches everything; never returns.
     ///
-    /// TrainJobs are listed when JobSets have been: a job that was deleted between two lists in the other
-    /// order would be seen without its JobSet, and be given one more.
+    /// TrainJobs are listed after JobSets, if those can be: a job that was deleted between two lists in the
+    /// other order would be seen without its JobSet, and be given one more.
     pub async fn run(&self) {
         tokio::join!(
             self.train_jobs(),
@@ -122,9 +124,9 @@ impl Watcher {
     }
 
     async fn train_jobs(&self) {
-        let mut listed = self.listed.subscribe();
+        let mut tried = self.tried.subscribe();
         // It cannot fail while the sender is held.
-        let _ = listed.wait_for(|kinds| kinds.contains(jobset::KIND)).await;
+        let _ = tried.wait_for(|kinds| kinds.contains(jobset::KIND)).await;
         let remove = |metadata: &ObjectMeta| {
             let key = ObjectKey::of(metadata);
             if self.cache.remove_job(&key, metadata.resource_version.as_deref().unwrap_or_default())
@@ -297,6 +299,7 @@ impl Watcher {
                     take(event);
                     if listed {
                         self.known(kind);
+                        self.tried.send_if_modified(|kinds| kinds.insert(kind));
                     }
                     if works {
                         trouble.over();
@@ -307,6 +310,7 @@ impl Watcher {
                         self.known(kind);
                     }
                     trouble.with(&error);
+                    self.tried.send_if_modified(|kinds| kinds.insert(kind));
                 }
             }
         }
