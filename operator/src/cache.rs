@@ -209,8 +209,9 @@ impl Cache {
         }
     }
 
-    /// Takes in that the JobSet is made from inputs with this digest, as far as was known at the time of
-    /// `view`: if somebody has changed it since, that is not known.
+    /// Takes in that the JobSet is made from inputs with this digest (see `Plan::rendered`), as far as was
+    /// known at the time of `view`: if somebody has changed it since, that is not known. What was read to
+    /// find that out is forgotten.
     pub fn rendered(&self, view: &View, digest: u64) {
         let (key, uid) = (&view.job.facts.key, &view.job.facts.uid);
         let mut state = self.lock();

@@ -38,6 +38,9 @@ use crate::{
 
 /// How many events may wait to be sent.
 const BACKLOG: usize = 1_000;
+/// How long an event waits before it is sent. Jobs come due together, on whole seconds: what is to be done
+/// for the others must not wait for the API server to take in what was done for the first.
+const AFTER: Duration = Duration::from_millis(50);
 /// A new note for the same reason about the same job, at most this often.
 const WARN_EVERY: Duration = Duration::from_mins(1);
 /// How long a told warning is remembered.
@@ -48,10 +51,13 @@ const REMEMBER_AT_LEAST: usize = 4_096;
 /// Where notices are handed in.
 #[derive(Clone)]
 pub struct Events {
-    sender: mpsc::Sender<Event>,
+    sender: mpsc::Sender<HandedIn>,
     state: Arc<State>,
     instance: String,
 }
+
+/// An event, and when it was handed in.
+type HandedIn = (Instant, Event);
 
 struct State {
     normal: Option<Mutex<Bucket>>,
@@ -73,7 +79,7 @@ struct Told {
 
 /// Sends what was handed in, until every [`Events`] is dropped.
 pub struct Sender {
-    receiver: mpsc::Receiver<Event>,
+    receiver: mpsc::Receiver<HandedIn>,
     client: Client,
     limiter: Option<Arc<Limiter>>,
     state: Arc<State>,
@@ -103,7 +109,11 @@ impl Events {
             Severity::Normal => self.has_token(),
             Severity::Warning => self.is_news(job, notice),
         };
-        if wanted && self.sender.try_send(event(job, notice, &self.instance)).is_err() {
+        if !wanted {
+            return;
+        }
+        let handed_in = (Instant::now(), event(job, notice, &self.instance));
+        if self.sender.try_send(handed_in).is_err() {
             self.state.dropped.fetch_add(1, Ordering::Relaxed);
             // It was not told after all, and may be once there is room.
             self.state.warnings().told.remove(&(job.uid.clone(), notice.reason()));
@@ -148,7 +158,8 @@ impl Sender {
     /// Sends events one after the other; returns when there will be no more.
     pub async fn run(mut self) {
         let mut reported = Instant::now();
-        while let Some(event) = self.receiver.recv().await {
+        while let Some((handed_in, event)) = self.receiver.recv().await {
+            tokio::time::sleep_until(handed_in + AFTER).await;
             if let Some(limiter) = &self.limiter {
                 limiter.acquire(Lane::Cleanup).await;
             }

@@ -11,7 +11,7 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap, HashMap, HashSet},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -30,12 +30,12 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// A heap of timers is swept when it is at least this long and mostly of no use.
 const SWEEP_FROM: usize = 1_024;
 
-/// The queue, shared by watches, workers and the timer task.
+/// The queue, shared by watches, workers and the timer thread.
 #[derive(Debug, Default)]
 pub struct Queue {
     state: Mutex<State>,
     work: Notify,
-    timer: Notify,
+    timer: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -48,6 +48,7 @@ struct State {
     retries: Timers<Instant>,
     turn: u8,
     tickets: u64,
+    closed: bool,
 }
 
 /// A place in the queue and when it was taken.
@@ -180,41 +181,71 @@ impl Queue {
         }
     }
 
-    /// Moves keys whose time has come to the places that `place_of` names; never returns. A key that
-    /// has no place (any more) is dropped.
-    pub async fn run_timers(&self, place_of: impl Fn(&ObjectKey) -> Option<Place>) {
-        loop {
-            let (due, sleep) = self.due();
-            for key in due {
-                if let Some(place) = place_of(&key) {
-                    self.add(key, place);
-                }
-            }
-            tokio::select! {
-                () = tokio::time::sleep(sleep) => {}
-                () = self.timer.notified() => {}
-            }
+    /// Moves keys whose time has come to the places that `place_of` names, until [`Self::close`]. A key
+    /// that has no place (any more) is dropped.
+    ///
+    /// Blocks the thread that calls it, which is woken a tenth of a millisecond late; the timers of the
+    /// async runtime count whole milliseconds and are one or two late.
+    pub fn run_timers(&self, place_of: impl Fn(&ObjectKey) -> Option<Place>) {
+        while let Some(due) = self.due() {
+            let place = |key| Some((place_of(&key)?, key));
+            self.add_all(due.into_iter().filter_map(place).collect());
         }
     }
 
-    /// The keys whose time has come, and how long to sleep until that of the next may have.
-    fn due(&self) -> (Vec<ObjectKey>, Duration) {
+    /// Ends [`Self::run_timers`].
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.timer.notify_one();
+    }
+
+    /// Puts what came due at the same instant, before any of it is begun.
+    fn add_all(&self, placed: Vec<(Place, ObjectKey)>) {
         let mut state = self.lock();
-        let mut due = Vec::new();
-        let (wall, monotonic) = (clock::now(), Instant::now());
-        while let Some(key) = state.alarms.take(wall) {
-            due.push(key);
+        for (place, key) in placed {
+            state.add(key, place);
         }
-        while let Some(key) = state.retries.take(monotonic) {
-            due.push(key);
+        self.work.notify_one();
+    }
+
+    /// Waits for keys whose time has come; `None` once the queue is closed.
+    fn due(&self) -> Option<Vec<ObjectKey>> {
+        let mut state = self.lock();
+        while !state.closed {
+            let due = state.take_due();
+            if !due.is_empty() {
+                return Some(due);
+            }
+            let sleep = state.sleep();
+            let woken = self.timer.wait_timeout(state, sleep);
+            (state, _) = woken.unwrap_or_else(PoisonError::into_inner);
         }
-        let alarm = state.alarms.earliest().map(clock::until);
-        let retry = state.retries.earliest().map(|at| at.saturating_duration_since(monotonic));
-        (due, alarm.into_iter().chain(retry).chain([LONGEST_SLEEP]).min().unwrap_or(LONGEST_SLEEP))
+        None
     }
 }
 
 impl State {
+    /// The keys whose time has come.
+    fn take_due(&mut self) -> Vec<ObjectKey> {
+        let mut due = Vec::new();
+        let (wall, monotonic) = (clock::now(), Instant::now());
+        while let Some(key) = self.alarms.take(wall) {
+            due.push(key);
+        }
+        while let Some(key) = self.retries.take(monotonic) {
+            due.push(key);
+        }
+        due
+    }
+
+    /// How long to sleep until the time of the next key may have come.
+    fn sleep(&mut self) -> Duration {
+        let now = Instant::now();
+        let alarm = self.alarms.earliest().map(clock::until);
+        let retry = self.retries.earliest().map(|at| at.saturating_duration_since(now));
+        alarm.into_iter().chain(retry).chain([LONGEST_SLEEP]).min().unwrap_or(LONGEST_SLEEP)
+    }
+
     fn add(&mut self, key: ObjectKey, place: Place) {
         if self.running.contains(&key) {
             let again = self.again.entry(key).or_insert(place);
@@ -335,10 +366,9 @@ mod tests {
         queue.alarm(&key("due"), Some(past));
         queue.alarm(&key("dropped"), Some(past));
         queue.alarm(&key("dropped"), None);
-        let (due, sleep) = queue.due();
-        assert_eq!(due, vec![key("due")]);
-        assert_eq!(sleep, LONGEST_SLEEP);
-        assert!(queue.due().0.is_empty());
+        assert_eq!(queue.due(), Some(vec![key("due")]));
+        assert_eq!(queue.lock().sleep(), LONGEST_SLEEP);
+        assert!(queue.lock().take_due().is_empty());
     }
 
     #[test]
@@ -355,8 +385,28 @@ mod tests {
         let queue = Queue::default();
         queue.retry(&key("late"), Some(Duration::from_secs(90)));
         queue.retry(&key("early"), Some(Duration::from_millis(50)));
-        let (due, sleep) = queue.due();
-        assert!(due.is_empty());
+        assert!(queue.lock().take_due().is_empty());
+        let sleep = queue.lock().sleep();
         assert!(sleep <= Duration::from_millis(50), "{sleep:?}");
+    }
+
+    #[test]
+    fn what_comes_due_is_put_in_its_place_until_the_queue_is_closed() {
+        let queue = Queue::default();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                queue.run_timers(|key| (&*key.name != "gone").then_some(at(Lane::Cleanup, 1)));
+            });
+            queue.alarm(&key("later"), Some(Timestamp(i64::MAX)));
+            queue.alarm(&key("gone"), Some(Timestamp(1)));
+            queue.retry(&key("due"), Some(Duration::from_millis(20)));
+            let mut moved = Vec::new();
+            while moved.is_empty() {
+                std::thread::yield_now();
+                moved = drain(&queue);
+            }
+            queue.close();
+            assert_eq!(moved, vec![("due".to_owned(), Lane::Cleanup)]);
+        });
     }
 }

@@ -6,6 +6,7 @@
 
 use std::{
     collections::HashSet,
+    convert::Infallible,
     io,
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
@@ -13,7 +14,7 @@ use std::{
 
 use thiserror::Error;
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch},
     task::{JoinError, JoinSet},
 };
 use trainjob_core::{
@@ -51,6 +52,9 @@ pub enum RunError {
     /// Health or metrics cannot be served.
     #[error("cannot serve health or metrics: {0}")]
     Server(#[source] io::Error),
+    /// There is no thread for the timers.
+    #[error("cannot start a thread for the timers: {0}")]
+    Timers(#[source] io::Error),
     /// There are no metrics.
     #[error("cannot set up metrics: {0}")]
     Metrics(#[from] prometheus::Error),
@@ -100,9 +104,9 @@ pub async fn run(
         sender.run().await;
         "the event sender"
     });
-    let timers = Arc::clone(&reconciler);
+    let timers = timers(&reconciler).map_err(RunError::Timers)?;
     tasks.spawn(async move {
-        timers.queue.run_timers(|key| timers.place(key)).await;
+        timers.await;
         "the timers"
     });
 
@@ -116,6 +120,7 @@ pub async fn run(
         Some(ended) = servers.join_next() => served(ended),
     };
     readiness.shutting_down();
+    queue.close();
     tasks.shutdown().await;
     drained.send_replace(true);
     while let Some(ended) = servers.join_next().await {
@@ -146,6 +151,20 @@ async fn serve(
 
 fn served(served: Result<io::Result<()>, JoinError>) -> Result<(), RunError> {
     served.map_err(io::Error::other).and_then(|served| served).map_err(RunError::Server)
+}
+
+/// Starts the thread of the timers; waits for its end.
+fn timers(reconciler: &Arc<Reconciler>) -> io::Result<impl Future<Output = ()> + use<>> {
+    let (running, ended) = oneshot::channel::<Infallible>();
+    let reconciler = Arc::clone(reconciler);
+    std::thread::Builder::new().name("timers".to_owned()).spawn(move || {
+        let _running = running;
+        reconciler.queue.run_timers(|key| reconciler.place(key));
+    })?;
+    Ok(async {
+        // Nothing is ever sent: the other end is dropped when the thread ends, however it does.
+        let _ = ended.await;
+    })
 }
 
 fn watcher(

@@ -5,7 +5,7 @@
 //! of what was read.
 //!
 //! This is the idea of `kube::core::DeserializeGuard`, without its tree of values for every object, and
-//! [`lean`](crate::lean).
+//! without the object's managed fields ([`lean`]).
 
 use std::borrow::Cow;
 
