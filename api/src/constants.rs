@@ -20,6 +20,8 @@ pub const CLUSTER_TRAINING_RUNTIME_KIND: &str = "ClusterTrainingRuntime";
 pub const MANAGED_BY: &str = "trainer.kubeflow.org/trainjob-controller";
 /// The only other value of `spec.managedBy` that the schema admits.
 pub const MANAGED_BY_MULTIKUEUE: &str = "kueue.x-k8s.io/multikueue";
+/// Finalizer that earlier versions of Kubeflow Trainer put on runtimes in use, and this one removes.
+pub const LEGACY_FINALIZER: &str = "trainer.kubeflow.org/resource-in-use";
 /// Field manager of every object the operator creates.
 pub const FIELD_MANAGER: &str = "trainer";
 /// Reporting controller of every event.

@@ -4,7 +4,10 @@
 //! small fraction of the bytes.
 
 use k8s_openapi::{
-    api::{batch::v1::JobTemplateSpec, core::v1::PersistentVolumeClaim},
+    api::{
+        batch::v1::JobTemplateSpec,
+        core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpec, PersistentVolumeClaimStatus},
+    },
     apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta},
 };
 use kube::{CustomResource, Resource};
@@ -250,14 +253,35 @@ pub struct Coordinator {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, Validate)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VolumeClaimPolicy {
-    /// The claims, without namespace. At most 50. Written with `apiVersion` and `kind`, even when read
-    /// without.
+    /// The claims, without namespace. At most 50.
     #[validate(length(max = 50))]
+    #[schemars(with = "Option<Vec<PersistentVolumeClaim>>")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub templates: Option<Vec<PersistentVolumeClaim>>,
+    pub templates: Option<Vec<VolumeClaimTemplate>>,
     /// What becomes of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention_policy: Option<RetentionPolicy>,
+}
+
+/// A `PersistentVolumeClaim` to be, as the schema of a JobSet has it: with any `apiVersion` and `kind`, or
+/// without (the client's own type of a claim refuses to be read then).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct VolumeClaimTemplate {
+    /// Of no effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<String>,
+    /// Of no effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Its `name` is what the Pods' volumes refer to.
+    pub metadata: ObjectMeta,
+    /// What is claimed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spec: Option<PersistentVolumeClaimSpec>,
+    /// Of no effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<PersistentVolumeClaimStatus>,
 }
 
 /// What becomes of the volumes.

@@ -4,11 +4,14 @@
 //! All tests share one box and one operator; each has a namespace of its own. The Pods are fake: what they
 //! do is said in annotations, which the TrainJob sets by a patch.
 
+#![expect(clippy::indexing_slicing, reason = "a test may fail loudly")]
+
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::tenant::{Tenant, conditions_of};
-use e2e::fixtures::{PATIENCE, World};
+use e2e::fixtures::{PATIENCE, World, stays};
 use e2e::until::until_ok;
 use e2e::{workspace, yaml};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -204,6 +207,35 @@ async fn a_secret_of_somebody_else_is_left_alone_and_waited_for() -> Result<()> 
         until_ok("the job has its own", PATIENCE, || async {
             let own = secrets.get("job-mpi-ssh-auth").await?;
             ensure!(own.owner_references().first().map(|owner| &owner.uid) == job.uid().as_ref());
+            Ok(())
+        })
+        .await
+    })
+    .await
+}
+
+/// D-20 of `docs/compatibility.md`.
+#[tokio::test]
+async fn a_name_that_jobset_would_refuse_is_reported_and_not_tried() -> Result<()> {
+    let shipped = Shipped::read(RUNTIMES[0].0, "long")?;
+    test("long", async |tenant| {
+        tenant
+            .world
+            .cluster
+            .apply_yaml("default", &yaml::stream(&[shipped.manifest.clone()]))
+            .await?;
+        let name = "a-name-that-is-good-enough-for-a-trainjob-but-not-for-its-pods";
+        tenant.create(name, &shipped.name, json!({})).await?;
+        let job = tenant.becomes(name, "Waiting").await?;
+        let waiting = conditions_of(&job).first().context("no condition")?;
+        ensure!(waiting.reason == "BuildFailed", "{waiting:?}");
+        ensure!(waiting.message.contains("metadata.name"), "{waiting:?}");
+        ensure!(
+            tenant.tells(name, "TrainJobResourcesCreationFailed").await?.contains("metadata.name")
+        );
+        stays("it is not tried", Duration::from_secs(5), async || {
+            let tried = tenant.requests("create", "jobsets", name)?;
+            ensure!(tried.is_empty(), "{tried:?}");
             Ok(())
         })
         .await

@@ -31,7 +31,7 @@ use trainjob_core::{
     facts::{JobFacts, JobSetFacts, ObjectKey, controlling_train_job},
     lane::Lane,
     observed::{Propagation, Reading, Readings, RunningPods},
-    runtime::snapshot,
+    runtime::{JobSetUpdate, snapshot},
 };
 
 use crate::{
@@ -97,11 +97,13 @@ impl Executor {
             }
             Action::CreateJobSet(job_set) => self.create_job_set(pass, job_set).await,
             Action::ReadJobSet => self.read_job_set(pass).await,
-            Action::UpdateJobSet(job_set) => self.update_job_set(pass, job_set).await,
+            Action::UpdateJobSet(update) => self.update_job_set(pass, update).await,
             Action::SuspendJobSet { uid, resource_version, suspend } => {
                 self.suspend_job_set(pass, uid, resource_version, *suspend).await
             }
-            Action::DeleteJobSet { uid } => self.delete_job_set(pass, uid).await,
+            Action::DeleteJobSet { uid, resource_version } => {
+                self.delete_job_set(pass, uid, resource_version.as_deref()).await
+            }
             Action::CheckPods { except_job_set } => {
                 self.check_pods(pass, except_job_set.as_deref()).await
             }
@@ -213,9 +215,17 @@ impl Executor {
         Ok(())
     }
 
-    async fn update_job_set(&self, pass: Pass<'_>, job_set: &JobSet) -> Result<(), RequestError> {
-        let data = serde_json::to_vec(job_set).map_err(kube::Error::SerdeError)?;
-        let request = request::<JobSet>(pass.job).replace(&pass.job.key.name, &post_params(), data);
+    async fn update_job_set(
+        &self,
+        pass: Pass<'_>,
+        update: &JobSetUpdate,
+    ) -> Result<(), RequestError> {
+        let patch = update.patch().map_err(kube::Error::SerdeError)?;
+        let request = request::<JobSet>(pass.job).patch(
+            &pass.job.key.name,
+            &PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() },
+            &Patch::<()>::Json(patch),
+        );
         let updated: JobSetView = self.send(pass, request).await?;
         self.saw_job_set(pass, &updated);
         Ok(())
@@ -243,8 +253,16 @@ impl Executor {
     }
 
     /// In the foreground: the JobSet normally stays until its Jobs and Pods are gone.
-    async fn delete_job_set(&self, pass: Pass<'_>, uid: &str) -> Result<(), RequestError> {
-        let preconditions = Preconditions { uid: Some(uid.into()), resource_version: None };
+    async fn delete_job_set(
+        &self,
+        pass: Pass<'_>,
+        uid: &str,
+        resource_version: Option<&str>,
+    ) -> Result<(), RequestError> {
+        let preconditions = Preconditions {
+            uid: Some(uid.into()),
+            resource_version: resource_version.map(Into::into),
+        };
         let params = delete_params(PropagationPolicy::Foreground, preconditions);
         let request = request::<JobSet>(pass.job).delete(&pass.job.key.name, &params);
         match self.delete::<JobSetView>(pass, request).await? {

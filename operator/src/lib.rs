@@ -20,6 +20,7 @@ pub mod events;
 pub mod execute;
 pub mod health;
 pub mod lean;
+pub mod legacy_finalizer;
 pub mod limit;
 pub mod logging;
 pub mod metrics;

@@ -32,6 +32,7 @@ use crate::{
     events,
     execute::Executor,
     health::{Health, Readiness},
+    legacy_finalizer::{self, Finder},
     limit::Limiter,
     metrics::Metrics,
     pages::{self, Pages},
@@ -93,7 +94,8 @@ pub async fn run(
         config.settings,
     ));
     let (listed, all_listed) = watch::channel(HashSet::new());
-    let watcher = watcher(&clients, &reconciler, readiness.clone(), listed);
+    let (legacy, remover) = legacy_finalizer::channel(clients.work.clone());
+    let watcher = watcher(&clients, &reconciler, legacy, readiness.clone(), listed);
 
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
@@ -103,6 +105,10 @@ pub async fn run(
     tasks.spawn(async move {
         sender.run().await;
         "the event sender"
+    });
+    tasks.spawn(async move {
+        remover.run().await;
+        "the remover of legacy finalizers"
     });
     let timers = timers(&reconciler).map_err(RunError::Timers)?;
     tasks.spawn(async move {
@@ -170,6 +176,7 @@ fn timers(reconciler: &Arc<Reconciler>) -> io::Result<impl Future<Output = ()> +
 fn watcher(
     clients: &Clients,
     reconciler: &Arc<Reconciler>,
+    legacy: Finder,
     readiness: Readiness,
     listed: watch::Sender<HashSet<&'static str>>,
 ) -> Watcher {
@@ -182,6 +189,7 @@ fn watcher(
             let place = waker.place(&key).unwrap_or(Place::LIVE);
             waker.queue.add(key, place);
         }),
+        legacy,
         readiness,
         listed,
         tried: watch::Sender::default(),

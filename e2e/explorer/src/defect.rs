@@ -174,7 +174,7 @@ fn spoil(defect: Defect, plan: &mut Plan, process: u32, view: &View) {
         }
         Defect::DeletionByName => {
             for action in &mut plan.actions {
-                if let Action::DeleteJobSet { uid } = action {
+                if let Action::DeleteJobSet { uid, .. } = action {
                     uid.clear();
                 }
             }

@@ -12,7 +12,7 @@ use crate::{
     facts::{Outcome, Scheduler},
     notice::Notice,
     observed::Propagation,
-    runtime::{PodGroup, RuntimeKey, SecretClaim},
+    runtime::{JobSetUpdate, PodGroup, RuntimeKey, SecretClaim},
 };
 
 /// What to do now, and when to ask again.
@@ -71,8 +71,8 @@ pub enum Action {
     CreateJobSet(Box<JobSet>),
     /// Read the complete JobSet.
     ReadJobSet,
-    /// Replace a suspended JobSet, fenced by the UID and version it carries.
-    UpdateJobSet(Box<JobSet>),
+    /// Change a suspended JobSet, fenced by its UID and version.
+    UpdateJobSet(Box<JobSetUpdate>),
     /// Suspend or resume a JobSet, and change nothing else of it.
     SuspendJobSet {
         /// UID of the JobSet.
@@ -86,6 +86,8 @@ pub enum Action {
     DeleteJobSet {
         /// UID of the JobSet.
         uid: String,
+        /// Version of the JobSet, where the decision was made on what is in it.
+        resource_version: Option<String>,
     },
     /// Ask whether Pods of the job's JobSet still run.
     CheckPods {

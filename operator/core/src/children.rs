@@ -12,6 +12,7 @@ use trainjob_api::{JobSet, TrainJob};
 use crate::{
     action::{Action, Waiting},
     facts::{JobSetFacts, PodGroupSpec},
+    notice::Notice,
     observed::{Observed, Presence, Reading, Taken},
     runtime::{self, BuildError, Objects, PodGroup, Runtime, SnapshotError, snapshot},
 };
@@ -266,9 +267,18 @@ fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -
                     Err(step) => return *step,
                 }
             }
-            let desired = objects.job_set;
-            let update = runtime::update_suspended(current, &desired);
-            actions.extend(update.map(|updated| Action::UpdateJobSet(Box::new(updated))));
+            let difference = runtime::fixed_difference(current, &objects.job_set);
+            if difference.is_some() && job_set.never_ran {
+                // It is made anew when it is gone.
+                return Step::act(vec![Action::DeleteJobSet {
+                    uid: job_set.uid.clone(),
+                    resource_version: Some(job_set.resource_version.clone()),
+                }]);
+            }
+            let update = runtime::update_suspended(current, &objects.job_set);
+            actions.extend(update.map(|update| Action::UpdateJobSet(Box::new(update))));
+            let kept = difference.map(Notice::ChangeNotApplied);
+            actions.extend(kept.map(Action::Tell));
             Step { actions, rendered: Some(digest), ..Step::default() }
         }
         // The runtime as it is now is not what it was made from: that is lost here, too.

@@ -132,6 +132,7 @@ mod tests {
             terminating_since: None,
             train_job_uid: Some(owner.into()),
             suspended: false,
+            never_ran: false,
             ended: None,
             jobs_status: vec![],
         }

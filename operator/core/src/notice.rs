@@ -36,6 +36,8 @@ pub enum Notice {
     TtlDeletionFailed(String),
     /// A field's stored value counts as unset.
     FieldOutOfRange(OutOfRange),
+    /// Its JobSet has begun and cannot take a change; says which part of the JobSet stays as it is.
+    ChangeNotApplied(String),
 }
 
 /// Whether a notice is good or bad news.
@@ -68,6 +70,7 @@ impl Notice {
             Self::ReleaseBlocked => "ReleaseBlocked",
             Self::TtlDeletionFailed(_) => "TTLDeletionFailed",
             Self::FieldOutOfRange(_) => "FieldOutOfRange",
+            Self::ChangeNotApplied(_) => "ChangeNotApplied",
         }
     }
 
@@ -75,7 +78,9 @@ impl Notice {
     #[must_use]
     pub const fn action(&self) -> &'static str {
         match self {
-            Self::CreationFailed(_) | Self::FieldOutOfRange(_) => "Reconciling",
+            Self::CreationFailed(_) | Self::FieldOutOfRange(_) | Self::ChangeNotApplied(_) => {
+                "Reconciling"
+            }
             Self::DeadlineExceeded { .. } => "Failing",
             Self::ReleaseFailed(_) | Self::ReleaseBlocked => "Releasing",
             Self::TtlExpired { .. } | Self::TtlDeletionFailed(_) => "Deleting",
@@ -115,6 +120,9 @@ impl Notice {
             Self::FieldOutOfRange(OutOfRange { field, value, minimum }) => {
                 format!("{field} is {value} and counts as unset; it must be at least {minimum}")
             }
+            Self::ChangeNotApplied(part) => format!(
+                "the JobSet has begun and keeps its {part}; delete it while the TrainJob is suspended to have it made anew"
+            ),
         }
     }
 }
@@ -140,6 +148,12 @@ mod tests {
         );
         let short = Notice::CreationFailed("no such runtime".into()).note();
         assert_eq!(short, "TrainJob resources reconciliation failed: no such runtime");
+    }
+
+    #[test]
+    fn a_text_is_told_as_it_is() {
+        let text = "100%d of {} \u{1f4a5} %!x";
+        assert!(Notice::CreationFailed(text.into()).note().ends_with(text));
     }
 
     #[test]
@@ -185,6 +199,12 @@ mod tests {
                 "FieldOutOfRange",
                 Severity::Warning,
                 "spec.activeDeadlineSeconds is -1 and counts as unset; it must be at least 1",
+            ),
+            (
+                Notice::ChangeNotApplied("spec.replicatedJobs[node]".into()),
+                "ChangeNotApplied",
+                Severity::Warning,
+                "keeps its spec.replicatedJobs[node];",
             ),
         ] {
             assert_eq!((notice.reason(), notice.severity()), (reason, severity));

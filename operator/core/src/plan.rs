@@ -128,7 +128,7 @@ fn exceed(
     // Told before the deletion, which may fail and be repeated by passes that know nothing of this one.
     actions.push(Action::Tell(Notice::DeadlineExceeded { due }));
     let still_there = own.filter(|job_set| job_set.terminating_since.is_none());
-    actions.extend(still_there.map(|job_set| Action::DeleteJobSet { uid: job_set.uid.clone() }));
+    actions.extend(still_there.map(delete));
     Plan { actions, ..Plan::default() }
 }
 
@@ -155,8 +155,8 @@ fn after_the_end(observed: &Observed<'_>, finished: Finished, now: Timestamp) ->
     } else if let Some(job_set) = own.filter(|job_set| job_set.may_run_after_the_end(observed.job))
     {
         // It must not run again.
-        let delete = Action::DeleteJobSet { uid: job_set.uid.clone() };
-        plan.actions.extend(job_set.terminating_since.is_none().then_some(delete));
+        let delete = job_set.terminating_since.is_none().then(|| delete(job_set));
+        plan.actions.extend(delete);
     } else if let Some(job_set) = own {
         let write = status::write(observed.job, &[], None, &job_set.jobs_status);
         plan.actions.extend(write.map(Action::WriteStatus));
@@ -186,7 +186,7 @@ fn release(
     };
     match (release::decide(&subject, now), own) {
         (release::Decision::DeleteJobSet, Some(job_set)) => {
-            plan.actions.push(Action::DeleteJobSet { uid: job_set.uid.clone() });
+            plan.actions.push(delete(job_set));
         }
         (release::Decision::DeleteJobSet, None) => {}
         (release::Decision::Terminating { check_at }, _) => plan.next = Some(check_at),
@@ -243,6 +243,11 @@ fn apply_ttl(
             ];
         }
     }
+}
+
+/// The end of the job calls for it, whatever is in the JobSet.
+fn delete(job_set: &JobSetFacts) -> Action {
+    Action::DeleteJobSet { uid: job_set.uid.clone(), resource_version: None }
 }
 
 fn waits_for_runtime(conditions: &[Condition]) -> bool {

@@ -18,6 +18,7 @@ mod coscheduling;
 mod draft;
 mod endpoints;
 mod error;
+mod fixed;
 mod flux;
 mod framework;
 mod gang;
@@ -47,13 +48,14 @@ use trainjob_api::TrainJob;
 
 pub use self::{
     error::BuildError,
+    fixed::fixed_difference,
     gang::pod_group_patch,
     names::name_problem,
     objects::{Objects, PodGroup, SecretClaim, SecretContent},
     owner::owner_reference,
     resolve::{Runtime, RuntimeKey, UnsupportedRuntime, runtime_key},
     snapshot::SnapshotError,
-    update::update_suspended,
+    update::{JobSetUpdate, update_suspended},
 };
 
 /// What a TrainJob becomes on a runtime.

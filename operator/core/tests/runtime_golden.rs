@@ -1,9 +1,9 @@
 //! TrainJobs and the objects they become, in `golden/`.
 //!
 //! Each file holds a TrainJob and what must come of it: the JobSet, then ConfigMaps, then Secrets, of which
-//! only the kind of content is known; and then maybe more TrainJobs with theirs, after comments that say
+//! only the kind of content is known, then the PodGroup; and then maybe more TrainJobs with theirs, after comments that say
 //! what they show. `@<file>` stands for the text of a file of this crate. The runtimes they name are those
-//! that the chart ships, which have a file of cases each, or else in `golden/runtimes/`. The expected
+//! that the chart ships and those in `examples/`, which have a file of cases each, or else in `golden/runtimes/`. The expected
 //! objects were derived by hand from what Kubeflow Trainer does; nothing regenerates them.
 
 #![expect(
@@ -20,6 +20,7 @@ use std::{
 
 use serde_json::{Value, json};
 use trainjob_api::{ClusterTrainingRuntime, TrainJob, TrainingRuntime};
+use trainjob_core::facts::Scheduler;
 use trainjob_core::runtime::{Objects, Runtime, build, snapshot};
 
 #[test]
@@ -106,6 +107,14 @@ fn listed(objects: Objects) -> Value {
         let content = format!("{:?}", secret.content);
         json!({"kind": "Secret", "metadata": secret.metadata, "content": content})
     }));
+    documents.extend(objects.pod_group.iter().map(|group| {
+        let api_version = match group.spec.scheduler() {
+            Scheduler::Coscheduling => "scheduling.x-k8s.io/v1alpha1",
+            Scheduler::Volcano => "scheduling.volcano.sh/v1beta1",
+        };
+        let (kind, metadata, spec) = ("PodGroup", &group.metadata, &group.spec);
+        json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
+    }));
     documents.into()
 }
 
@@ -130,8 +139,9 @@ fn cases() -> Vec<(String, TrainJob, Value)> {
 /// The runtime that the TrainJob names.
 fn runtime(job: &TrainJob) -> Runtime {
     let file = format!("{}.yaml", job.spec.runtime_ref.name);
-    let shipped = root().join(SHIPPED).join(&file);
-    let path = if shipped.exists() { shipped } else { golden().join("runtimes").join(file) };
+    let shipped = [SHIPPED, "examples/runtimes"].map(|folder| root().join(folder).join(&file));
+    let of_tests = golden().join("runtimes").join(file);
+    let path = shipped.into_iter().find(|path| path.exists()).unwrap_or(of_tests);
     let [runtime] = documents(&path).try_into().expect("one runtime");
     read(runtime)
 }

@@ -41,7 +41,7 @@ use super::{
     Cache, Source,
     readable::{Readable, Unreadable},
 };
-use crate::health::Readiness;
+use crate::{health::Readiness, legacy_finalizer::Finder};
 
 /// First and longest wait before a watch that failed is tried again.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
@@ -70,6 +70,8 @@ pub struct Watcher {
     pub cache: Arc<Cache>,
     /// Puts a key to be worked on.
     pub wake: Box<dyn Fn(ObjectKey) + Send + Sync>,
+    /// Looks at runtimes.
+    pub legacy: Finder,
     /// Told when a kind's first list is complete.
     pub readiness: Readiness,
     /// The kinds whose first list is complete.
@@ -248,6 +250,9 @@ impl Watcher {
             let key = key_of(ObjectKey::of(metadata));
             self.cache.remove_runtime(&key).into_iter().for_each(&self.wake);
         };
+        let look = |metadata: &ObjectMeta| {
+            self.legacy.look(key_of(ObjectKey::of(metadata)), metadata);
+        };
         let put = |runtime: Readable<K>| match runtime.0 {
             Ok(runtime) => {
                 let runtime: Runtime = runtime.into();
@@ -263,11 +268,15 @@ impl Watcher {
         };
         self.follow::<Readable<K>>(kind, Some(INSTALL_CRDS), |event| match event {
             Event::Init => listed.clear(),
-            Event::InitApply(runtime) => listed.extend(put(runtime)),
+            Event::InitApply(runtime) => {
+                look(runtime.meta());
+                listed.extend(put(runtime));
+            }
             Event::InitDone => {
                 self.cache.retain_runtimes(kind, &listed).into_iter().for_each(&self.wake);
             }
             Event::Apply(runtime) => {
+                look(runtime.meta());
                 put(runtime);
             }
             Event::Delete(runtime) => remove(runtime.meta()),

@@ -81,8 +81,10 @@ pub(super) fn judge(server: &mut Server, view: &View, plan: &Plan, ended: &BTree
                     server.end_was_known(&job.uid);
                 }
             }
-            Action::DeleteJobSet { .. } => {
-                server.expect(Rule::DurableBeforeDestroy, end_is_stored, || {
+            Action::DeleteJobSet { resource_version, .. } => {
+                let never_ran = view.own().is_some_and(|own| own.facts.never_ran);
+                let to_be_remade = resource_version.is_some() && never_ran && !over;
+                server.expect(Rule::DurableBeforeDestroy, end_is_stored || to_be_remade, || {
                     format!("the JobSet of {} goes before its end is stored", job.uid)
                 });
             }

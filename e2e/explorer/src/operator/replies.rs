@@ -32,7 +32,7 @@ impl Operator {
                 self.cache.put_job_set(key, job_set, Source::Reply { lists: request.lists.1 });
             }
             Reply::JobSet(None) => {
-                if let Call::Act(Action::DeleteJobSet { uid }) = &request.call {
+                if let Call::Act(Action::DeleteJobSet { uid, .. }) = &request.call {
                     self.cache.forget_job_set(key, uid);
                 }
             }

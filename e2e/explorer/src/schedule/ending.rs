@@ -4,7 +4,7 @@
 use invariants::Millis;
 use trainjob_core::{
     observed::Settings,
-    runtime::{Runtime, build, runtime_key, snapshot, update_suspended},
+    runtime::{Runtime, build, fixed_difference, runtime_key, snapshot, update_suspended},
 };
 
 use super::world::World;
@@ -242,7 +242,10 @@ impl Judge<'_> {
         }
         let frozen = snapshot::read(&self.job.manifest, self.slot.snapshot.as_ref()?).ok()?;
         let wanted = build(&self.job.manifest, &frozen).ok()?.job_set;
-        let differs = self.alone && suspend && update_suspended(&own.object, &wanted).is_some();
+        let to_be_remade = own.facts.never_ran && fixed_difference(&own.object, &wanted).is_some();
+        let differs = self.alone
+            && suspend
+            && (to_be_remade || update_suspended(&own.object, &wanted).is_some());
         differs.then(|| self.broke(Rule::Convergence, "its JobSet does not follow it"))
     }
 

@@ -92,9 +92,22 @@ impl Server {
         });
     }
 
-    pub(super) fn judge_removal(&mut self, request: &Request, before: &StoredJobSet, named: &str) {
+    pub(super) fn judge_removal(
+        &mut self,
+        request: &Request,
+        before: &StoredJobSet,
+        named: &str,
+        version: Option<&str>,
+    ) {
         self.expect(Rule::Identity, !named.is_empty(), || "a JobSet is deleted by its name".into());
         self.judge_owner(request, before);
+        if version.is_some() {
+            // To be made anew, which loses nothing while nothing has run.
+            self.expect(Rule::DurableBeforeDestroy, before.facts.never_ran, || {
+                "a JobSet that has run goes before its job's end".into()
+            });
+            return;
+        }
         let Some(slot) = self.slots.get(request.name) else { return };
         let Some(job) = slot.job.clone().filter(|job| job.facts.uid == request.job.facts.uid)
         else {

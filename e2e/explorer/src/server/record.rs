@@ -214,8 +214,7 @@ const fn names(call: &Call) -> (&'static str, &'static str, &'static str) {
         Call::Act(Action::UpdatePodGroup { .. }) => ("patch", POD_GROUPS),
         Call::Act(Action::DeletePodGroup { .. }) => ("delete", POD_GROUPS),
         Call::Act(Action::CreateJobSet(_)) => ("create", JOB_SETS),
-        Call::Act(Action::UpdateJobSet(_)) => ("update", JOB_SETS),
-        Call::Act(Action::SuspendJobSet { .. }) => ("patch", JOB_SETS),
+        Call::Act(Action::UpdateJobSet(_) | Action::SuspendJobSet { .. }) => ("patch", JOB_SETS),
         Call::Act(Action::DeleteJobSet { .. }) => ("delete", JOB_SETS),
         Call::Act(Action::DeleteTrainJob(_)) => ("delete", JOBS),
     };
@@ -237,7 +236,8 @@ fn describe(entry: &mut Entry, action: &Action) {
             entry.owner = owner(&job_set.metadata);
             entry.suspend = job_set.spec.suspend;
         }
-        Action::UpdateJobSet(job_set) => {
+        Action::UpdateJobSet(update) => {
+            let job_set = &update.updated;
             entry.uid.clone_from(&job_set.metadata.uid);
             let version = job_set.metadata.resource_version.as_ref();
             entry.version = version.and_then(|version| version.parse().ok());
@@ -252,7 +252,11 @@ fn describe(entry: &mut Entry, action: &Action) {
         Action::UpdatePodGroup { uid, resource_version, .. } => {
             (entry.uid, entry.version) = (some(uid), resource_version.parse().ok());
         }
-        Action::DeleteJobSet { uid } | Action::DeletePodGroup { uid, .. } => entry.uid = some(uid),
+        Action::DeleteJobSet { uid, resource_version } => {
+            let version = resource_version.as_ref();
+            (entry.uid, entry.version) = (some(uid), version.and_then(|it| it.parse().ok()));
+        }
+        Action::DeletePodGroup { uid, .. } => entry.uid = some(uid),
         Action::DeleteTrainJob(deletion) => {
             entry.uid = some(&deletion.uid);
             entry.version = deletion.resource_version.parse().ok();

@@ -97,13 +97,14 @@ impl Server {
             Action::WriteStatus(write) => self.write_status(request, write),
             Action::CreateSnapshot(config_map) => self.create_snapshot(request, config_map),
             Action::CreateJobSet(job_set) => self.make_job_set(request, job_set),
-            Action::UpdateJobSet(job_set) => {
+            Action::UpdateJobSet(update) => {
+                let job_set = &update.updated;
                 let version = job_set.metadata.resource_version.as_deref();
                 self.admit_update(request, job_set)?;
                 self.change_job_set(request, uid(&job_set.metadata), version, |stored| {
                     // Status is a subresource: an update leaves it.
                     let status = stored.status.take();
-                    *stored = JobSet { status, ..(**job_set).clone() };
+                    *stored = JobSet { status, ..job_set.clone() };
                 })
             }
             Action::SuspendJobSet { uid, resource_version, suspend } => {
@@ -111,7 +112,9 @@ impl Server {
                     stored.spec.suspend = Some(*suspend);
                 })
             }
-            Action::DeleteJobSet { uid } => self.remove_job_set(request, uid),
+            Action::DeleteJobSet { uid, resource_version } => {
+                self.remove_job_set(request, uid, resource_version.as_deref())
+            }
             Action::DeleteTrainJob(deletion) => self.remove_job(request, deletion),
             Action::ProbeSecret(_)
             | Action::CreateSecret(_)
@@ -212,10 +215,10 @@ impl Server {
         Ok(Reply::JobSet(Some(after)))
     }
 
-    fn remove_job_set(&mut self, request: &Request, uid: &str) -> Answer {
+    fn remove_job_set(&mut self, request: &Request, uid: &str, version: Option<&str>) -> Answer {
         let before = self.job_set(request)?;
-        precondition(&before.object.metadata, uid, None)?;
-        self.judge_removal(request, &before, uid);
+        precondition(&before.object.metadata, uid, version)?;
+        self.judge_removal(request, &before, uid, version);
         self.delete_job_set(request.name);
         Ok(self.reply_job_set(request))
     }

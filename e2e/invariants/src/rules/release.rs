@@ -1,14 +1,19 @@
 //! S7: durable before destroy.
 
 use crate::{
-    history::Request,
+    history::{Change, Millis, Request, State},
     index::{Index, Life},
     rules::identity::broken,
     violation::{Rule, Violation},
 };
 
+/// Milliseconds after which a JobSet that was not suspended has begun.
+const BEGUN: Millis = 7_000;
+
 /// S7. What calls for the deletion of a JobSet is stored when the deletion takes effect: its job's
 /// deadline has failed it, or the JobSet came after its job's end. Then no crash can lose the goal.
+/// A JobSet that never ran may go at any time, to be made anew: by its version, so that it cannot have
+/// begun meanwhile.
 pub(super) fn durable_before_destroy(index: &Index<'_>) -> Vec<Violation> {
     let deletions = index.history.requests.iter().filter(|request| {
         request.verb == "delete" && request.resource == "jobsets" && request.took_effect()
@@ -17,6 +22,9 @@ pub(super) fn durable_before_destroy(index: &Index<'_>) -> Vec<Violation> {
         .filter_map(|request| {
             let job_set = index.life(request.uid.as_deref()?)?;
             let revision = effect(job_set, request)?;
+            if request.version.is_some() && never_ran(job_set, revision) {
+                return None;
+            }
             let job = index.life(job_set.last().object.owner.as_deref()?)?;
             let stored = job.before(revision)?;
             let justified = stored
@@ -28,6 +36,17 @@ pub(super) fn durable_before_destroy(index: &Index<'_>) -> Vec<Violation> {
             })
         })
         .collect()
+}
+
+fn never_ran(job_set: &Life<'_>, until: u64) -> bool {
+    let suspended = |change: &Change| match &change.object.state {
+        State::JobSet(state) => state.suspend,
+        _ => false,
+    };
+    let begun = job_set.first().at + BEGUN;
+    let mut before = job_set.versions.iter().filter(|change| change.revision < until);
+    before.all(|change| suspended(change) || change.at < begun)
+        && job_set.before(until).is_some_and(suspended)
 }
 
 /// The revision with which the deletion took effect; `None` where somebody else's did before.

@@ -40,6 +40,8 @@ pub(super) fn addresses(draft: &Draft<'_>, step: &ReplicatedJob) -> impl Iterato
         _ => step.replicas.unwrap_or(1),
     };
     let (pods, subdomain) = (nodes(step), subdomain(draft));
+    // Billions of replicas without Pods are admitted, and have no address to look for.
+    let replicas = if pods > 0 { replicas } else { 0 };
     (0..replicas).flat_map(move |replica| {
         let prefix = host_prefix(draft, step, replica);
         (0..pods).map(move |pod| format!("{prefix}{pod}.{subdomain}"))
@@ -82,5 +84,18 @@ mod tests {
             let step = draft.spec.replicated_jobs.as_ref().unwrap().first().unwrap();
             assert_eq!(addresses(&draft, step).collect::<Vec<_>>(), expected);
         }
+    }
+
+    #[test]
+    fn billions_of_replicas_without_pods_have_no_address_to_look_for() {
+        let mut step: Value = step("node", None, &json!([{"name": "node"}]));
+        step["replicas"] = json!(i32::MAX);
+        let runtime = runtime(&json!({"template": {"spec": {"replicatedJobs": [step]}}}));
+        let job = job(&json!({}));
+        let mut draft = Draft::new(&job, &runtime).unwrap();
+        let step = &mut draft.spec.replicated_jobs.as_mut().unwrap()[0];
+        step.template.spec.as_mut().unwrap().parallelism = Some(0);
+        let step = step.clone();
+        assert_eq!(addresses(&draft, &step).next(), None);
     }
 }

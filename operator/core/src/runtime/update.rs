@@ -3,10 +3,12 @@
 //! A JobSet that runs is left alone. One that is suspended may be resumed, or suspended again, and of
 //! its Pod templates JobSet lets five things change: labels, annotations, node selector, tolerations
 //! and scheduling gates. Kueue uses that to say where an admitted job runs. So an update takes those
-//! from the JobSet as it would be built today, and everything else from the JobSet as it is.
+//! from the JobSet as it would be built today, and everything else from the JobSet as it is. Whether
+//! anything else differs is a question of its own: [`fixed_difference`].
 
 use std::collections::BTreeMap;
 
+use json_patch::{Patch, PatchOperation, ReplaceOperation, jsonptr::PointerBuf};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use trainjob_api::{JobSet, jobset::ReplicatedJob};
 
@@ -15,10 +17,38 @@ type Keys = BTreeMap<String, String>;
 /// Domains whose labels and annotations are JobSet's and the Job controller's to set.
 const OF_CONTROLLERS: [&str; 2] = ["jobset.sigs.k8s.io/", "batch.kubernetes.io/"];
 
+/// A change of a suspended JobSet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobSetUpdate {
+    /// The JobSet as it is.
+    pub current: JobSet,
+    /// The JobSet as it is to be, with the UID and the resourceVersion of `current`.
+    pub updated: JobSet,
+}
+
+impl JobSetUpdate {
+    /// The JSON patch of what changes, fenced against both a successor of the same name and a change in
+    /// between. Fields that this release does not know stay as they are, in lists too.
+    ///
+    /// # Errors
+    ///
+    /// A JobSet that was never read from JSON cannot be written as such.
+    pub fn patch(&self) -> Result<Patch, serde_json::Error> {
+        let metadata = &self.current.metadata;
+        let fence = |field, value: &Option<String>| {
+            let path = PointerBuf::from_tokens(["metadata", field]);
+            let value = serde_json::Value::from(value.clone());
+            PatchOperation::Replace(ReplaceOperation { path, value })
+        };
+        let fences =
+            [fence("uid", &metadata.uid), fence("resourceVersion", &metadata.resource_version)];
+        let (from, to) =
+            (serde_json::to_value(&self.current)?, serde_json::to_value(&self.updated)?);
+        Ok(Patch(fences.into_iter().chain(json_patch::diff(&from, &to).0).collect()))
+    }
+}
+
 /// `current` with what may change taken from `desired`; `None` if nothing differs.
-///
-/// The result has the UID and the resourceVersion of `current`, so that writing it is fenced against
-/// both a successor of the same name and a change in between.
 ///
 /// In a Pod template the five parts are replaced whole. Who set a key is not known any more, and it
 /// matters that keys go: a node selector or a gate that Kueue has withdrawn must not stay. The
@@ -26,7 +56,7 @@ const OF_CONTROLLERS: [&str; 2] = ["jobset.sigs.k8s.io/", "batch.kubernetes.io/"
 /// The JobSet's own labels and annotations are only added to, because other controllers and people put
 /// theirs there.
 #[must_use]
-pub fn update_suspended(current: &JobSet, desired: &JobSet) -> Option<JobSet> {
+pub fn update_suspended(current: &JobSet, desired: &JobSet) -> Option<JobSetUpdate> {
     let mut updated = current.clone();
     add_keys(&mut updated.metadata.labels, desired.metadata.labels.as_ref());
     add_keys(&mut updated.metadata.annotations, desired.metadata.annotations.as_ref());
@@ -38,7 +68,7 @@ pub fn update_suspended(current: &JobSet, desired: &JobSet) -> Option<JobSet> {
             update_pod(pod, wanted);
         }
     }
-    (updated != *current).then_some(updated)
+    (updated != *current).then(|| JobSetUpdate { current: current.clone(), updated })
 }
 
 fn pod_template(step: &ReplicatedJob) -> Option<&PodTemplateSpec> {
@@ -109,7 +139,7 @@ mod tests {
     }
 
     fn updated(current: &JobSet, desired: &JobSet) -> Value {
-        serde_json::to_value(update_suspended(current, desired).unwrap()).unwrap()
+        serde_json::to_value(update_suspended(current, desired).unwrap().updated).unwrap()
     }
 
     const POD: &str = "/spec/replicatedJobs/0/template/spec/template";
@@ -206,6 +236,6 @@ mod tests {
         let desired =
             job_set(&json!({}), false, &json!({}), &json!({"nodeSelector": {"zone": "b"}}));
         let once = update_suspended(&current, &desired).unwrap();
-        assert_eq!(update_suspended(&once, &desired), None);
+        assert_eq!(update_suspended(&once.updated, &desired), None);
     }
 }

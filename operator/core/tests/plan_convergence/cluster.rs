@@ -108,6 +108,10 @@ impl Cluster {
         let before = job_set.clone();
         edit(job_set);
         if *job_set != before {
+            if job_set.spec != before.spec {
+                let generation = before.metadata.generation.unwrap_or_default();
+                job_set.metadata.generation = Some(generation + 1);
+            }
             self.bump(|cluster| cluster.job_set.as_mut().map(|job_set| &mut job_set.metadata));
         }
         self.run_pods();
@@ -117,6 +121,7 @@ impl Cluster {
     pub(crate) fn add_job_set(&mut self, mut job_set: JobSet) {
         self.job_set_counter += 1;
         job_set.metadata.uid = Some(format!("jobset-{}", self.job_set_counter));
+        job_set.metadata.generation = Some(1);
         job_set.metadata.creation_timestamp.get_or_insert_with(|| self.now.into());
         self.job_set = Some(job_set);
         self.bump(|cluster| cluster.job_set.as_mut().map(|job_set| &mut job_set.metadata));
@@ -354,16 +359,21 @@ impl Cluster {
         })
     }
 
-    pub(crate) fn delete_job_set(&mut self, by: &TrainJob, of: &str) -> Result<JobSet, Refusal> {
+    pub(crate) fn delete_job_set(
+        &mut self,
+        by: &TrainJob,
+        of: &str,
+        version: Option<&str>,
+    ) -> Result<JobSet, Refusal> {
         let of_job = self.job.as_ref().filter(|job| job.metadata.uid == by.metadata.uid);
         let job_set = self.job_set.as_ref().filter(|job_set| uid(&job_set.metadata) == of);
-        if let (Some(job), Some(job_set)) = (of_job, job_set) {
+        if let (Some(job), Some(job_set), None) = (of_job, job_set, version) {
             let end = terminal(job).expect("the end is stored before anything is deleted");
             let late = created_at(job_set) > at(end);
             assert!(end.reason == "DeadlineExceeded" || late, "a JobSet that may stay: {end:?}");
         }
         let now = self.now;
-        self.change_job_set(by, of, None, |stored| {
+        self.change_job_set(by, of, version, |stored| {
             stored.metadata.deletion_timestamp.get_or_insert_with(|| now.into());
         })
     }

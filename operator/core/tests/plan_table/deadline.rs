@@ -41,7 +41,7 @@ fn a_deadline_stores_the_failure_then_tells_then_deletes_the_jobset() {
         actions: vec![
             Action::WriteStatus(failed),
             Action::Tell(Notice::DeadlineExceeded { due }),
-            Action::DeleteJobSet { uid: JOB_SET_UID.into() },
+            Action::DeleteJobSet { uid: JOB_SET_UID.into(), resource_version: None },
         ],
         ..Plan::default()
     };

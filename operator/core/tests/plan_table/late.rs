@@ -19,7 +19,7 @@ fn ended_at_2000(end: (&str, &str)) -> Scene {
 
 #[test]
 fn a_jobset_made_after_the_end_is_deleted_in_every_terminal_state() {
-    let delete = [Action::DeleteJobSet { uid: JOB_SET_UID.into() }];
+    let delete = [Action::DeleteJobSet { uid: JOB_SET_UID.into(), resource_version: None }];
     for end in ENDS {
         for created in [2_001, 90_000] {
             let scene = ended_at_2000(end).with_job_set_created(created).with_active(1);

@@ -15,6 +15,7 @@ mod common;
 mod scene;
 
 mod children;
+mod children_beside;
 mod deadline;
 mod end;
 mod late;

@@ -64,7 +64,7 @@ fn its_ttl_awaits_its_release_and_counts_from_its_failure() {
 #[test]
 fn the_deletion_of_a_jobset_is_planned_until_it_is_under_way_however_often_it_failed() {
     for now in [2_000, 2_001, 90_000] {
-        let expected = Action::DeleteJobSet { uid: JOB_SET_UID.into() };
+        let expected = Action::DeleteJobSet { uid: JOB_SET_UID.into(), resource_version: None };
         assert_eq!(failed(Reading::NotRead).plan(now).actions, [expected], "at {now}");
     }
 }

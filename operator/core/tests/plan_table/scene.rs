@@ -11,8 +11,8 @@ use trainjob_api::{
 use trainjob_core::{
     Action, Observed, Plan,
     action::{StatusWrite, TtlDeletion},
-    facts::JobFacts,
-    observed::{PodGroups, Reading, Readings, Settings},
+    facts::{JobFacts, PodGroupFacts},
+    observed::{PodGroups, Presence, Reading, Readings, Settings},
     plan,
     runtime::{Runtime, build, snapshot},
 };
@@ -38,8 +38,20 @@ pub(crate) struct Scene {
     pub(crate) job: TrainJob,
     pub(crate) job_set: Option<JobSet>,
     pub(crate) runtime: Option<Runtime>,
+    pub(crate) pod_group: Group,
     pub(crate) readings: Readings,
     pub(crate) settings: Settings,
+}
+
+/// The PodGroup of coscheduling.
+#[derive(Debug, Clone)]
+pub(crate) enum Group {
+    /// There is no such kind.
+    NotServed,
+    /// There is none.
+    Absent,
+    /// There is one.
+    There(PodGroupFacts),
 }
 
 /// A new job with these fields in its spec. Its runtime exists; nothing else does or was read.
@@ -48,6 +60,7 @@ pub(crate) fn new(fields: &Value) -> Scene {
         job: train_job(fields, UID, VERSION, CREATED),
         job_set: None,
         runtime: Some(runtime("now")),
+        pod_group: Group::NotServed,
         readings: Readings::default(),
         settings: Settings::default(),
     }
@@ -82,11 +95,16 @@ impl Scene {
     pub(crate) fn plan(&self, now: i64) -> Plan {
         let job = JobFacts::of(&self.job);
         let job_set = self.job_set.as_ref().map(facts);
+        let coscheduling = match &self.pod_group {
+            Group::NotServed => Presence::NotServed,
+            Group::Absent => Presence::Absent,
+            Group::There(group) => Presence::There(group),
+        };
         let observed = Observed {
             job: &job,
             manifest: job.finished.is_none().then_some(&self.job),
             job_set: job_set.as_ref(),
-            pod_groups: PodGroups::default(),
+            pod_groups: PodGroups { coscheduling, ..PodGroups::default() },
             runtime: self.runtime.as_ref(),
             readings: &self.readings,
             settings: &self.settings,

@@ -43,7 +43,7 @@ fn resume(suspend: bool) -> Action {
 /// The JobSet that a plan of one action updates.
 fn updated(plan: &Plan) -> &JobSet {
     match &plan.actions[..] {
-        [Action::UpdateJobSet(job_set)] => job_set,
+        [Action::UpdateJobSet(update)] => &update.updated,
         other => panic!("no update but {other:?}"),
     }
 }
@@ -161,5 +161,40 @@ fn a_job_set_is_made_suspended_or_running_as_the_job_says() {
         let plan = new(&json!({"suspend": suspend})).plan(2_000);
         let Some(Action::CreateJobSet(job_set)) = plan.actions.last() else { panic!("{plan:?}") };
         assert_eq!(job_set.spec.suspend, Some(suspend));
+    }
+}
+
+/// A suspended job after a change that JobSet does not let through, with everything read.
+fn changed_for_good() -> Scene {
+    let mut scene = job(true, true);
+    set_spec(&mut scene.job, &json!({"trainer": {"image": "another"}}));
+    read(scene)
+}
+
+#[test]
+fn a_jobset_that_never_ran_is_made_anew_where_it_cannot_be_changed() {
+    let mut scene = changed_for_good();
+    scene.job_set().metadata.generation = Some(1);
+    let fence = (JOB_SET_UID.to_owned(), Some(JOB_SET_VERSION.to_owned()));
+    let plan = scene.plan(2_000);
+    let [Action::DeleteJobSet { uid, resource_version }] = &plan.actions[..] else {
+        panic!("{plan:?}")
+    };
+    assert_eq!((uid.clone(), resource_version.clone()), fence);
+    assert_eq!(plan.rendered, None, "what it is made from is known when it is made");
+}
+
+#[test]
+fn a_jobset_that_has_begun_keeps_what_it_cannot_change_and_users_are_told_once() {
+    for (what, generation, active) in [("resumed before", Some(3), 0), ("active", Some(1), 1)] {
+        let mut scene = changed_for_good().with_active(active);
+        scene.job_set().metadata.generation = generation;
+        let plan = scene.plan(2_000);
+        let actions: Vec<_> = words(&plan).into_iter().filter(|it| it != "write status").collect();
+        assert_eq!(actions, ["tell ChangeNotApplied"], "{what}");
+        scene.readings.rendered = plan.rendered;
+        let again: Vec<_> =
+            scene.words(2_000).into_iter().filter(|it| it != "write status").collect();
+        assert_eq!(again, Vec::<String>::new(), "{what}");
     }
 }
