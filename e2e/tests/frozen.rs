@@ -3,15 +3,13 @@
 //!
 //! All tests share one box and one operator; each has a namespace and a runtime of its own.
 
-#![expect(clippy::indexing_slicing, reason = "a test may fail loudly")]
-
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{PATIENCE, World, runtime, stays};
 use e2e::until::until_ok;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Resource, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
@@ -193,13 +191,16 @@ async fn a_change_that_jobset_does_not_take_is_made_while_nothing_has_run_and_to
         tenant.create("job", &runtime, json!({"suspend": true})).await?;
         let first = tenant.has_job_set("job").await?;
 
-        let account = |name: &str| {
-            let patches = pods(&json!({}), &json!({"serviceAccountName": name}));
+        let preferring = |zone: &str| {
+            let zone = json!({"key": "zone", "operator": "In", "values": [zone]});
+            let term = json!({"weight": 1, "preference": {"matchExpressions": [zone]}});
+            let preferred = json!({"preferredDuringSchedulingIgnoredDuringExecution": [term]});
+            let patches = pods(&json!({}), &json!({"affinity": {"nodeAffinity": preferred}}));
             json!({"spec": {"runtimePatches": patches}})
         };
-        tenant.patch("job", &account("default")).await?;
+        tenant.patch("job", &preferring("a")).await?;
         let second = has_another(tenant, &first).await?;
-        ensure!(in_pod(&second, "spec/serviceAccountName") == "default");
+        ensure!(in_pod(&second, "spec/affinity/nodeAffinity").is_object(), "it lacks the affinity");
         ensure!(second.data["spec"]["suspend"] == json!(true), "it runs");
 
         tenant.patch("job", &json!({"spec": {"suspend": false}})).await?;
@@ -218,9 +219,9 @@ async fn a_change_that_jobset_does_not_take_is_made_while_nothing_has_run_and_to
         })
         .await?;
         tenant.patch("job", &json!({"spec": {"suspend": true}})).await?;
-        tenant.patch("job", &account("another")).await?;
+        tenant.patch("job", &preferring("b")).await?;
         let told = tenant.tells("job", "ChangeNotApplied").await?;
-        ensure!(told.contains("serviceAccountName"), "{told}");
+        ensure!(told.contains("affinity.nodeAffinity"), "{told}");
 
         tenant.patch("job", &json!({"spec": {"suspend": false}})).await?;
         tenant.runs("job").await?;
@@ -238,12 +239,12 @@ async fn a_runtime_loses_the_finalizer_of_earlier_versions_and_only_that() -> Re
         manifest["metadata"]["finalizers"] = json!([IN_USE, "e2e.trainjob.dev/other"]);
         let of_cluster: Api<ClusterTrainingRuntime> = Api::all(tenant.client.clone());
         let parsed = serde_json::from_value(manifest.clone())?;
-        of_cluster.create(&Default::default(), &parsed).await?;
+        of_cluster.create(&PostParams::default(), &parsed).await?;
         manifest["kind"] = json!("TrainingRuntime");
         let of_namespace: Api<TrainingRuntime> =
             Api::namespaced(tenant.client.clone(), &tenant.namespace);
         let parsed = serde_json::from_value(manifest)?;
-        of_namespace.create(&Default::default(), &parsed).await?;
+        of_namespace.create(&PostParams::default(), &parsed).await?;
 
         until_ok("the finalizer is gone", PATIENCE, || async {
             let name = &tenant.namespace;

@@ -15,7 +15,7 @@ use e2e::fixtures::{PATIENCE, World, stays};
 use e2e::until::until_ok;
 use e2e::{workspace, yaml};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::{ListParams, ObjectMeta};
+use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
@@ -74,6 +74,40 @@ impl Shipped {
         self.manifest["spec"]["template"]["spec"]["replicatedJobs"].as_array().into_iter().flatten()
     }
 
+    /// Brings it into the cluster, and the service accounts of its Pods into the namespace of a test.
+    async fn install(&self, tenant: &Tenant<'_>) -> Result<()> {
+        let cluster = &tenant.world.cluster;
+        cluster.apply_yaml("default", &yaml::stream(std::slice::from_ref(&self.manifest))).await?;
+        let names = self.steps().filter_map(|step| {
+            let pod = &step["template"]["spec"]["template"]["spec"];
+            pod["serviceAccountName"].as_str()
+        });
+        for name in names {
+            let account = json!({
+                "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name},
+            });
+            cluster.apply_yaml(&tenant.namespace, &yaml::stream(&[account])).await?;
+        }
+        // Nothing in the box provides volumes for claims.
+        let policies = self.manifest["spec"]["template"]["spec"]["volumeClaimPolicies"].as_array();
+        for claim in policies.into_iter().flatten().filter_map(|it| it["templates"].as_array()) {
+            let volumes = claim.iter().map(|claim| {
+                json!({
+                    "apiVersion": "v1",
+                    "kind": "PersistentVolume",
+                    "metadata": {"name": format!("{}-{}", tenant.namespace, claim["metadata"]["name"].as_str().unwrap_or_default())},
+                    "spec": {
+                        "capacity": claim["spec"]["resources"]["requests"],
+                        "accessModes": claim["spec"]["accessModes"],
+                        "hostPath": {"path": "/of-fake-pods"},
+                    },
+                })
+            });
+            cluster.apply_yaml("default", &yaml::stream(&volumes.collect::<Vec<_>>())).await?;
+        }
+        Ok(())
+    }
+
     /// A patch that makes the Pods of each step end well, or those of the training step not so. What
     /// serves until the training step is over runs on.
     fn outcome(&self, fails: bool) -> Value {
@@ -125,11 +159,7 @@ async fn a_job_on_each_runtime_that_ships_is_suspended_resumed_and_completes() -
     for (file, beside) in RUNTIMES {
         let shipped = Shipped::read(file, "completes")?;
         let story = async |tenant: &Tenant<'_>| {
-            tenant
-                .world
-                .cluster
-                .apply_yaml("default", &yaml::stream(&[shipped.manifest.clone()]))
-                .await?;
+            shipped.install(tenant).await?;
             let spec = json!({
                 "suspend": true,
                 "runtimePatches": shipped.outcome(false),
@@ -161,11 +191,7 @@ async fn a_job_on_each_runtime_that_ships_fails_when_its_training_does() -> Resu
     for (file, _) in RUNTIMES {
         let shipped = Shipped::read(file, "fails")?;
         let story = async |tenant: &Tenant<'_>| {
-            tenant
-                .world
-                .cluster
-                .apply_yaml("default", &yaml::stream(&[shipped.manifest.clone()]))
-                .await?;
+            shipped.install(tenant).await?;
             let spec = json!({
                 "runtimePatches": shipped.outcome(true),
                 "trainer": {"numNodes": 2, "command": ["train"]},
@@ -184,16 +210,12 @@ async fn a_job_on_each_runtime_that_ships_fails_when_its_training_does() -> Resu
 async fn a_secret_of_somebody_else_is_left_alone_and_waited_for() -> Result<()> {
     let shipped = Shipped::read(RUNTIMES[7].0, "taken")?;
     test("taken", async |tenant| {
-        tenant
-            .world
-            .cluster
-            .apply_yaml("default", &yaml::stream(&[shipped.manifest.clone()]))
-            .await?;
+        shipped.install(tenant).await?;
         let secrets: Api<Secret> = Api::namespaced(tenant.client.clone(), &tenant.namespace);
         let theirs: Secret = serde_json::from_value(json!({
             "metadata": {"name": "job-mpi-ssh-auth"}, "stringData": {"ssh-privatekey": "theirs"},
         }))?;
-        let theirs = secrets.create(&Default::default(), &theirs).await?;
+        let theirs = secrets.create(&PostParams::default(), &theirs).await?;
         tenant.create("job", &shipped.name, json!({"trainer": {}})).await?;
         let job = tenant.becomes("job", "Waiting").await?;
         let waiting = conditions_of(&job).first().context("no condition")?;
@@ -202,7 +224,7 @@ async fn a_secret_of_somebody_else_is_left_alone_and_waited_for() -> Result<()> 
         let kept = secrets.get("job-mpi-ssh-auth").await?;
         ensure!(kept.resource_version() == theirs.resource_version(), "it was changed");
 
-        secrets.delete("job-mpi-ssh-auth", &Default::default()).await?;
+        secrets.delete("job-mpi-ssh-auth", &DeleteParams::default()).await?;
         tenant.has_job_set("job").await?;
         until_ok("the job has its own", PATIENCE, || async {
             let own = secrets.get("job-mpi-ssh-auth").await?;
@@ -219,11 +241,7 @@ async fn a_secret_of_somebody_else_is_left_alone_and_waited_for() -> Result<()> 
 async fn a_name_that_jobset_would_refuse_is_reported_and_not_tried() -> Result<()> {
     let shipped = Shipped::read(RUNTIMES[0].0, "long")?;
     test("long", async |tenant| {
-        tenant
-            .world
-            .cluster
-            .apply_yaml("default", &yaml::stream(&[shipped.manifest.clone()]))
-            .await?;
+        shipped.install(tenant).await?;
         let name = "a-name-that-is-good-enough-for-a-trainjob-but-not-for-its-pods";
         tenant.create(name, &shipped.name, json!({})).await?;
         let job = tenant.becomes(name, "Waiting").await?;

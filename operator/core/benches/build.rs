@@ -1,4 +1,4 @@
-//! How long it takes to build a TrainJob's objects: `cargo bench -p trainjob-core`.
+//! How long it takes to build a TrainJob's objects: `cargo bench -p trainjob-core --bench build`.
 //!
 //! Fails when the median of a case misses its bar. The bars leave room for a slow machine; they are there
 //! so that nothing becomes quadratic in what a job may hold.
@@ -40,8 +40,9 @@ fn case(name: &str, job: &TrainJob, runtime: &Runtime, bar: Duration) -> bool {
     let (begun, mut times) = (Instant::now(), Vec::new());
     while begun.elapsed() < LONG_ENOUGH {
         let begun = Instant::now();
-        black_box(build(black_box(job), black_box(runtime)).unwrap());
+        let built = black_box(build(black_box(job), black_box(runtime)));
         times.push(begun.elapsed());
+        assert!(built.is_ok(), "{built:?}");
     }
     times.sort_unstable();
     let at = |share: usize| times.get(times.len() * share / 100).copied().unwrap_or_default();

@@ -41,6 +41,7 @@ mod testing;
 mod torch;
 mod torchtune;
 mod update;
+mod variables;
 mod volcano;
 mod xgboost;
 

@@ -20,6 +20,7 @@ use super::{
     BuildError, Runtime, SecretClaim,
     parts::{container_mut, is_trainer, nodes, set_nodes},
     resources, strategic_merge,
+    variables::{Variables, without_variables},
 };
 
 type Keys = BTreeMap<String, String>;
@@ -112,9 +113,8 @@ impl<'a> Draft<'a> {
             self.annotations.extend(metadata.annotations.clone().unwrap_or_default());
         }
         if let Some(spec) = &template.spec {
-            self.spec = patched(&self.spec, spec).map_err(|error| BuildError::Patch {
-                manager: patch.manager.clone(),
-                problem: error.to_string(),
+            self.spec = patched(std::mem::take(&mut self.spec), spec).map_err(|error| {
+                BuildError::Patch { manager: patch.manager.clone(), problem: error.to_string() }
             })?;
         }
         Ok(())
@@ -155,12 +155,16 @@ fn launcher_is_node(policy: Option<&MlPolicy>) -> bool {
     mpi.and_then(|mpi| mpi.run_launcher_as_node).unwrap_or(false)
 }
 
-/// The spec with a patch merged into it, by way of JSON, which is what strategic merge is defined on.
-fn patched(spec: &JobSetSpec, patch: &JobSetSpecPatch) -> serde_json::Result<JobSetSpec> {
+/// The spec with a patch merged into it: variables as they are, the rest by way of JSON, which is what
+/// strategic merge is defined on.
+fn patched(mut spec: JobSetSpec, patch: &JobSetSpecPatch) -> serde_json::Result<JobSetSpec> {
+    let variables = Variables::take(&mut spec);
     let mut merged = serde_json::to_value(spec)?;
-    let patch = serde_json::to_value(patch)?;
-    if let (Value::Object(merged), Value::Object(patch)) = (&mut merged, &patch) {
-        strategic_merge::merge(merged, patch);
+    let changes = serde_json::to_value(without_variables(patch))?;
+    if let (Value::Object(merged), Value::Object(changes)) = (&mut merged, &changes) {
+        strategic_merge::merge(merged, changes);
     }
-    serde_json::from_value(merged)
+    let mut merged = serde_json::from_value(merged)?;
+    variables.put_back(patch, &mut merged)?;
+    Ok(merged)
 }

@@ -8,6 +8,8 @@
 //! An empty list in a patch changes nothing, because the Go types behind Kubernetes do not even write
 //! one. And `$patch` and its like are ordinary keys: a patch is data, not a program.
 
+use std::{collections::HashMap, hash::Hash};
+
 use serde_json::{Map, Value};
 
 /// How a list in a patch is laid over the list in the object.
@@ -59,44 +61,86 @@ fn merge_list(rule: ListRule, base: &mut Vec<Value>, patch: &[Value]) {
     if patch.is_empty() {
         return;
     }
+    let (items, patch) = (std::mem::take(base), patch.to_vec());
     *base = match rule {
-        ListRule::Replace => patch.to_vec(),
+        ListRule::Replace => patch,
         ListRule::ByKey(key) => {
-            merge_items(base, patch, |item| item.get(key).unwrap_or(&Value::Null))
+            merge_items(items, patch, |item| item.get(key).unwrap_or(&Value::Null), merge_item)
         }
-        ListRule::Set => merge_items(base, patch, itself),
+        ListRule::Set => merge_items(items, patch, itself, merge_item),
     };
 }
 
-/// Merges two lists whose items are the same where `key` is.
+#[expect(clippy::needless_pass_by_value, reason = "items that can be moved into the list are")]
+fn merge_item(item: &mut Value, change: Value) {
+    merge_field("", item, &change);
+}
+
+/// An item that the patch names.
+struct Patched<T> {
+    /// Its place in the patch.
+    place: usize,
+    /// Its place in the base, if it was there.
+    was: Option<usize>,
+    item: T,
+}
+
+/// Merges two lists whose items are the same where `key` is; `overlay` lays one item over another.
 ///
 /// The order is Kubernetes': the patched items in the order of the patch, the untouched ones in the
 /// order of the base, and an untouched item goes first only where it stood before the patched item
 /// already. So an item that is new comes before the untouched ones that are still to come.
-fn merge_items(base: &[Value], patch: &[Value], key: impl Fn(&Value) -> &Value) -> Vec<Value> {
-    let position = |list: &[Value], item: &Value| list.iter().position(|i| key(i) == key(item));
+pub(super) fn merge_items<T, K>(
+    base: Vec<T>,
+    patch: Vec<T>,
+    key: impl Fn(&T) -> &K,
+    mut overlay: impl FnMut(&mut T, T),
+) -> Vec<T>
+where
+    K: Eq + Hash + ?Sized,
+{
+    let mut first = HashMap::with_capacity(patch.len());
+    let of_patch: Vec<usize> = patch
+        .iter()
+        .enumerate()
+        .map(|(place, item)| *first.entry(key(item)).or_insert(place))
+        .collect();
+    let of_base: Vec<Option<usize>> =
+        base.iter().map(|item| first.get(key(item)).copied()).collect();
 
-    let mut items = base.to_vec();
-    for change in patch {
-        match items.iter_mut().find(|item| key(item) == key(change)) {
-            Some(item) => merge_field("", item, change),
-            None => items.push(change.clone()),
+    let (mut patched, mut untouched) = (Vec::with_capacity(patch.len()), Vec::new());
+    // Where in `patched` the item of each place is.
+    let mut found = vec![None; patch.len()];
+    for (was, (item, place)) in base.into_iter().zip(of_base).enumerate() {
+        let Some(place) = place else {
+            untouched.push((was, item));
+            continue;
+        };
+        if let Some(found) = found.get_mut(place) {
+            found.get_or_insert(patched.len());
+        }
+        patched.push(Patched { place, was: Some(was), item });
+    }
+    for (change, place) in patch.into_iter().zip(of_patch) {
+        let Some(found) = found.get_mut(place) else { continue };
+        if let Some(Patched { item, .. }) = found.and_then(|at: usize| patched.get_mut(at)) {
+            overlay(item, change);
+        } else {
+            *found = Some(patched.len());
+            patched.push(Patched { place, was: None, item: change });
         }
     }
-    let (mut patched, untouched): (Vec<_>, Vec<_>) =
-        items.into_iter().partition(|item| position(patch, item).is_some());
-    patched.sort_by_key(|item| position(patch, item));
+    patched.sort_by_key(|patched| patched.place);
 
     let mut merged = Vec::with_capacity(patched.len() + untouched.len());
     let mut untouched = untouched.into_iter().peekable();
-    for item in patched {
-        let was = position(base, &item);
-        while let Some(earlier) = untouched.next_if(|other| was > position(base, other)) {
+    for Patched { was, item, .. } in patched {
+        while let Some((_, earlier)) = untouched.next_if(|(other, _)| was > Some(*other)) {
             merged.push(earlier);
         }
         merged.push(item);
     }
-    merged.extend(untouched);
+    merged.extend(untouched.map(|(_, item)| item));
     merged
 }
 

@@ -220,12 +220,16 @@ impl World {
         Some(settled)
     }
 
-    /// Whether the JobSet is not what the snapshot says: somebody has put another in its place, which an
+    /// Whether the JobSet is not what the snapshot says: somebody has put another in its place, or none, which an
     /// operator that knows what it made does not look at, and its successor does.
     fn outdated(&self) -> bool {
         let (job, job_set) = (self.cluster.job.as_ref(), self.cluster.job_set.as_ref());
         let own = job_set.filter(|job_set| self.cluster.owns(&job_set.metadata));
-        let wanted = job.and_then(|job| build(job, &self.cluster.frozen_for(job)?).ok());
+        let live = self.cluster.runtime.clone().filter(|_| self.cluster.snapshot.is_none());
+        let wanted = job.and_then(|job| {
+            let runtime = self.cluster.frozen_for(job).or(live)?;
+            build(job, &runtime).ok()
+        });
         let (Some(own), Some(wanted)) = (own, wanted) else { return false };
         facts(own).never_ran && fixed_difference(own, &wanted.job_set).is_some()
     }

@@ -57,7 +57,7 @@ fn group(members: i32, owner: &str) -> PodGroupFacts {
 }
 
 fn with_group(scene: Scene, group: PodGroupFacts) -> Scene {
-    Scene { pod_group: Group::There(group), ..scene }
+    Scene { pod_group: Group::There(Box::new(group)), ..scene }
 }
 
 #[test]

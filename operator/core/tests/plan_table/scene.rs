@@ -51,7 +51,7 @@ pub(crate) enum Group {
     /// There is none.
     Absent,
     /// There is one.
-    There(PodGroupFacts),
+    There(Box<PodGroupFacts>),
 }
 
 /// A new job with these fields in its spec. Its runtime exists; nothing else does or was read.

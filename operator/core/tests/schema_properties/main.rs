@@ -32,9 +32,9 @@ use crate::generator::Generator;
 
 /// The `spec` of a kind's schema.
 static TRAIN_JOB: LazyLock<JSONSchemaProps> =
-    LazyLock::new(|| spec_of(crd::train_job_crd(crd::FieldUpdates::default())));
+    LazyLock::new(|| spec_of(&crd::train_job_crd(crd::FieldUpdates::default())));
 static RUNTIME: LazyLock<JSONSchemaProps> =
-    LazyLock::new(|| spec_of(crd::cluster_training_runtime_crd()));
+    LazyLock::new(|| spec_of(&crd::cluster_training_runtime_crd()));
 /// The name of every field of either.
 static FIELDS: LazyLock<HashSet<String>> = LazyLock::new(|| {
     let mut fields = HashSet::from(["spec".to_owned(), "metadata".to_owned(), "name".to_owned()]);
@@ -43,7 +43,7 @@ static FIELDS: LazyLock<HashSet<String>> = LazyLock::new(|| {
     fields
 });
 
-fn spec_of(crd: CustomResourceDefinition) -> JSONSchemaProps {
+fn spec_of(crd: &CustomResourceDefinition) -> JSONSchemaProps {
     let schema = crd.spec.versions[0].schema.clone().unwrap().open_api_v3_schema.unwrap();
     schema.properties.unwrap()["spec"].clone()
 }
@@ -79,12 +79,12 @@ fn runtime(seed: u64, richness: u32) -> Value {
     json!({"metadata": {"name": name}, "spec": generator.field("spec", &RUNTIME)})
 }
 
-fn read_job(stored: Value) -> TrainJob {
+fn read_job(stored: &Value) -> TrainJob {
     let read = serde_json::from_value(stored.clone());
     read.unwrap_or_else(|error| panic!("{error}: {stored}"))
 }
 
-fn read_runtime(stored: Value) -> Runtime {
+fn read_runtime(stored: &Value) -> Runtime {
     let read = serde_json::from_value::<ClusterTrainingRuntime>(stored.clone());
     read.unwrap_or_else(|error| panic!("{error}: {stored}")).into()
 }
@@ -132,7 +132,7 @@ proptest! {
         seeds: (u64, u64),
         richness in 0..6_u32,
     ) {
-        let (job, runtime) = (read_job(job(seeds.0, richness)), read_runtime(runtime(seeds.1, richness)));
+        let (job, runtime) = (read_job(&job(seeds.0, richness)), read_runtime(&runtime(seeds.1, richness)));
         match build(&job, &runtime) {
             Ok(Objects { job_set, .. }) => prop_assert_eq!(name_problem(&job_set), None),
             Err(BuildError::Snapshot(problem)) => prop_assert!(false, "{problem}"),
@@ -145,7 +145,7 @@ proptest! {
         seeds: (u64, u64),
         richness in 0..6_u32,
     ) {
-        let (job, runtime) = (read_job(job(seeds.0, richness)), read_runtime(runtime(seeds.1, richness)));
+        let (job, runtime) = (read_job(&job(seeds.0, richness)), read_runtime(&runtime(seeds.1, richness)));
         let (facts, settings) = (JobFacts::of(&job), Settings::default());
         let kept = snapshot::render(&job, &runtime).unwrap();
         for snapshot in [Reading::NotRead, Reading::Absent, Reading::Found(kept)] {
@@ -162,8 +162,8 @@ proptest! {
         seeds: (u64, u64, u64),
         richness in 0..6_u32,
     ) {
-        let runtime = read_runtime(runtime(seeds.0, richness));
-        let [mut before, mut after] = [seeds.1, seeds.2].map(|seed| read_job(job(seed, richness)));
+        let runtime = read_runtime(&runtime(seeds.0, richness));
+        let [mut before, mut after] = [seeds.1, seeds.2].map(|seed| read_job(&job(seed, richness)));
         for job in [&mut before, &mut after] {
             job.metadata.name = Some("tj".to_owned());
             job.spec.suspend = Some(true);
@@ -195,8 +195,8 @@ proptest! {
 
     #[test]
     fn a_snapshot_gives_back_any_runtime_that_is_admitted(seed: u64, richness in 0..6_u32) {
-        let runtime = read_runtime(runtime(seed, richness));
-        let mut of_job = read_job(json!({
+        let runtime = read_runtime(&runtime(seed, richness));
+        let mut of_job = read_job(&json!({
             "metadata": {"name": "tj", "namespace": "ns", "uid": "uid"},
             "spec": {"runtimeRef": {"name": "plain"}},
         }));
