@@ -46,6 +46,8 @@ pub const OPERATOR_USER: &str = "system:serviceaccount:trainjob-system:trainjob-
 pub const RUNS: &str = "runs";
 /// One whose Pods complete after a second.
 pub const COMPLETES: &str = "completes";
+/// A runtime of MPI, whose two Pods complete after a second.
+pub const MPI: &str = "mpi";
 /// One whose Pods complete after a second, and whose JobSets are deleted a second later.
 pub const VANISHES: &str = "vanishes";
 /// One whose Pods fail after a second.
@@ -337,10 +339,33 @@ fn runtimes() -> Vec<Value> {
     vec![
         runtime(RUNS, &json!({}), 3, None),
         runtime(COMPLETES, &json!({delay: "1s"}), 3, None),
+        mpi(),
         runtime(VANISHES, &json!({delay: "1s"}), 3, Some(1)),
         runtime(FAILS, &json!({delay: "1s", "e2e.trainjob.dev/outcome": "fail"}), 3, None),
         runtime(STUBBORN, &json!({"e2e.trainjob.dev/sigterm": "ignore"}), STUBBORN_SECONDS, None),
     ]
+}
+
+/// A ClusterTrainingRuntime of MPI, whose launcher and one node complete after a second.
+fn mpi() -> Value {
+    let step = |name: &str| {
+        let delay = json!({"pod-complete.stage.kwok.x-k8s.io/delay": "1s"});
+        let pod = json!({
+            "metadata": {"annotations": delay},
+            "spec": {
+                "restartPolicy": "Never",
+                "containers": [{"name": "node", "image": "example.com/train:1"}],
+            },
+        });
+        json!({"name": name, "template": {"spec": {"backoffLimit": 0, "template": pod}}})
+    };
+    let jobs = json!([step("node"), step("launcher")]);
+    json!({
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "ClusterTrainingRuntime",
+        "metadata": {"name": MPI},
+        "spec": {"mlPolicy": {"mpi": {}}, "template": {"spec": {"replicatedJobs": jobs}}},
+    })
 }
 
 /// A ClusterTrainingRuntime of one Pod, with what these `annotations` make a fake Pod do.

@@ -39,6 +39,7 @@ pub mod ports;
 pub mod process;
 pub mod proxy;
 pub mod recorder;
+mod sent;
 pub mod until;
 pub mod workspace;
 pub mod yaml;

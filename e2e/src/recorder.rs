@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use invariants::Change;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::{Api, Client};
 use tokio::task::JoinSet;
 
@@ -25,7 +25,7 @@ use record::Record;
 /// How long a watch may be behind on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Watches TrainJobs, JobSets, ConfigMaps and Pods of all namespaces until it is dropped.
+/// Watches TrainJobs, JobSets, ConfigMaps, Secrets and Pods of all namespaces until it is dropped.
 pub struct Recorder {
     client: Client,
     record: Arc<Record>,
@@ -41,10 +41,11 @@ impl Recorder {
     pub async fn start(client: Client) -> Result<Self> {
         let record = Arc::new(Record::default());
         let mut tasks = JoinSet::new();
-        let (jobs, job_sets, config_maps, pods) = kinds(&client, None);
+        let (jobs, job_sets, config_maps, secrets, pods) = kinds(&client, None);
         tasks.spawn(jobs.begin(&record).await?);
         tasks.spawn(job_sets.begin(&record).await?);
         tasks.spawn(config_maps.begin(&record).await?);
+        tasks.spawn(secrets.begin(&record).await?);
         tasks.spawn(pods.begin(&record).await?);
         Ok(Self { client, record, _tasks: tasks })
     }
@@ -75,17 +76,19 @@ impl Recorder {
     }
 
     async fn has_all(&self, namespace: Option<&str>) -> Result<()> {
-        let (jobs, job_sets, config_maps, pods) = kinds(&self.client, namespace);
+        let (jobs, job_sets, config_maps, secrets, pods) = kinds(&self.client, namespace);
         let mut stored = jobs.stored().await?;
         stored.merge(job_sets.stored().await?);
         stored.merge(config_maps.stored().await?);
+        stored.merge(secrets.stored().await?);
         stored.merge(pods.stored().await?);
         let caught_up = self.record.wait_for(&stored, namespace);
         tokio::time::timeout(PATIENCE, caught_up).await.context("the record stays behind")?
     }
 }
 
-type Kinds = (Followed<TrainJob>, Followed<JobSet>, Followed<ConfigMap>, Followed<Pod>);
+type Kinds =
+    (Followed<TrainJob>, Followed<JobSet>, Followed<ConfigMap>, Followed<Secret>, Followed<Pod>);
 
 /// All kinds that are recorded, in one namespace or in all.
 fn kinds(client: &Client, namespace: Option<&str>) -> Kinds {
@@ -96,10 +99,12 @@ fn kinds(client: &Client, namespace: Option<&str>) -> Kinds {
             Followed(Api::namespaced_with(client.clone(), namespace, &job_sets)),
             Followed(Api::namespaced(client.clone(), namespace)),
             Followed(Api::namespaced(client.clone(), namespace)),
+            Followed(Api::namespaced(client.clone(), namespace)),
         ),
         None => (
             Followed(Api::all_with(client.clone(), &jobs)),
             Followed(Api::all_with(client.clone(), &job_sets)),
+            Followed(Api::all(client.clone())),
             Followed(Api::all(client.clone())),
             Followed(Api::all(client.clone())),
         ),

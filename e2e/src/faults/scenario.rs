@@ -14,7 +14,7 @@ use trainjob_api::conditions;
 
 use super::seat::Seat;
 use crate::fixtures::tenant::{Tenant, created_at, now};
-use crate::fixtures::{COMPLETES, FAILS, PATIENCE, RUNS};
+use crate::fixtures::{COMPLETES, FAILS, MPI, PATIENCE, RUNS};
 use crate::until::{until, until_ok};
 
 /// The TrainJob of most lives.
@@ -38,6 +38,8 @@ pub enum Scenario {
     FailureTtl,
     /// It completes, and is deleted at once.
     TtlZero,
+    /// It has a Secret and a ConfigMap beside its JobSet, completes, and its TTL deletes it.
+    MpiTtl,
     /// It is deleted while it runs, and another of its name completes and is deleted by its TTL.
     Recreated,
     /// The operator finds three at its start: one complete, one failed by its deadline, both with a TTL,
@@ -57,13 +59,14 @@ pub struct Stage<'a> {
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::CompleteTtl,
         Self::Deadline,
         Self::DeadlineTtl,
         Self::SuspendResume,
         Self::FailureTtl,
         Self::TtlZero,
+        Self::MpiTtl,
         Self::Recreated,
         Self::FoundAtStart,
     ];
@@ -78,6 +81,7 @@ impl Scenario {
             Self::SuspendResume => "suspend-resume",
             Self::FailureTtl => "failure-ttl",
             Self::TtlZero => "ttl-zero",
+            Self::MpiTtl => "mpi-ttl",
             Self::Recreated => "recreated",
             Self::FoundAtStart => "found-at-start",
         }
@@ -127,6 +131,7 @@ impl Scenario {
             Self::CompleteTtl => lives_out(tenant, COMPLETES, 1).await,
             Self::FailureTtl => lives_out(tenant, FAILS, 1).await,
             Self::TtlZero => lives_out(tenant, COMPLETES, 0).await,
+            Self::MpiTtl => lives_out(tenant, MPI, 1).await,
             Self::Deadline => {
                 tenant.create(JOB, RUNS, json!({"activeDeadlineSeconds": deadline})).await?;
                 tenant.becomes(JOB, conditions::FAILED).await?;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use trainjob_api::conditions::FAILED;
 
 use super::path::Target;
+use crate::sent::says;
 
 /// A call of the operator.
 ///
@@ -77,13 +78,29 @@ struct Preconditions {
     resource_version: Option<String>,
 }
 
+impl Content {
+    /// What is neither an object nor a JSON patch of one says nothing.
+    fn of(body: &[u8]) -> Self {
+        let Ok(operations) = serde_json::from_slice::<Vec<Value>>(body) else {
+            return serde_json::from_slice(body).unwrap_or_default();
+        };
+        let patch = Value::Array(operations);
+        let text = |pointer| says(&patch, pointer).and_then(Value::as_str).map(str::to_owned);
+        let metadata = Metadata {
+            uid: text("/metadata/uid"),
+            resource_version: text("/metadata/resourceVersion"),
+            ..Metadata::default()
+        };
+        let spec = Spec { suspend: says(&patch, "/spec/suspend").and_then(Value::as_bool) };
+        Self { metadata, spec, preconditions: Preconditions::default() }
+    }
+}
+
 impl Call {
     pub(super) fn of(process: u32, head: &http::request::Parts, body: Bytes) -> Self {
         let target = Target::of(head.uri.path());
         let verb = verb(&head.method, &target, head.uri.query().unwrap_or_default());
-        // What is no object, such as a JSON patch or nothing, says nothing.
-        let Content { metadata, spec, preconditions } =
-            serde_json::from_slice(&body).unwrap_or_default();
+        let Content { metadata, spec, preconditions } = Content::of(&body);
         let creation = verb == "create";
         let controller = metadata.owner_references.into_iter().find(|owner| owner.controller);
         let version = preconditions.resource_version.or(metadata.resource_version);
@@ -216,6 +233,13 @@ mod tests {
             ("DELETE", json!({"preconditions": {"uid": "u", "resourceVersion": "7"}})),
             ("PATCH", json!({"metadata": {"uid": "u", "resourceVersion": "7"}})),
             ("PUT", json!({"metadata": {"uid": "u", "resourceVersion": "7"}})),
+            (
+                "PATCH",
+                json!([
+                    {"op": "replace", "path": "/metadata/uid", "value": "u"},
+                    {"op": "replace", "path": "/metadata/resourceVersion", "value": "7"},
+                ]),
+            ),
         ] {
             let call = call(method, "/api/v1/namespaces/a/pods/b", &body);
             assert_eq!((call.uid.as_deref(), call.version), (Some("u"), Some(7)), "{method}");

@@ -43,7 +43,8 @@ fn reason(call: &Call, code: u16) -> &'static str {
         401 => "Unauthorized",
         403 => "Forbidden",
         404 => "NotFound",
-        409 if call.verb == "create" => "AlreadyExists",
+        // That a Secret exists is believed: the operator may not look. A webhook's refusal is a conflict.
+        409 if call.verb == "create" && call.resource != "secrets" => "AlreadyExists",
         409 => "Conflict",
         410 => "Expired",
         413 => "RequestEntityTooLarge",

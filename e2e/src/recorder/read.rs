@@ -5,7 +5,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use invariants::{Condition, Job, Object, State};
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use kube::{Resource, ResourceExt};
 use serde::{Deserialize, Serialize};
@@ -86,6 +86,12 @@ impl Recorded for JobSet {
 impl Recorded for ConfigMap {
     fn state(&self) -> State {
         State::ConfigMap
+    }
+}
+
+impl Recorded for Secret {
+    fn state(&self) -> State {
+        State::Other("secrets".into())
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The resources of which a history has every object, so that one it does not know never was.
-const RECORDED: [&str; 3] = ["trainjobs", "jobsets", "configmaps"];
+const RECORDED: [&str; 4] = ["trainjobs", "jobsets", "configmaps", "secrets"];
 
 /// The violation of `rule` by a request.
 pub(crate) fn broken(rule: Rule, request: &Request, what: impl Into<String>) -> Violation {

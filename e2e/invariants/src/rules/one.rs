@@ -8,7 +8,7 @@ use crate::{
     violation::{Rule, Violation},
 };
 
-/// S6. Of the JobSets of a job, and of its ConfigMaps of one name, the next appears only after the
+/// S6. Of the JobSets of a job, and of its other children of one kind and name, the next appears only after the
 /// one before it is gone.
 pub(super) fn at_most_one_child(index: &Index<'_>) -> Vec<Violation> {
     // Until which revision the latest child in a place is there.
@@ -30,9 +30,10 @@ pub(super) fn at_most_one_child(index: &Index<'_>) -> Vec<Violation> {
 /// Where there may be only one: kind, owner and name.
 fn place(object: &Object) -> Option<(&str, &str, &str)> {
     let owner = object.owner.as_deref()?;
-    match object.state {
+    match &object.state {
         State::JobSet(_) => Some(("jobsets", owner, "")),
         State::ConfigMap => Some(("configmaps", owner, &object.name)),
-        State::TrainJob(_) | State::Pod { .. } | State::Other(_) => None,
+        State::Other(kind) => Some((kind, owner, &object.name)),
+        State::TrainJob(_) | State::Pod { .. } => None,
     }
 }

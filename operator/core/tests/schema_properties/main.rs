@@ -1,7 +1,7 @@
 //! Every TrainJob and every runtime that the CRDs admit is read, and built or refused with a message that
 //! names the field to change. Nothing panics.
 //!
-//! `PROPTEST_CASES=100000 cargo test --release -p trainjob-core --test schema_properties` takes longer.
+//! `PROPTEST_CASES=100000 cargo test -p trainjob-core --test schema_properties` takes longer.
 
 #![expect(
     clippy::unwrap_used,
