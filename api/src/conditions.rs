@@ -34,8 +34,6 @@ pub const MESSAGE_DEADLINE_EXCEEDED: &str = "TrainJob exceeded its active deadli
 pub const JOBSET_COMPLETED: &str = "Completed";
 /// JobSet's condition type for failure.
 pub const JOBSET_FAILED: &str = "Failed";
-/// Condition of a JobSet that is or was suspended.
-pub const JOBSET_SUSPENDED: &str = "Suspended";
 
 /// The condition of type `kind`, if the list has one.
 #[must_use]

@@ -333,7 +333,13 @@ impl Cache {
     ) -> bool {
         let mut state = self.lock();
         let groups = state.groups_of(scheduler).as_mut();
-        groups.is_some_and(|it| it.remove(key, versions::parse(resource_version)).is_some())
+        let gone = groups.and_then(|it| it.remove(key, versions::parse(resource_version)));
+        // A suspended job gets it again before it is resumed.
+        let of_job = gone.as_ref().and_then(|_| state.readings.get_mut(key));
+        if let Some(of_job) = of_job {
+            of_job.readings.rendered = None;
+        }
+        gone.is_some()
     }
 
     /// Takes in a reply that shows the PodGroup with this UID to be gone.

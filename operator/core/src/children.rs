@@ -142,7 +142,7 @@ fn make(
 ) -> Step {
     if let Some(Taken { kind, name }) = &observed.readings.taken {
         let message = format!(
-            "{kind} {name} exists and does not belong to this TrainJob; delete or rename it, the TrainJob starts when it is gone"
+            "{kind} {name} exists and is not known to belong to this TrainJob; delete or rename it, the TrainJob starts when it is gone"
         );
         return Step::wait(Waiting::Name, "NameConflict", message);
     }
@@ -166,6 +166,8 @@ fn make(
     if let Some(group) = objects.pod_group {
         match pod_group(observed, group) {
             Ok(action) => actions.extend(action),
+            // There may be a snapshot, and then the runtime as it is now does not matter.
+            Err(_) if unread => return Step::act(vec![Action::ReadSnapshot]),
             Err(step) => return *step,
         }
     }
@@ -261,19 +263,20 @@ fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -
         Ok((snapshot, objects)) => {
             let mut actions: Vec<_> =
                 snapshot.map(|it| Action::CreateSnapshot(Box::new(it))).into_iter().collect();
+            let difference = runtime::fixed_difference(current, &objects.job_set);
+            if difference.is_some() && job_set.never_ran {
+                // It is made anew when it is gone.
+                actions.push(Action::DeleteJobSet {
+                    uid: job_set.uid.clone(),
+                    resource_version: Some(job_set.resource_version.clone()),
+                });
+                return Step::act(actions);
+            }
             if let Some(group) = objects.pod_group {
                 match pod_group(observed, group) {
                     Ok(action) => actions.extend(action),
                     Err(step) => return *step,
                 }
-            }
-            let difference = runtime::fixed_difference(current, &objects.job_set);
-            if difference.is_some() && job_set.never_ran {
-                // It is made anew when it is gone.
-                return Step::act(vec![Action::DeleteJobSet {
-                    uid: job_set.uid.clone(),
-                    resource_version: Some(job_set.resource_version.clone()),
-                }]);
             }
             let update = runtime::update_suspended(current, &objects.job_set);
             actions.extend(update.map(|update| Action::UpdateJobSet(Box::new(update))));

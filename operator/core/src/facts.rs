@@ -11,18 +11,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Owne
 use serde::Serialize;
 use trainjob_api::{
     TrainJob,
-    conditions::{
-        self, COMPLETE, FAILED, JOBSET_COMPLETED, JOBSET_FAILED, JOBSET_SUSPENDED, SUSPENDED,
-    },
+    conditions::{self, COMPLETE, FAILED, JOBSET_COMPLETED, JOBSET_FAILED, SUSPENDED},
     constants::{GROUP, MANAGED_BY, MULTIKUEUE_ORIGIN_LABEL, TRAIN_JOB_KIND},
     jobset::{JobSetView, ReplicatedJobStatus},
     podgroup::{CoschedulingPodGroupSpec, VolcanoPodGroupSpec},
     time::Timestamp,
     trainjob::JobStatus,
 };
-
-/// The longest that JobSet takes to record the suspension of a JobSet that was created suspended.
-const START_SECONDS: i64 = 5;
 
 /// Namespace and name of an object; a TrainJob and its JobSet share theirs.
 ///
@@ -215,7 +210,7 @@ pub struct JobSetFacts {
     pub train_job_uid: Option<String>,
     /// `spec.suspend`.
     pub suspended: bool,
-    /// Whether it has been suspended for as good as all its life, so that no work is lost with it.
+    /// Whether it has been suspended all its life, so that no work is lost with it.
     pub never_ran: bool,
     /// How it ended, with the condition that says so.
     pub ended: Option<JobSetEnd>,
@@ -311,18 +306,14 @@ impl JobSetFacts {
     }
 }
 
-/// A spec that never changed was suspended from the start. One that did may still have been: then JobSet
-/// has recorded the suspension right after the creation.
+/// A spec that never changed was suspended from the start. (JobSet's own record of the suspension proves
+/// less: with a startup policy it says that a JobSet is suspended until all its steps have begun.)
 fn never_ran(job_set: &JobSetView) -> bool {
     let status = &job_set.status;
     let idle = |it: &ReplicatedJobStatus| {
         [it.active, it.ready, it.succeeded, it.failed].iter().all(|count| *count == 0)
     };
-    let created = instant(job_set.metadata.creation_timestamp.as_ref());
-    let suspended_at = conditions::find_true(&status.conditions, JOBSET_SUSPENDED)
-        .map(|condition| Timestamp::from(&condition.last_transition_time));
-    let from_the_start = job_set.metadata.generation == Some(1)
-        || suspended_at.is_some_and(|at| at <= created.plus(START_SECONDS));
+    let from_the_start = job_set.metadata.generation == Some(1);
     job_set.spec.suspend && status.replicated_jobs_status.iter().all(idle) && from_the_start
 }
 

@@ -1,14 +1,14 @@
 //! The objects that a JobSet needs beside it: Secrets and ConfigMaps.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::PostParams;
+use kube::api::{PostParams, Preconditions, PropagationPolicy};
 use trainjob_core::{
     facts::controlling_train_job,
     observed::{Reading, Taken},
     runtime::SecretClaim,
 };
 
-use super::{Executor, Pass, create, post_params, request};
+use super::{Executor, Pass, create, delete_params, post_params, request};
 use crate::{
     error::{Class, RequestError},
     secrets,
@@ -47,7 +47,8 @@ impl Executor {
         }
     }
 
-    /// One that is there is the job's own if its owner says so.
+    /// One that is there is the job's own if its owner says so. It cannot be changed: where it says something
+    /// else, from before the job was changed, it goes, and the job is planned again.
     pub(super) async fn create_config_map(
         &self,
         pass: Pass<'_>,
@@ -62,13 +63,30 @@ impl Executor {
                 };
                 let owner = controlling_train_job(&there.metadata);
                 if owner.is_some_and(|owner| owner.uid == pass.job.uid) {
-                    return Ok(());
+                    if there.data == config_map.data {
+                        return Ok(());
+                    }
+                    self.delete_config_map(pass, name, there.metadata.uid).await?;
+                    return Err(error);
                 }
                 self.is_taken(pass, "ConfigMap", Some(name));
                 Err(error)
             }
             other => other.map(|_| ()),
         }
+    }
+
+    async fn delete_config_map(
+        &self,
+        pass: Pass<'_>,
+        name: &str,
+        uid: Option<String>,
+    ) -> Result<(), RequestError> {
+        let preconditions = Preconditions { uid, resource_version: None };
+        let params = delete_params(PropagationPolicy::Background, preconditions);
+        let request = request::<ConfigMap>(pass.job).delete(name, &params);
+        self.delete::<ConfigMap>(pass, request).await?;
+        Ok(())
     }
 
     fn is_taken(&self, pass: Pass<'_>, kind: &'static str, name: Option<&str>) {

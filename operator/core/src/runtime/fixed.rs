@@ -11,6 +11,8 @@
 use serde_json::{Map, Value};
 use trainjob_api::{JobSet, jobset::ReplicatedJob};
 
+use super::quantity;
+
 /// Parts of a Pod template that may change, as paths below the replicated job.
 const MAY_CHANGE: [&str; 5] = [
     "template.spec.template.metadata.labels",
@@ -21,24 +23,38 @@ const MAY_CHANGE: [&str; 5] = [
 ];
 
 /// Fields that nobody but a user fills in, wherever they are.
-const OF_USERS: [&str; 16] = [
+const OF_USERS: [&str; 24] = [
     "affinity",
+    "annotations",
     "args",
     "command",
     "dependsOn",
     "env",
     "envFrom",
     "hostNetwork",
+    "image",
     "imagePullSecrets",
     "initContainers",
+    "labels",
+    "lifecycle",
+    "nodeName",
     "priorityClassName",
+    "readOnly",
     "resources",
     "runtimeClassName",
     "securityContext",
     "serviceAccountName",
+    "terminationGracePeriodSeconds",
+    "value",
     "volumeMounts",
     "volumes",
 ];
+/// Fields below which nothing is filled in either.
+const OF_USERS_WHOLE: [&str; 3] = ["affinity", "resources", "securityContext"];
+/// Fields whose values, or the values below, are quantities. JobSet's webhook writes them in its own spelling.
+const QUANTITIES: [&str; 5] = ["divisor", "limits", "overhead", "requests", "sizeLimit"];
+/// So many digits after the point are compared.
+const DIGITS: i64 = 9;
 
 /// The path of the first part of `current`'s replicated jobs that would be built otherwise today and that
 /// may not change; `None` if there is none.
@@ -73,8 +89,10 @@ fn difference(path: &str, current: Option<&Value>, desired: Option<&Value>) -> O
         }
         (None, Some(_)) => here(),
         (Some(_), None) => {
-            let field = path.rsplit('.').next().unwrap_or(path);
-            OF_USERS.contains(&field).then(|| path.to_owned())
+            let mut fields = path.split(['.', '[']);
+            let of_user = fields.any(|field| OF_USERS_WHOLE.contains(&field))
+                || path.rsplit('.').next().is_some_and(|last| OF_USERS.contains(&last));
+            of_user.then(|| path.to_owned())
         }
         (Some(Value::Object(current)), Some(Value::Object(desired))) => {
             in_fields(path, current, desired)
@@ -88,8 +106,20 @@ fn difference(path: &str, current: Option<&Value>, desired: Option<&Value>) -> O
                 difference(&format!("{path}[{n}]"), Some(current), Some(desired))
             })
         }
-        (Some(current), Some(desired)) => (current != desired).then(|| path.to_owned()),
+        (Some(current), Some(desired)) => {
+            let same = current == desired || is_quantity(path) && same_quantity(current, desired);
+            (!same).then(|| path.to_owned())
+        }
     }
+}
+
+fn is_quantity(path: &str) -> bool {
+    path.split(['.', '[']).any(|field| QUANTITIES.contains(&field))
+}
+
+fn same_quantity(current: &Value, desired: &Value) -> bool {
+    let parts = |value: &Value| quantity::parts(value.as_str()?, DIGITS);
+    parts(current).is_some_and(|current| parts(desired) == Some(current))
 }
 
 fn in_fields(
@@ -143,6 +173,10 @@ mod tests {
         let affinity = json!({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
             {"weight": 1, "preference": {"matchFields": [{"key": "k", "operator": "Exists"}]}},
         ]}});
+        let mut both_affinities = affinity.clone();
+        both_affinities["podAffinity"] = json!({"preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 1, "podAffinityTerm": {"topologyKey": "zone"}},
+        ]});
         let filled_in = json!({"containers": [{
             "name": "node",
             "image": "a",
@@ -161,7 +195,27 @@ mod tests {
             (plain.clone(), with("schedulingGates", json!([{"name": "g"}])), None),
             (plain.clone(), with("affinity", json!({"podAffinity": {}})), None),
             (plain.clone(), with("affinity", affinity.clone()), Some("affinity")),
-            (with("affinity", affinity), plain.clone(), Some("affinity")),
+            (with("affinity", affinity.clone()), plain.clone(), Some("affinity")),
+            (
+                with("affinity", both_affinities),
+                with("affinity", affinity),
+                Some("affinity.podAffinity"),
+            ),
+            (
+                with("overhead", json!({"memory": "1Gi"})),
+                with("overhead", json!({"memory": "1024Mi"})),
+                None,
+            ),
+            (
+                with("overhead", json!({"memory": "1Gi"})),
+                with("overhead", json!({"memory": "1025Mi"})),
+                Some("overhead.memory"),
+            ),
+            (
+                with("terminationGracePeriodSeconds", json!(600)),
+                plain.clone(),
+                Some("terminationGracePeriodSeconds"),
+            ),
             (filled_in.clone(), other_image, Some("containers[0].image")),
             (plain.clone(), with("initContainers", json!([container])), Some("initContainers")),
             (

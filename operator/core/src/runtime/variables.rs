@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use k8s_openapi::api::core::v1::{Container, EnvVar, EnvVarSource};
+use k8s_openapi::api::core::v1::{Container, EnvVar, EnvVarSource, VolumeMount};
 use serde_json::Value;
 use trainjob_api::{
     jobset::JobSetSpec,
@@ -113,7 +113,7 @@ fn pod_without(pod: &PodSpecPatch) -> PodSpecPatch {
         let without = |it: &ContainerPatch| ContainerPatch {
             name: it.name.clone(),
             env: None,
-            volume_mounts: it.volume_mounts.clone(),
+            volume_mounts: it.volume_mounts.as_ref().map(|all| all.iter().map(mount).collect()),
             security_context: it.security_context.clone(),
         };
         containers.iter().map(without).collect()
@@ -130,6 +130,17 @@ fn pod_without(pod: &PodSpecPatch) -> PodSpecPatch {
         affinity: pod.affinity.clone(),
         tolerations: pod.tolerations.clone(),
         scheduling_gates: pod.scheduling_gates.clone(),
+    }
+}
+
+/// A mount, without what the Go types behind Kubernetes do not even write: a patch says nothing by it.
+fn mount(mount: &VolumeMount) -> VolumeMount {
+    let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    VolumeMount {
+        read_only: mount.read_only.filter(|read_only| *read_only),
+        sub_path: text(&mount.sub_path),
+        sub_path_expr: text(&mount.sub_path_expr),
+        ..mount.clone()
     }
 }
 
@@ -161,7 +172,8 @@ fn merge(variables: &mut Vec<EnvVar>, change: &[EnvVar]) -> serde_json::Result<(
 }
 
 fn overlay(variable: &mut EnvVar, change: &EnvVar) -> serde_json::Result<()> {
-    if change.value.is_some() {
+    // The Go types behind Kubernetes do not even write an empty value: a patch says nothing by it.
+    if change.value.as_ref().is_some_and(|value| !value.is_empty()) {
         variable.value.clone_from(&change.value);
     }
     if let Some(change) = &change.value_from {
@@ -189,6 +201,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_is_empty_in_a_patch_says_nothing() {
+        let read = |env: Value| serde_json::from_value::<Vec<EnvVar>>(env).unwrap();
+        let mut variables = read(json!([{"name": "DEBUG", "value": "1"}]));
+        merge(&mut variables, &read(json!([{"name": "DEBUG", "value": ""}]))).unwrap();
+        assert_eq!(variables, read(json!([{"name": "DEBUG", "value": "1"}])));
+        let empty = json!({"name": "v", "mountPath": "/v", "readOnly": false, "subPath": ""});
+        let said = mount(&serde_json::from_value(empty).unwrap());
+        assert_eq!(serde_json::to_value(said).unwrap(), json!({"name": "v", "mountPath": "/v"}));
+    }
 
     #[test]
     fn containers_of_the_same_name_keep_their_own() {

@@ -182,6 +182,8 @@ fn a_jobset_that_never_ran_is_made_anew_where_it_cannot_be_changed() {
     };
     assert_eq!((uid.clone(), resource_version.clone()), fence);
     assert_eq!(plan.rendered, None, "what it is made from is known when it is made");
+    let unfrozen = scene.having_read(Reading::Absent);
+    assert_eq!(unfrozen.words(2_000), ["create snapshot", "delete JobSet"]);
 }
 
 #[test]
