@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{PATIENCE, World, runtime, stays};
+use e2e::fixtures::{MPI, PATIENCE, World, runtime, stays};
 use e2e::until::until_ok;
+use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Resource, ResourceExt as _};
 use serde_json::{Value, json};
@@ -114,6 +115,35 @@ async fn without_its_snapshot_a_job_takes_the_runtime_as_it_is_now() -> Result<(
         let snapshot = tenant.config_maps.get("job-runtime-snapshot").await?;
         let text = snapshot.data.and_then(|data| data.get("runtime").cloned());
         ensure!(text.context("no runtime")?.contains("second"), "not what it was made from");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn without_its_snapshot_a_job_still_knows_its_secret() -> Result<()> {
+    test("secret", async |tenant| {
+        tenant.create("job", MPI, json!({"suspend": true})).await?;
+        let first = tenant.has_job_set("job").await?;
+        let secrets: Api<Secret> = Api::namespaced(tenant.client.clone(), &tenant.namespace);
+        let keys = secrets.get("job-mpi-ssh-auth").await?;
+
+        delete(&tenant.config_maps, "job-runtime-snapshot").await?;
+        tenant.delete_job_set("job").await?;
+        has_another(tenant, &first).await?;
+        tenant.config_maps.get("job-runtime-snapshot").await?;
+        let kept = secrets.get("job-mpi-ssh-auth").await?;
+        ensure!(kept.resource_version() == keys.resource_version(), "its keys were changed");
+
+        // Its nodes and slots are written down anew with the JobSet.
+        let second = tenant.job_sets.get("job").await?;
+        let trainer = json!({"trainer": {"numNodes": 2, "numProcPerNode": 3}});
+        tenant.patch("job", &json!({"spec": trainer})).await?;
+        has_another(tenant, &second).await?;
+        let hosts = tenant.config_maps.get("job-mpi-hostfile").await?;
+        let hosts =
+            hosts.data.and_then(|data| data.get("hostfile").cloned()).context("no hosts")?;
+        ensure!(hosts == "job-node-0-0.job slots=3\njob-node-0-1.job slots=3\n", "{hosts}");
         Ok(())
     })
     .await

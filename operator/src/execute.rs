@@ -85,7 +85,9 @@ impl Executor {
             Action::ReadTrainJob => self.read_train_job(pass).await,
             Action::CreateSnapshot(config_map) => self.create_snapshot(pass, config_map).await,
             Action::ReadSnapshot => self.read_snapshot(pass).await,
-            Action::ProbeSecret(claim) => self.probe_secret(pass, claim).await,
+            Action::ProbeSecret { claim, witness } => {
+                self.probe_secret(pass, claim, witness.as_deref()).await
+            }
             Action::CreateSecret(claim) => self.create_secret(pass, claim).await,
             Action::CreateConfigMap(config_map) => self.create_config_map(pass, config_map).await,
             Action::CreatePodGroup(group) => self.create_pod_group(pass, group).await,

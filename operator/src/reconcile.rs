@@ -339,7 +339,7 @@ fn complaint(action: &Action, error: &RequestError) -> Option<Notice> {
     let error = error.to_string();
     match action {
         Action::CreateSnapshot(_)
-        | Action::ProbeSecret(_)
+        | Action::ProbeSecret { .. }
         | Action::CreateSecret(_)
         | Action::CreateConfigMap(_)
         | Action::CreatePodGroup(_)
@@ -382,7 +382,7 @@ const fn name(action: &Action) -> &'static str {
     match action {
         Action::WriteStatus(_) => "status write",
         Action::ReadTrainJob => "TrainJob read",
-        Action::ProbeSecret(_) => "Secret probe",
+        Action::ProbeSecret { .. } => "Secret probe",
         Action::CreateSecret(_) => "Secret creation",
         Action::CreateConfigMap(_) => "ConfigMap creation",
         Action::CreatePodGroup(_) => "PodGroup creation",

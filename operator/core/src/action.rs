@@ -41,7 +41,12 @@ pub enum Action {
     ReadSnapshot,
     /// See that a Secret's name is free, by a creation that is not carried out. Only creating tells: no
     /// Secret is ever read.
-    ProbeSecret(Box<SecretClaim>),
+    ProbeSecret {
+        /// The Secret.
+        claim: Box<SecretClaim>,
+        /// Name of a ConfigMap that is made after it: where that is the job's own, so is the Secret.
+        witness: Option<String>,
+    },
     /// Create a Secret; one that is there is the job's own, because its name was free when the snapshot
     /// was created.
     CreateSecret(Box<SecretClaim>),

@@ -7,11 +7,11 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use trainjob_api::{JobSet, TrainJob};
+use trainjob_api::{JobSet, TrainJob, time::Timestamp};
 
 use crate::{
     action::{Action, Waiting},
-    facts::{JobSetFacts, PodGroupSpec},
+    facts::{JobSetFacts, ObjectKey, PodGroupSpec},
     notice::Notice,
     observed::{Observed, Presence, Reading, Taken},
     runtime::{self, BuildError, Objects, PodGroup, Runtime, SnapshotError, snapshot},
@@ -20,6 +20,9 @@ use crate::{
 /// Reason of the `Waiting` condition of a job whose runtime does not exist.
 pub(crate) const RUNTIME_NOT_FOUND: &str = "RuntimeNotFound";
 
+/// Seconds after which a JobSet that is being deleted and is still there is worth telling of.
+const TELL_AFTER: i64 = 60;
+
 /// What to do next for a job's children.
 #[derive(Debug, Default)]
 pub(crate) struct Step {
@@ -27,6 +30,8 @@ pub(crate) struct Step {
     pub(crate) obstacle: Option<Obstacle>,
     /// See [`Plan::rendered`](crate::action::Plan::rendered).
     pub(crate) rendered: Option<u64>,
+    /// When time alone changes the answer.
+    pub(crate) next: Option<Timestamp>,
 }
 
 /// What keeps a job from its children.
@@ -60,11 +65,11 @@ pub(crate) fn next_step(
     observed: &Observed<'_>,
     manifest: &TrainJob,
     own: Option<&JobSetFacts>,
+    now: Timestamp,
 ) -> Step {
     match (own, observed.job_set) {
-        (Some(job_set), _) if job_set.terminating_since.is_some() => {
-            let obstacle = Obstacle { waiting: Waiting::JobSet, told: None };
-            Step { obstacle: Some(obstacle), ..Step::default() }
+        (Some(JobSetFacts { terminating_since: Some(since), .. }), _) => {
+            terminating(&observed.job.key, *since, now)
         }
         (Some(job_set), _) if observed.job.suspend && !job_set.suspended => {
             // Stopping comes first, and takes one call; the rest can follow while it is suspended.
@@ -83,6 +88,19 @@ pub(crate) fn next_step(
         (None, None) if observed.readings.in_doubt => Step::act(vec![Action::ReadTrainJob]),
         (None, None) => create(observed, manifest),
     }
+}
+
+/// It is gone in a moment, unless a finalizer keeps it.
+fn terminating(key: &ObjectKey, since: Timestamp, now: Timestamp) -> Step {
+    let tell_at = since.plus(TELL_AFTER);
+    if now < tell_at {
+        let obstacle = Obstacle { waiting: Waiting::JobSet, told: None };
+        return Step { obstacle: Some(obstacle), next: Some(tell_at), ..Step::default() };
+    }
+    let message = format!(
+        "JobSet {key} has been terminating since {since}; see which of its finalizers keeps it, the TrainJob goes on when it is gone"
+    );
+    Step::wait(Waiting::JobSet, "JobSetTerminating", message)
 }
 
 /// Where the runtime of a job comes from.
@@ -153,8 +171,9 @@ fn make(
     }
     let mut actions = Vec::new();
     if let Some(runtime) = live {
+        let witness = objects.config_maps.first().and_then(|it| it.metadata.name.clone());
         let probes = objects.secrets.iter().cloned().map(Box::new);
-        actions.extend(probes.map(Action::ProbeSecret));
+        actions.extend(probes.map(|claim| Action::ProbeSecret { claim, witness: witness.clone() }));
         match snapshot::render(manifest, runtime) {
             Ok(snapshot) => actions.push(Action::CreateSnapshot(Box::new(snapshot))),
             Err(error) => return unbuildable(Some(runtime), &error),

@@ -89,7 +89,8 @@ fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Timestamp) 
         return refuse(job, manifest, conditions, &unsupported, now);
     }
 
-    let step = children::next_step(observed, manifest, own);
+    let step = children::next_step(observed, manifest, own, now);
+    let next = next.into_iter().chain(step.next).min();
     let obstacle = step.obstacle.as_ref();
     let why = obstacle.and_then(|obstacle| obstacle.told.as_ref());
     // While something is still to be read or made, it is not known yet whether the job waits.

@@ -20,12 +20,19 @@ impl Executor {
         &self,
         pass: Pass<'_>,
         claim: &SecretClaim,
+        witness: Option<&str>,
     ) -> Result<(), RequestError> {
         let probe = Secret { metadata: claim.metadata.clone(), ..Secret::default() };
         let params = PostParams { dry_run: true, ..post_params() };
         let request = create(&request::<Secret>(pass.job), &params, &probe)?;
         match self.send::<Secret>(pass, Ok(request)).await {
             Err(error) if error.class() == Class::Exists => {
+                if let Some(witness) = witness
+                    && let Reading::Found(it) = self.read::<ConfigMap>(pass, witness).await?
+                    && is_own(pass, &it)
+                {
+                    return Ok(());
+                }
                 self.is_taken(pass, "Secret", claim.metadata.name.as_deref());
                 Err(error)
             }
@@ -61,8 +68,7 @@ impl Executor {
                 let Reading::Found(there) = self.read::<ConfigMap>(pass, name).await? else {
                     return Err(error);
                 };
-                let owner = controlling_train_job(&there.metadata);
-                if owner.is_some_and(|owner| owner.uid == pass.job.uid) {
+                if is_own(pass, &there) {
                     if there.data == config_map.data {
                         return Ok(());
                     }
@@ -93,4 +99,9 @@ impl Executor {
         let taken = Taken { kind, name: name.unwrap_or_default().to_owned() };
         self.remember(pass.job, |readings| readings.taken = Some(taken));
     }
+}
+
+fn is_own(pass: Pass<'_>, config_map: &ConfigMap) -> bool {
+    let owner = controlling_train_job(&config_map.metadata);
+    owner.is_some_and(|owner| owner.uid == pass.job.uid)
 }

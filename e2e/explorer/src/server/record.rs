@@ -209,7 +209,9 @@ const fn names(call: &Call) -> (&'static str, &'static str, &'static str) {
         Call::Act(Action::CreateSnapshot(_) | Action::CreateConfigMap(_)) => {
             ("create", CONFIG_MAPS)
         }
-        Call::Act(Action::ProbeSecret(_) | Action::CreateSecret(_)) => ("create", ("", "secrets")),
+        Call::Act(Action::ProbeSecret { .. } | Action::CreateSecret(_)) => {
+            ("create", ("", "secrets"))
+        }
         Call::Act(Action::CreatePodGroup(_)) => ("create", POD_GROUPS),
         Call::Act(Action::UpdatePodGroup { .. }) => ("patch", POD_GROUPS),
         Call::Act(Action::DeletePodGroup { .. }) => ("delete", POD_GROUPS),
@@ -261,7 +263,7 @@ fn describe(entry: &mut Entry, action: &Action) {
             entry.uid = some(&deletion.uid);
             entry.version = deletion.resource_version.parse().ok();
         }
-        Action::ProbeSecret(_)
+        Action::ProbeSecret { .. }
         | Action::ReadTrainJob
         | Action::ReadSnapshot
         | Action::ReadJobSet

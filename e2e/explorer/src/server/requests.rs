@@ -116,7 +116,7 @@ impl Server {
                 self.remove_job_set(request, uid, resource_version.as_deref())
             }
             Action::DeleteTrainJob(deletion) => self.remove_job(request, deletion),
-            Action::ProbeSecret(_)
+            Action::ProbeSecret { .. }
             | Action::CreateSecret(_)
             | Action::CreateConfigMap(_)
             | Action::CreatePodGroup(_)

@@ -8,11 +8,17 @@
 
 use std::collections::BTreeMap;
 
-use json_patch::{Patch, PatchOperation, ReplaceOperation, jsonptr::PointerBuf};
+use json_patch::{
+    AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation, jsonptr::PointerBuf,
+};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
+use serde_json::Value;
 use trainjob_api::{JobSet, jobset::ReplicatedJob};
 
 type Keys = BTreeMap<String, String>;
+
+/// Lists in a Pod's spec that are replaced whole.
+const LISTS: [&str; 2] = ["tolerations", "schedulingGates"];
 
 /// Domains whose labels and annotations are JobSet's and the Job controller's to set.
 const OF_CONTROLLERS: [&str; 2] = ["jobset.sigs.k8s.io/", "batch.kubernetes.io/"];
@@ -37,15 +43,43 @@ impl JobSetUpdate {
         let metadata = &self.current.metadata;
         let fence = |field, value: &Option<String>| {
             let path = PointerBuf::from_tokens(["metadata", field]);
-            let value = serde_json::Value::from(value.clone());
+            let value = Value::from(value.clone());
             PatchOperation::Replace(ReplaceOperation { path, value })
         };
         let fences =
             [fence("uid", &metadata.uid), fence("resourceVersion", &metadata.resource_version)];
-        let (from, to) =
+        let (mut from, to) =
             (serde_json::to_value(&self.current)?, serde_json::to_value(&self.updated)?);
-        Ok(Patch(fences.into_iter().chain(json_patch::diff(&from, &to).0).collect()))
+        let lists = replaced_lists(&mut from, &to);
+        let differences = json_patch::diff(&from, &to).0;
+        Ok(Patch(fences.into_iter().chain(lists).chain(differences).collect()))
     }
+}
+
+/// The changes of lists that are replaced whole, which are made in `from`, too. Item by item, an unknown field
+/// of one would end up in another.
+fn replaced_lists(from: &mut Value, to: &Value) -> Vec<PatchOperation> {
+    let steps = to.pointer("/spec/replicatedJobs").and_then(Value::as_array).map_or(0, Vec::len);
+    let mut operations = Vec::new();
+    for (step, list) in (0..steps).flat_map(|step| LISTS.map(|list| (step, list))) {
+        let pod = format!("/spec/replicatedJobs/{step}/template/spec/template/spec");
+        let wanted = to.pointer(&pod).and_then(|pod| pod.get(list));
+        let Some(Value::Object(stored)) = from.pointer_mut(&pod) else { continue };
+        if stored.get(list) == wanted {
+            continue;
+        }
+        let tokens = ["spec", "replicatedJobs"].into_iter().map(str::to_owned);
+        let below = ["template", "spec", "template", "spec", list].into_iter().map(str::to_owned);
+        let path = PointerBuf::from_tokens(tokens.chain([step.to_string()]).chain(below));
+        operations.push(if let Some(wanted) = wanted {
+            stored.insert(list.to_owned(), wanted.clone());
+            PatchOperation::Add(AddOperation { path, value: wanted.clone() })
+        } else {
+            stored.remove(list);
+            PatchOperation::Remove(RemoveOperation { path })
+        });
+    }
+    operations
 }
 
 /// `current` with what may change taken from `desired`; `None` if nothing differs.
@@ -116,7 +150,7 @@ fn add_keys(current: &mut Option<Keys>, desired: Option<&Keys>) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -228,6 +262,45 @@ mod tests {
         steps[0].replicas = Some(3);
         steps.push(ReplicatedJob { name: "other".into(), ..ReplicatedJob::default() });
         assert_eq!(update_suspended(&current, &desired), None);
+    }
+
+    #[test]
+    fn a_patch_keeps_what_is_not_known_and_moves_it_nowhere() {
+        let current = job_set(
+            &json!({}),
+            true,
+            &json!({"labels": {"gone": "1"}}),
+            &json!({"tolerations": [{"key": "a"}, {"key": "b"}], "schedulingGates": [{"name": "g"}]}),
+        );
+        let desired = job_set(
+            &json!({}),
+            false,
+            &json!({"labels": {"new": "1"}}),
+            &json!({"tolerations": [{"key": "b"}], "nodeSelector": {"a": "b"}}),
+        );
+        let patch = update_suspended(&current, &desired).unwrap().patch().unwrap();
+        // As a newer release of JobSet may have stored it.
+        let mut stored = serde_json::to_value(&current).unwrap();
+        stored["spec"]["unknown"] = json!(1);
+        let pod = stored.pointer_mut(POD).unwrap();
+        pod["spec"]["unknown"] = json!(2);
+        pod["spec"]["tolerations"][0]["unknown"] = json!(3);
+        json_patch::patch(&mut stored, &patch).unwrap();
+        let pod = stored.pointer(POD).unwrap();
+        assert_eq!(stored["spec"]["suspend"], json!(false));
+        assert_eq!(stored["spec"]["unknown"], json!(1));
+        assert_eq!(pod["metadata"]["labels"], json!({"new": "1"}));
+        assert_eq!(
+            pod["spec"],
+            json!({
+                "containers": [{"name": "node", "image": "a"}],
+                "nodeSelector": {"a": "b"},
+                "tolerations": [{"key": "b"}],
+                "unknown": 2,
+            })
+        );
+        let fences: Vec<_> = patch.0.iter().take(2).map(|it| it.path().to_string()).collect();
+        assert_eq!(fences, ["/metadata/uid", "/metadata/resourceVersion"]);
     }
 
     #[test]

@@ -21,7 +21,7 @@ mod operator;
 mod state;
 
 use proptest::prelude::*;
-use trainjob_api::{JobSet, TrainJob};
+use trainjob_api::{JobSet, TrainJob, time::Timestamp};
 use trainjob_core::{
     Action, Plan,
     action::Waiting,
@@ -313,7 +313,9 @@ impl World {
         };
         assert_eq!(plan.waiting, expected);
         let says = conditions(job).iter().any(|condition| condition.type_ == "Waiting");
-        let going = own.is_some_and(|own| own.metadata.deletion_timestamp.is_some());
+        // What goes is gone in a moment, unless it is kept for a minute.
+        let since = own.and_then(|own| own.metadata.deletion_timestamp.as_ref());
+        let going = since.is_some_and(|since| self.cluster.now < Timestamp::from(since).plus(60));
         assert_eq!(says, expected.is_some() && !going, "{}", brief(job));
     }
 

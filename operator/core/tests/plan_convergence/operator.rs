@@ -166,7 +166,7 @@ impl Known {
                     assert!(end_is_stored, "the end is stored first: {plan:?}");
                 }
                 Action::ReadTrainJob
-                | Action::ProbeSecret(_)
+                | Action::ProbeSecret { .. }
                 | Action::ReadSnapshot
                 | Action::ReadJobSet
                 | Action::CheckPods { .. }
@@ -346,7 +346,7 @@ impl Operator {
                 left => self.job = left?,
             },
             Action::Tell(_) => {}
-            Action::ProbeSecret(_)
+            Action::ProbeSecret { .. }
             | Action::CreateSecret(_)
             | Action::CreateConfigMap(_)
             | Action::CreatePodGroup(_)

@@ -1,7 +1,7 @@
 //! What a job is made into, and from what (`trainer-behaviour` §2.8, §3.11).
 
 use serde_json::json;
-use trainjob_api::JobSet;
+use trainjob_api::{JobSet, time::Timestamp};
 use trainjob_core::{
     Action, Plan,
     action::Waiting,
@@ -11,7 +11,7 @@ use trainjob_core::{
 
 use crate::{
     common::{broken_runtime, owner, runtime, set_spec},
-    scene::{CREATED, UID, built, new, words},
+    scene::{CREATED, UID, built, new, words, written},
 };
 
 /// The JobSet that a plan creates last.
@@ -93,6 +93,12 @@ fn an_unfinished_job_gets_its_jobset_again_when_somebody_deletes_it_but_not_befo
     let scene = built(&json!({}));
     let going = scene.clone().with_job_set_terminating(2_000).plan(2_000);
     assert_eq!((words(&going), going.waiting), (vec![], Some(Waiting::JobSet)));
+    assert_eq!(going.next, Some(Timestamp(2_060)));
+    let kept = scene.clone().with_job_set_terminating(2_000).plan(2_060);
+    let told = ["write status", "tell TrainJobResourcesCreationFailed"];
+    assert_eq!(words(&kept), told);
+    assert_eq!(kept.waiting, Some(Waiting::JobSet));
+    assert_eq!(written(&kept), [("Waiting".into(), "True".into(), "JobSetTerminating".into())]);
     assert_eq!(scene.without_job_set().words(2_000), ["create snapshot", "create JobSet"]);
 }
 

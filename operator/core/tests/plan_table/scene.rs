@@ -243,7 +243,7 @@ fn word(action: &Action) -> String {
         Action::CreateSnapshot(_) => "create snapshot",
         Action::ReadTrainJob => "read TrainJob",
         Action::ReadSnapshot => "read snapshot",
-        Action::ProbeSecret(_) => "probe Secret",
+        Action::ProbeSecret { .. } => "probe Secret",
         Action::CreateSecret(_) => "create Secret",
         Action::CreateConfigMap(_) => "create ConfigMap",
         Action::CreatePodGroup(_) => "create PodGroup",
