@@ -20,6 +20,9 @@ use crate::{
 /// Reason of the `Waiting` condition of a job whose runtime does not exist.
 pub(crate) const RUNTIME_NOT_FOUND: &str = "RuntimeNotFound";
 
+/// Seconds after the creation of a job in which a JobSet of another TrainJob is not worth telling of.
+const SETTLED_AFTER: i64 = 10;
+
 /// Seconds after which a JobSet that is being deleted and is still there is worth telling of.
 const TELL_AFTER: i64 = 60;
 
@@ -67,6 +70,9 @@ pub(crate) fn next_step(
     own: Option<&JobSetFacts>,
     now: Timestamp,
 ) -> Step {
+    // Until then the JobSet of a predecessor may be known that is gone already: watches of different kinds
+    // are not ordered with each other.
+    let settled = observed.job.created_at.plus(SETTLED_AFTER);
     match (own, observed.job_set) {
         (Some(JobSetFacts { terminating_since: Some(since), .. }), _) => {
             terminating(&observed.job.key, *since, now)
@@ -77,6 +83,10 @@ pub(crate) fn next_step(
         }
         (Some(job_set), _) if job_set.suspended => follow(observed, manifest, job_set),
         (Some(_), _) => Step::default(),
+        (None, Some(foreign)) if foreign.train_job_uid.is_some() && now < settled => {
+            let obstacle = Obstacle { waiting: Waiting::JobSet, told: None };
+            Step { obstacle: Some(obstacle), next: Some(settled), ..Step::default() }
+        }
         (None, Some(_)) => Step::wait(
             Waiting::JobSet,
             "JobSetConflict",

@@ -315,7 +315,12 @@ impl World {
         let says = conditions(job).iter().any(|condition| condition.type_ == "Waiting");
         // What goes is gone in a moment, unless it is kept for a minute.
         let since = own.and_then(|own| own.metadata.deletion_timestamp.as_ref());
-        let going = since.is_some_and(|since| self.cluster.now < Timestamp::from(since).plus(60));
+        let now = self.cluster.now;
+        let going = since.is_some_and(|since| now < Timestamp::from(since).plus(60));
+        let created = Timestamp::from(job.metadata.creation_timestamp.as_ref().unwrap());
+        let predecessors = own.is_none()
+            && self.cluster.job_set.as_ref().is_some_and(|it| facts(it).train_job_uid.is_some());
+        let going = going || (predecessors && now < created.plus(10));
         assert_eq!(says, expected.is_some() && !going, "{}", brief(job));
     }
 

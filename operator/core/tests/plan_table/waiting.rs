@@ -13,7 +13,7 @@ use trainjob_core::{
 
 use crate::{
     common::{broken_runtime, condition, owner},
-    scene::{ENDS, Scene, UID, built, ended, new, status_write, words, written},
+    scene::{CREATED, ENDS, Scene, UID, built, ended, new, status_write, words, written},
 };
 
 fn plain() -> RuntimeKey {
@@ -61,6 +61,16 @@ fn a_job_that_cannot_go_on_says_so_once_and_does_nothing_else() {
         let said = scene.after(&plan).plan(3_000);
         assert_eq!((words(&said), said.waiting), (vec![], Some(waiting)), "{reason}");
     }
+}
+
+#[test]
+fn the_jobset_of_a_predecessor_is_told_of_only_when_it_stays() {
+    let scene = new(&json!({})).with_foreign_job_set(Some("predecessor"));
+    let soon = scene.plan(CREATED + 9);
+    assert_eq!((words(&soon), soon.waiting), (vec![], Some(Waiting::JobSet)));
+    assert_eq!(soon.next, Some(Timestamp(CREATED + 10)));
+    let later = scene.plan(CREATED + 10);
+    assert_eq!(words(&later), ["write status", "tell TrainJobResourcesCreationFailed"]);
 }
 
 #[test]
