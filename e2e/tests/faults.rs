@@ -9,7 +9,7 @@ const LANES: usize = 16;
 
 /// The calls at which a crash does the most harm: in each of these the operator is killed before,
 /// between and after.
-const CRITICAL: [&str; 15] = [
+const CRITICAL: [&str; 16] = [
     "complete-ttl/create configmaps job-runtime-snapshot 1",
     "complete-ttl/create jobsets job 1",
     "complete-ttl/patch trainjobs status job Complete 1",
@@ -18,11 +18,12 @@ const CRITICAL: [&str; 15] = [
     "deadline/delete jobsets job 1",
     "deadline-ttl/list pods 1",
     "deadline-ttl/delete trainjobs job 1",
-    "suspend-resume/update jobsets job 1",
+    "suspend-resume/patch jobsets job 1",
     "suspend-resume/patch jobsets job suspend 1",
     "suspend-resume/patch jobsets job resume 1",
     "failure-ttl/patch trainjobs status job Failed 1",
     "ttl-zero/delete trainjobs job 1",
+    "mpi-ttl/create secrets job-mpi-ssh-auth 2",
     "recreated/create jobsets job 2",
     "found-at-start/list pods everywhere 1",
 ];
