@@ -168,10 +168,13 @@ fn make(
     live: Option<&Runtime>,
     objects: Objects,
 ) -> Step {
-    if let Some(Taken { kind, name }) = &observed.readings.taken {
-        let message = format!(
-            "{kind} {name} exists and is not known to belong to this TrainJob; delete or rename it, the TrainJob starts when it is gone"
-        );
+    if let Some(Taken { outdated, kind, name }) = &observed.readings.taken {
+        let what = if *outdated {
+            "is from before the TrainJob was changed; delete it"
+        } else {
+            "exists and is not known to belong to this TrainJob; delete or rename it"
+        };
+        let message = format!("{kind} {name} {what}, the TrainJob goes on when it is gone");
         return Step::wait(Waiting::Name, "NameConflict", message);
     }
     // Whether a Secret that is there is the job's own is told by its snapshot.

@@ -91,9 +91,11 @@ pub struct Readings {
     pub taken: Option<Taken>,
 }
 
-/// An object of somebody else's that has the name of a child.
+/// An object that has the name of a child and cannot be it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
+    /// Whether it is the job's own, made before the job was changed. Otherwise it is somebody else's.
+    pub outdated: bool,
     /// Its kind.
     pub kind: &'static str,
     /// Its name.

@@ -1,14 +1,14 @@
 //! The objects that a JobSet needs beside it: Secrets and ConfigMaps.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::{PostParams, Preconditions, PropagationPolicy};
+use kube::api::PostParams;
 use trainjob_core::{
     facts::controlling_train_job,
     observed::{Reading, Taken},
     runtime::SecretClaim,
 };
 
-use super::{Executor, Pass, create, delete_params, post_params, request};
+use super::{Executor, Pass, create, post_params, request};
 use crate::{
     error::{Class, RequestError},
     secrets,
@@ -33,7 +33,7 @@ impl Executor {
                 {
                     return Ok(());
                 }
-                self.is_taken(pass, "Secret", claim.metadata.name.as_deref());
+                self.is_taken(pass, false, "Secret", claim.metadata.name.as_deref());
                 Err(error)
             }
             other => other.map(|_| ()),
@@ -54,8 +54,8 @@ impl Executor {
         }
     }
 
-    /// One that is there is the job's own if its owner says so. It cannot be changed: where it says something
-    /// else, from before the job was changed, it goes, and the job is planned again.
+    /// One that is there is the job's own if its owner says so. It cannot be changed, so it must also say what
+    /// the job is made from now.
     pub(super) async fn create_config_map(
         &self,
         pass: Pass<'_>,
@@ -68,35 +68,19 @@ impl Executor {
                 let Reading::Found(there) = self.read::<ConfigMap>(pass, name).await? else {
                     return Err(error);
                 };
-                if is_own(pass, &there) {
-                    if there.data == config_map.data {
-                        return Ok(());
-                    }
-                    self.delete_config_map(pass, name, there.metadata.uid).await?;
-                    return Err(error);
+                let own = is_own(pass, &there);
+                if own && there.data == config_map.data {
+                    return Ok(());
                 }
-                self.is_taken(pass, "ConfigMap", Some(name));
+                self.is_taken(pass, own, "ConfigMap", Some(name));
                 Err(error)
             }
             other => other.map(|_| ()),
         }
     }
 
-    async fn delete_config_map(
-        &self,
-        pass: Pass<'_>,
-        name: &str,
-        uid: Option<String>,
-    ) -> Result<(), RequestError> {
-        let preconditions = Preconditions { uid, resource_version: None };
-        let params = delete_params(PropagationPolicy::Background, preconditions);
-        let request = request::<ConfigMap>(pass.job).delete(name, &params);
-        self.delete::<ConfigMap>(pass, request).await?;
-        Ok(())
-    }
-
-    fn is_taken(&self, pass: Pass<'_>, kind: &'static str, name: Option<&str>) {
-        let taken = Taken { kind, name: name.unwrap_or_default().to_owned() };
+    fn is_taken(&self, pass: Pass<'_>, outdated: bool, kind: &'static str, name: Option<&str>) {
+        let taken = Taken { outdated, kind, name: name.unwrap_or_default().to_owned() };
         self.remember(pass.job, |readings| readings.taken = Some(taken));
     }
 }

@@ -12,7 +12,7 @@ use trainjob_core::{
 
 use crate::{
     common::{patches, runtime, set_spec},
-    scene::{CREATED, ENDS, Group, Scene, UID, built, ended, new, words, written},
+    scene::{CREATED, ENDS, Group, Scene, UID, built, ended, new, status_write, words, written},
 };
 
 /// A runtime whose jobs need a ConfigMap and a Secret.
@@ -78,11 +78,16 @@ fn secrets_and_config_maps_are_made_before_the_jobset_that_needs_them() {
 #[test]
 fn a_name_that_somebody_else_has_taken_is_waited_for() {
     let mut scene = on(new(&json!({})), mpi_runtime()).having_read(Reading::Absent);
-    scene.readings.taken = Some(Taken { kind: "Secret", name: "tj-mpi-ssh-auth".into() });
-    let plan = scene.plan(CREATED);
-    assert_eq!(words(&plan), ["write status", "tell TrainJobResourcesCreationFailed"]);
-    assert_eq!(written(&plan), [("Waiting".into(), "True".into(), "NameConflict".into())]);
-    assert_eq!(plan.waiting, Some(Waiting::Name));
+    for outdated in [false, true] {
+        let name = "tj-mpi-hostfile".into();
+        scene.readings.taken = Some(Taken { outdated, kind: "ConfigMap", name });
+        let plan = scene.plan(CREATED);
+        assert_eq!(words(&plan), ["write status", "tell TrainJobResourcesCreationFailed"]);
+        assert_eq!(written(&plan), [("Waiting".into(), "True".into(), "NameConflict".into())]);
+        assert_eq!(plan.waiting, Some(Waiting::Name));
+        let message = &status_write(&plan).conditions.as_ref().unwrap()[0].message;
+        assert_eq!(message.contains("before the TrainJob was changed"), outdated, "{message}");
+    }
 }
 
 #[test]
