@@ -207,11 +207,11 @@ async fn rights_that_are_missing_are_named_and_waited_for() -> Result<()> {
         let operator = tenant.world.launch_operator("").await?;
         until_ok("every kind is named", PATIENCE, || async {
             let said = logged(&operator, "ERROR")?.len();
-            ensure!(said == 4, "{said} kinds are named");
+            ensure!(said == 6, "{said} kinds are named");
             Ok(())
         })
         .await?;
-        waits_quietly(&operator, 4).await?;
+        waits_quietly(&operator, 6).await?;
         for line in logged(&operator, "ERROR")? {
             let named = line.to_string();
             ensure!(named.contains("cannot list resource"), "which right it is: {named}");
