@@ -74,7 +74,7 @@ impl Shipped {
         self.manifest["spec"]["template"]["spec"]["replicatedJobs"].as_array().into_iter().flatten()
     }
 
-    /// Brings it into the cluster, and the service accounts of its Pods into the namespace of a test.
+    /// Brings it into the cluster, with the service accounts and volumes that the Pods of a test need.
     async fn install(&self, tenant: &Tenant<'_>) -> Result<()> {
         let cluster = &tenant.world.cluster;
         cluster.apply_yaml("default", &yaml::stream(std::slice::from_ref(&self.manifest))).await?;
@@ -90,21 +90,9 @@ impl Shipped {
         }
         // Nothing in the box provides volumes for claims.
         let policies = self.manifest["spec"]["template"]["spec"]["volumeClaimPolicies"].as_array();
-        for claim in policies.into_iter().flatten().filter_map(|it| it["templates"].as_array()) {
-            let volumes = claim.iter().map(|claim| {
-                json!({
-                    "apiVersion": "v1",
-                    "kind": "PersistentVolume",
-                    "metadata": {"name": format!("{}-{}", tenant.namespace, claim["metadata"]["name"].as_str().unwrap_or_default())},
-                    "spec": {
-                        "capacity": claim["spec"]["resources"]["requests"],
-                        "accessModes": claim["spec"]["accessModes"],
-                        "hostPath": {"path": "/of-fake-pods"},
-                    },
-                })
-            });
-            cluster.apply_yaml("default", &yaml::stream(&volumes.collect::<Vec<_>>())).await?;
-        }
+        let claims = policies.into_iter().flatten().filter_map(|it| it["templates"].as_array());
+        let volumes = claims.flatten().map(|claim| volume(&tenant.namespace, claim));
+        cluster.apply_yaml("default", &yaml::stream(&volumes.collect::<Vec<_>>())).await?;
         Ok(())
     }
 
@@ -127,6 +115,21 @@ impl Shipped {
         let spec = json!({"replicatedJobs": steps.collect::<Vec<_>>()});
         json!([{"manager": "e2e.trainjob.dev/test", "trainingRuntimeSpec": {"template": {"spec": spec}}}])
     }
+}
+
+/// A volume for a claim of a test in `namespace`.
+fn volume(namespace: &str, claim: &Value) -> Value {
+    let name = claim["metadata"]["name"].as_str().unwrap_or_default();
+    json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": format!("{namespace}-{name}")},
+        "spec": {
+            "capacity": claim["spec"]["resources"]["requests"],
+            "accessModes": claim["spec"]["accessModes"],
+            "hostPath": {"path": "/of-fake-pods"},
+        },
+    })
 }
 
 /// Who owns an object of this kind and name.

@@ -6,6 +6,7 @@
 //!
 //! A record holds the facts that decisions need; a TrainJob itself is kept only while it is unfinished.
 
+mod pod_groups;
 pub mod readable;
 pub mod versions;
 pub mod watch;
@@ -17,12 +18,15 @@ use std::{
 
 use trainjob_api::TrainJob;
 use trainjob_core::{
-    facts::{JobFacts, JobSetFacts, ObjectKey, PodGroupFacts, Scheduler},
-    observed::{Observed, PodGroups, Presence, Reading, Readings, Settings},
+    facts::{JobFacts, JobSetFacts, ObjectKey},
+    observed::{Observed, PodGroups, Reading, Readings, Settings},
     runtime::{Runtime, RuntimeKey, runtime_key},
 };
 
-use self::versions::Versions;
+use self::{
+    pod_groups::{Group, Groups, presence},
+    versions::Versions,
+};
 
 /// What is remembered of a TrainJob.
 #[derive(Debug)]
@@ -65,12 +69,6 @@ struct State {
     coscheduling: Option<Groups>,
     volcano: Option<Groups>,
 }
-
-/// The PodGroups of one scheduler.
-type Groups = Versions<Arc<PodGroupFacts>>;
-
-/// A PodGroup, where the API server knows the kind.
-type Group = Option<Option<Arc<PodGroupFacts>>>;
 
 /// What was read directly for a job; of no use for a successor of the same name.
 #[derive(Debug)]
@@ -126,14 +124,6 @@ impl View {
             readings: &self.readings,
             settings,
         }
-    }
-}
-
-fn presence(group: &Group) -> Presence<'_> {
-    match group {
-        None => Presence::NotServed,
-        Some(None) => Presence::Absent,
-        Some(Some(facts)) => Presence::There(facts),
     }
 }
 
@@ -310,76 +300,6 @@ impl Cache {
         state.forget_job_set(key, gone.as_deref());
     }
 
-    /// Takes in a PodGroup that a watch or a reply showed. True when that is news.
-    pub fn put_pod_group(
-        &self,
-        scheduler: Scheduler,
-        key: &ObjectKey,
-        group: PodGroupFacts,
-        source: Source,
-    ) -> bool {
-        let version = versions::parse(&group.resource_version);
-        let mut state = self.lock();
-        let groups = state.groups_of(scheduler).as_mut();
-        groups.is_some_and(|groups| groups.put(key, version, Arc::new(group), source))
-    }
-
-    /// Takes in that a PodGroup is gone.
-    pub fn remove_pod_group(
-        &self,
-        scheduler: Scheduler,
-        key: &ObjectKey,
-        resource_version: &str,
-    ) -> bool {
-        let mut state = self.lock();
-        let groups = state.groups_of(scheduler).as_mut();
-        let gone = groups.and_then(|it| it.remove(key, versions::parse(resource_version)));
-        // A suspended job gets it again before it is resumed.
-        let of_job = gone.as_ref().and_then(|_| state.readings.get_mut(key));
-        if let Some(of_job) = of_job {
-            of_job.readings.rendered = None;
-        }
-        gone.is_some()
-    }
-
-    /// Takes in a reply that shows the PodGroup with this UID to be gone.
-    pub fn forget_pod_group(&self, scheduler: Scheduler, key: &ObjectKey, uid: &str) {
-        if let Some(groups) = self.lock().groups_of(scheduler) {
-            groups.forget(key, |group| group.uid == uid);
-        }
-    }
-
-    /// A complete list of PodGroups begins.
-    pub fn pod_groups_relist(&self, scheduler: Scheduler) {
-        let mut state = self.lock();
-        if let Some(groups) = state.groups_of(scheduler) {
-            groups.relist();
-        }
-    }
-
-    /// The API server knows the kind, for good: one that has just started knows no kind for a moment.
-    /// Returns the unfinished jobs without a JobSet, which may wait for that, if that is news.
-    pub fn pod_groups_served(&self, scheduler: Scheduler) -> Vec<ObjectKey> {
-        let mut state = self.lock();
-        let groups = state.groups_of(scheduler);
-        if groups.is_some() {
-            return Vec::new();
-        }
-        *groups = Some(Versions::default());
-        let waits = |(key, job): &(&ObjectKey, &Arc<JobRecord>)| {
-            job.facts.finished.is_none() && state.job_sets.get(key).is_none()
-        };
-        state.jobs.iter().filter(waits).map(|(key, _)| key.clone()).collect()
-    }
-
-    /// The list is complete; returns the PodGroups that vanished meanwhile.
-    pub fn pod_groups_listed(&self, scheduler: Scheduler) -> Vec<ObjectKey> {
-        let mut state = self.lock();
-        let groups = state.groups_of(scheduler).as_mut();
-        let vanished = groups.map(Versions::listed).unwrap_or_default();
-        vanished.into_iter().map(|(key, _)| key).collect()
-    }
-
     /// Takes in a runtime; returns the unfinished jobs that name it.
     pub fn put_runtime(&self, runtime: Runtime) -> Vec<ObjectKey> {
         let mut state = self.lock();
@@ -437,13 +357,6 @@ impl Cache {
 }
 
 impl State {
-    const fn groups_of(&mut self, scheduler: Scheduler) -> &mut Option<Groups> {
-        match scheduler {
-            Scheduler::Coscheduling => &mut self.coscheduling,
-            Scheduler::Volcano => &mut self.volcano,
-        }
-    }
-
     /// What was read for the job with this UID.
     fn of_job(&mut self, key: &ObjectKey, uid: &str) -> &mut JobReadings {
         let none =

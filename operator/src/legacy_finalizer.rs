@@ -17,7 +17,7 @@ use trainjob_api::{
     ClusterTrainingRuntime, TrainingRuntime,
     constants::{FIELD_MANAGER, LEGACY_FINALIZER},
 };
-use trainjob_core::runtime::RuntimeKey;
+use trainjob_core::runtime::{RuntimeKey, without_legacy_finalizer};
 
 use crate::{
     answer,
@@ -57,11 +57,7 @@ pub fn channel(client: Client) -> (Finder, Remover) {
 impl Finder {
     /// Looks at a runtime.
     pub fn look(&self, key: RuntimeKey, metadata: &ObjectMeta) {
-        let all = metadata.finalizers.as_deref().unwrap_or_default();
-        let others: Vec<_> = all.iter().filter(|it| *it != LEGACY_FINALIZER).cloned().collect();
-        if others.len() == all.len() {
-            return;
-        }
+        let Some(others) = without_legacy_finalizer(metadata) else { return };
         let (uid, resource_version) = (metadata.uid.clone(), metadata.resource_version.clone());
         // It cannot be taken in any more when the operator ends.
         let _ = self.0.send(Held { key, uid, resource_version, others });

@@ -50,7 +50,7 @@ pub enum Action {
     /// Create a Secret; one that is there is the job's own, because its name was free when the snapshot
     /// was created.
     CreateSecret(Box<SecretClaim>),
-    /// Create a ConfigMap that Pods read. One that is there is judged by its owner.
+    /// Create a ConfigMap that Pods read. One that is there is judged by its owner, and by what it says.
     CreateConfigMap(Box<ConfigMap>),
     /// Create the PodGroup.
     CreatePodGroup(Box<PodGroup>),
@@ -155,8 +155,8 @@ pub enum Waiting {
     JobSet,
     /// For a ConfigMap under the snapshot's name that is not usable to be gone. Nothing watches it: ask again.
     Snapshot,
-    /// For a Secret or ConfigMap that has the name of a child and is not ours to be gone. Nothing watches
-    /// it: ask again.
+    /// For a Secret or ConfigMap that has the name of a child and cannot be it to be gone. Nothing watches it:
+    /// ask again.
     Name,
     /// For a PodGroup of its name that is not ours, or ours and terminating, to be gone, or for the kind to
     /// be installed. Its watch says so.

@@ -87,7 +87,7 @@ pub struct Readings {
     /// Whether the TrainJob itself may be gone: its JobSet has vanished, maybe together with it, and the
     /// watches of different kinds are not ordered with each other.
     pub in_doubt: bool,
-    /// A child's name that somebody else has taken.
+    /// A child's name that something else has taken.
     pub taken: Option<Taken>,
 }
 

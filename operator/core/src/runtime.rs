@@ -24,6 +24,7 @@ mod framework;
 mod gang;
 mod jax;
 mod jobset;
+mod legacy_finalizer;
 mod mpi;
 mod names;
 mod objects;
@@ -51,6 +52,7 @@ pub use self::{
     error::BuildError,
     fixed::fixed_difference,
     gang::pod_group_patch,
+    legacy_finalizer::without_legacy_finalizer,
     names::name_problem,
     objects::{Objects, PodGroup, SecretClaim, SecretContent},
     owner::owner_reference,

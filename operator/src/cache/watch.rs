@@ -70,7 +70,7 @@ pub struct Watcher {
     pub cache: Arc<Cache>,
     /// Puts a key to be worked on.
     pub wake: Box<dyn Fn(ObjectKey) + Send + Sync>,
-    /// Looks at runtimes.
+    /// Shown every runtime.
     pub legacy: Finder,
     /// Told when a kind's first list is complete.
     pub readiness: Readiness,

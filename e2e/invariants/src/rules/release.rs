@@ -1,14 +1,11 @@
 //! S7: durable before destroy.
 
 use crate::{
-    history::{Change, Millis, Request, State},
+    history::{Change, Request, State},
     index::{Index, Life},
     rules::identity::broken,
     violation::{Rule, Violation},
 };
-
-/// Milliseconds after which a JobSet that was not suspended has begun.
-const BEGUN: Millis = 7_000;
 
 /// S7. What calls for the deletion of a JobSet is stored when the deletion takes effect: its job's
 /// deadline has failed it, or the JobSet came after its job's end. Then no crash can lose the goal.
@@ -43,10 +40,8 @@ fn never_ran(job_set: &Life<'_>, until: u64) -> bool {
         State::JobSet(state) => state.suspend,
         _ => false,
     };
-    let begun = job_set.first().at + BEGUN;
     let mut before = job_set.versions.iter().filter(|change| change.revision < until);
-    before.all(|change| suspended(change) || change.at < begun)
-        && job_set.before(until).is_some_and(suspended)
+    before.all(|change| suspended(change))
 }
 
 /// The revision with which the deletion took effect; `None` where somebody else's did before.

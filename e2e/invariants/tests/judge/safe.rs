@@ -6,8 +6,8 @@ use invariants::{Clock, Job, Rule, State};
 use trainjob_api::time::Timestamp;
 
 use crate::story::{
-    Story, complete, condition, deadline, exceeded, finished, job, object, recreated, released,
-    request, resumed, running, vanish,
+    Story, complete, condition, deadline, exceeded, finished, job, job_set, object, recreated,
+    released, request, resumed, running, vanish,
 };
 
 /// Sees that the seeded defect breaks this rule and no other.
@@ -176,6 +176,32 @@ fn s7_sees_a_jobset_deleted_before_the_end_is_stored() {
     story.gone(1_020_100, "snapshot-of-job");
     story.gone(1_020_110, "job");
     breaks(Rule::S7, "deleted first", story);
+}
+
+#[test]
+fn s7_lets_a_jobset_be_made_anew_by_its_version_and_while_it_has_never_run() {
+    let made_anew = |fenced: bool, has_run: bool| {
+        let mut story = Story::new();
+        story.create_job("job", Job { suspend: true, ..Job::default() });
+        story.create_children(1_000_100, "job", "set");
+        let suspended = condition("Suspended", true, "Suspended", 1_000);
+        story.write_status(1_000_120, "job", |job| job.conditions = vec![suspended.clone()]);
+        if has_run {
+            story.change(1_002_000, "set", |it| job_set(it).suspend = false);
+            story.change(1_003_000, "set", |it| job_set(it).suspend = true);
+        }
+        let version = story.version("set");
+        story.delete(1_005_000, "set");
+        story.asked("delete", "jobsets").version = fenced.then_some(version);
+        story.gone(1_005_100, "set");
+        story.create_job_set(1_005_200, "job", "another");
+        story.history.end = 1_008_000;
+        story
+    };
+    let (rules, how) = made_anew(true, false).broken();
+    assert_eq!(rules, BTreeSet::new(), "{how:#?}");
+    breaks(Rule::S7, "without its version", made_anew(false, false));
+    breaks(Rule::S7, "after it has run", made_anew(true, true));
 }
 
 #[test]

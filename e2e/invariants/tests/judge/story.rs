@@ -89,7 +89,7 @@ impl Story {
         self.history.changes.iter().rfind(|it| it.object.uid == uid).unwrap().object.clone()
     }
 
-    fn version(&self, uid: &str) -> u64 {
+    pub(crate) fn version(&self, uid: &str) -> u64 {
         self.history.changes.iter().rfind(|it| it.object.uid == uid).unwrap().revision
     }
 

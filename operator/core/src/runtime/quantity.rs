@@ -2,7 +2,8 @@
 //!
 //! A quantity is a decimal number and a suffix that scales it by a power of two or of ten. What is asked
 //! of it here is how many whole units it is, rounded up, and in [`amount`](super::amount) how many
-//! billionths of one. The arithmetic is on integers and exact. (The one crate for it, `kube_quantity`, is tied to one version of `k8s-openapi` and rounds.)
+//! billionths of one. The arithmetic is on integers and exact. (The one crate for it, `kube_quantity`, is
+//! tied to one version of `k8s-openapi` and rounds.)
 
 /// The whole units in `quantity`, rounded up; 0 below zero; at most `i64::MAX`, as in Kubernetes.
 ///

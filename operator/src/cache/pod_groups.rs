@@ -1,0 +1,108 @@
+//! The PodGroups of both schedulers, whose kinds the API server may come to know later or never.
+
+use std::sync::Arc;
+
+use trainjob_core::{
+    facts::{ObjectKey, PodGroupFacts, Scheduler},
+    observed::Presence,
+};
+
+use super::{
+    Cache, JobRecord, Source, State,
+    versions::{self, Versions},
+};
+
+/// The PodGroups of one scheduler.
+pub(super) type Groups = Versions<Arc<PodGroupFacts>>;
+
+/// A PodGroup, where the API server knows the kind.
+pub(super) type Group = Option<Option<Arc<PodGroupFacts>>>;
+
+pub(super) fn presence(group: &Group) -> Presence<'_> {
+    match group {
+        None => Presence::NotServed,
+        Some(None) => Presence::Absent,
+        Some(Some(facts)) => Presence::There(facts),
+    }
+}
+
+impl Cache {
+    /// Takes in a PodGroup that a watch or a reply showed. True when that is news.
+    pub fn put_pod_group(
+        &self,
+        scheduler: Scheduler,
+        key: &ObjectKey,
+        group: PodGroupFacts,
+        source: Source,
+    ) -> bool {
+        let version = versions::parse(&group.resource_version);
+        let mut state = self.lock();
+        let groups = state.groups_of(scheduler).as_mut();
+        groups.is_some_and(|groups| groups.put(key, version, Arc::new(group), source))
+    }
+
+    /// Takes in that a PodGroup is gone.
+    pub fn remove_pod_group(
+        &self,
+        scheduler: Scheduler,
+        key: &ObjectKey,
+        resource_version: &str,
+    ) -> bool {
+        let mut state = self.lock();
+        let groups = state.groups_of(scheduler).as_mut();
+        let gone = groups.and_then(|it| it.remove(key, versions::parse(resource_version)));
+        // A suspended job gets it again before it is resumed.
+        let of_job = gone.as_ref().and_then(|_| state.readings.get_mut(key));
+        if let Some(of_job) = of_job {
+            of_job.readings.rendered = None;
+        }
+        gone.is_some()
+    }
+
+    /// Takes in a reply that shows the PodGroup with this UID to be gone.
+    pub fn forget_pod_group(&self, scheduler: Scheduler, key: &ObjectKey, uid: &str) {
+        if let Some(groups) = self.lock().groups_of(scheduler) {
+            groups.forget(key, |group| group.uid == uid);
+        }
+    }
+
+    /// A complete list of PodGroups begins.
+    pub fn pod_groups_relist(&self, scheduler: Scheduler) {
+        let mut state = self.lock();
+        if let Some(groups) = state.groups_of(scheduler) {
+            groups.relist();
+        }
+    }
+
+    /// The API server knows the kind, for good: one that has just started knows no kind for a moment.
+    /// Returns the unfinished jobs without a JobSet, which may wait for that, if that is news.
+    pub fn pod_groups_served(&self, scheduler: Scheduler) -> Vec<ObjectKey> {
+        let mut state = self.lock();
+        let groups = state.groups_of(scheduler);
+        if groups.is_some() {
+            return Vec::new();
+        }
+        *groups = Some(Versions::default());
+        let waits = |(key, job): &(&ObjectKey, &Arc<JobRecord>)| {
+            job.facts.finished.is_none() && state.job_sets.get(key).is_none()
+        };
+        state.jobs.iter().filter(waits).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// The list is complete; returns the PodGroups that vanished meanwhile.
+    pub fn pod_groups_listed(&self, scheduler: Scheduler) -> Vec<ObjectKey> {
+        let mut state = self.lock();
+        let groups = state.groups_of(scheduler).as_mut();
+        let vanished = groups.map(Versions::listed).unwrap_or_default();
+        vanished.into_iter().map(|(key, _)| key).collect()
+    }
+}
+
+impl State {
+    const fn groups_of(&mut self, scheduler: Scheduler) -> &mut Option<Groups> {
+        match scheduler {
+            Scheduler::Coscheduling => &mut self.coscheduling,
+            Scheduler::Volcano => &mut self.volcano,
+        }
+    }
+}
