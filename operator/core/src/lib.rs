@@ -14,9 +14,11 @@
 //! * [`notice`]: what users are told in events.
 //! * [`lane`]: which work goes first.
 //! * [`lifecycle`]: deadline, release, TTL and status, one file a rule.
+//! * [`admission`]: what is refused, warned of and filled in before an object is stored.
 //! * [`runtime`]: from a TrainJob and its runtime to the objects it becomes.
 
 pub mod action;
+pub mod admission;
 mod children;
 pub mod facts;
 pub mod lane;

@@ -15,7 +15,7 @@
 
 mod amount;
 mod coscheduling;
-mod draft;
+pub(crate) mod draft;
 mod endpoints;
 mod error;
 mod fixed;
@@ -29,18 +29,18 @@ mod mpi;
 mod names;
 mod objects;
 mod owner;
-mod parts;
+pub(crate) mod parts;
 mod plainml;
-mod quantity;
+pub(crate) mod quantity;
 mod rendezvous;
 mod resolve;
-mod resources;
+pub(crate) mod resources;
 pub mod snapshot;
 mod strategic_merge;
 #[cfg(test)]
 mod testing;
-mod torch;
-mod torchtune;
+pub(crate) mod torch;
+pub(crate) mod torchtune;
 mod update;
 mod variables;
 mod volcano;

@@ -14,13 +14,16 @@
 )]
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
 
 use serde_json::{Value, json};
 use trainjob_api::{ClusterTrainingRuntime, TrainJob, TrainingRuntime};
+use trainjob_core::admission::{lifecycle::FieldUpdates, runtimes, train_job};
 use trainjob_core::facts::Scheduler;
+use trainjob_core::lifecycle::deadline::Clock;
 use trainjob_core::runtime::{Objects, Runtime, build, snapshot};
 
 #[test]
@@ -73,6 +76,47 @@ fn the_examples_use_the_runtime_that_is_shipped() {
     let spec = |path| documents(&root().join(path))[0]["spec"].take();
     let shipped = spec("charts/trainjob-operator/files/runtimes/torch-distributed.yaml");
     assert_eq!(spec("examples/runtimes/torch-distributed.yaml"), shipped);
+}
+
+#[test]
+fn what_is_shipped_is_admitted() {
+    let root = root();
+    let files = [root.join(SHIPPED), root.join("examples/runtimes")];
+    for path in files.iter().flat_map(|directory| entries(directory)) {
+        let [written] = documents(&path).try_into().expect("one runtime");
+        assert_eq!(runtimes::create(&read(written)).denial(), None, "{}", path.display());
+    }
+}
+
+#[test]
+fn every_job_of_a_golden_file_is_admitted_unless_it_shows_what_is_not() {
+    let denial = |job: &TrainJob| {
+        let runtime = runtime(job);
+        let request = train_job::Request {
+            operation: train_job::Operation::Create,
+            job,
+            runtime: Ok(&runtime),
+            snapshot: None,
+            active: Ok(&[]),
+            missing_priority_classes: &BTreeMap::new(),
+            field_updates: FieldUpdates::Immutable,
+            deadline_clock: Clock::Creation,
+        };
+        train_job::validate(&request).denial()
+    };
+    for (case, job, _) in cases() {
+        // Several nodes for a small model, and a variable of the framework: built, but not admitted.
+        let field = match case.as_str() {
+            case if case.starts_with("torchtune-") && case.contains("/four") => {
+                Some("spec.trainer.numNodes: Invalid value: 4: must be 1 for ")
+            }
+            "user_wins/tj" => Some("spec.trainer.env: Invalid value: "),
+            _ => None,
+        };
+        let denial = denial(&job);
+        assert_eq!(denial.is_some(), field.is_some(), "{case}: {denial:?}");
+        assert!(denial.unwrap_or_default().starts_with(field.unwrap_or_default()), "{case}");
+    }
 }
 
 /// The runtimes that the chart ships.

@@ -4,7 +4,7 @@
 //! processes need to find each other; then the TrainJob's own wishes are written over it and the draft
 //! becomes the JobSet. All three work on the same typed template, in place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
@@ -27,16 +27,16 @@ type Keys = BTreeMap<String, String>;
 
 /// A JobSet in the making.
 #[derive(Debug)]
-pub(super) struct Draft<'a> {
+pub(crate) struct Draft<'a> {
     /// The TrainJob it is for.
     pub(super) job: &'a TrainJob,
     /// Labels of the JobSet.
-    pub(super) labels: Keys,
+    pub(crate) labels: Keys,
     /// Annotations of the JobSet.
-    pub(super) annotations: Keys,
+    pub(crate) annotations: Keys,
     /// The template. From the start each job has as many completions as Pods at once, whatever the
     /// runtime says of either: its number of nodes.
-    pub(super) spec: JobSetSpec,
+    pub(crate) spec: JobSetSpec,
     /// Command of the training step, if not the runtime's: the TrainJob's, which a framework may write
     /// out.
     pub(super) command: Option<Vec<String>>,
@@ -56,7 +56,7 @@ impl<'a> Draft<'a> {
     ///
     /// Labels and annotations are those of the template; neither the runtime's own nor the TrainJob's
     /// are handed down.
-    pub(super) fn new(job: &'a TrainJob, runtime: &Runtime) -> Result<Self, BuildError> {
+    pub(crate) fn new(job: &'a TrainJob, runtime: &Runtime) -> Result<Self, BuildError> {
         let template = &runtime.spec.template;
         let metadata = template.metadata.clone().unwrap_or_default();
         let mut draft = Self {
@@ -123,10 +123,10 @@ impl<'a> Draft<'a> {
     /// Puts the jobs back in the runtime's order, which merging changes. A job that only a patch knows
     /// goes to the first.
     fn restore_order(&mut self, template: &[ReplicatedJob]) {
-        let index = |job: &ReplicatedJob| template.iter().position(|known| known.name == job.name);
-        if let Some(jobs) = &mut self.spec.replicated_jobs {
-            jobs.sort_by_key(|job| index(job).unwrap_or(0));
-        }
+        let Some(jobs) = &mut self.spec.replicated_jobs else { return };
+        let places = template.iter().enumerate().rev();
+        let places: HashMap<_, _> = places.map(|(place, job)| (job.name.as_str(), place)).collect();
+        jobs.sort_by_key(|job| places.get(job.name.as_str()).copied().unwrap_or(0));
     }
 
     /// Sets node counts and resources.

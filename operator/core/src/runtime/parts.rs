@@ -10,7 +10,7 @@ use trainjob_api::{
 };
 
 /// Which step of a TrainJob the job is.
-pub(super) fn ancestor(job: &ReplicatedJob) -> Option<&str> {
+pub(crate) fn ancestor(job: &ReplicatedJob) -> Option<&str> {
     let labels = job.template.metadata.as_ref()?.labels.as_ref()?;
     labels.get(ANCESTOR_LABEL).map(String::as_str)
 }
@@ -33,9 +33,15 @@ pub(super) fn set_nodes(job: &mut ReplicatedJob, nodes: i32) {
 }
 
 /// The job's container of this name.
-pub(super) fn container<'j>(job: &'j ReplicatedJob, name: &str) -> Option<&'j Container> {
+pub(crate) fn container<'j>(job: &'j ReplicatedJob, name: &str) -> Option<&'j Container> {
     let pod = job.template.spec.as_ref()?.template.spec.as_ref()?;
     pod.containers.iter().find(|container| container.name == name)
+}
+
+/// The job's init container of this name.
+pub(crate) fn init_container<'j>(job: &'j ReplicatedJob, name: &str) -> Option<&'j Container> {
+    let pod = job.template.spec.as_ref()?.template.spec.as_ref()?;
+    pod.init_containers.iter().flatten().find(|container| container.name == name)
 }
 
 /// What the job's Pods are made of, to be changed.

@@ -15,7 +15,7 @@ pub(super) fn whole_units(quantity: &str) -> Option<i64> {
 /// How many times ten to the power of `-digits` is in `quantity`, rounded up; 0 below zero.
 ///
 /// `None` if it is not a quantity.
-pub(super) fn parts(quantity: &str, digits: i64) -> Option<u128> {
+pub(crate) fn parts(quantity: &str, digits: i64) -> Option<u128> {
     let (negative, unsigned) = match quantity.strip_prefix('-') {
         Some(unsigned) => (true, unsigned),
         None => (false, quantity.strip_prefix('+').unwrap_or(quantity)),

@@ -42,7 +42,7 @@ pub(super) fn overlay(
 /// What counts is what the container gets, the TrainJob's resources over the runtime's: a job that
 /// only raises the memory of a runtime with GPUs still has the GPUs. (Kubeflow Trainer looks at the
 /// job's resources alone as soon as it has some.) What the job names goes before the runtime's.
-pub(super) fn per_node(
+pub(crate) fn per_node(
     draft: &Draft<'_>,
     count: fn(&ResourceRequirements) -> Result<i64, BuildError>,
 ) -> Result<i64, BuildError> {
@@ -68,7 +68,7 @@ pub(super) fn per_node(
 /// Deliberately no more than that: `google.com/tpu` and the names of MIG slices do not count, because
 /// PyTorch's `auto` would not find those devices. Nor are several resources added up, because some
 /// vendors count memory beside the devices: `nvidia.com/gpu` and, after it, `nvidia.com/gpumem`.
-pub(super) fn gpus(resources: &ResourceRequirements) -> Result<i64, BuildError> {
+pub(crate) fn gpus(resources: &ResourceRequirements) -> Result<i64, BuildError> {
     let amounts = [&resources.requests, &resources.limits].into_iter().flatten().flatten();
     for (name, quantity) in amounts {
         if name.to_lowercase().contains("gpu") {

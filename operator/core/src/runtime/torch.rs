@@ -29,7 +29,7 @@ use super::{
 
 /// How many processes a node runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Processes {
+pub(crate) enum Processes {
     /// One for each GPU.
     Auto,
     /// So many.

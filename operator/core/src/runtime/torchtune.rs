@@ -21,9 +21,9 @@
 //! | several | any | `full_finetune_distributed` | `_full_multinode` |
 //! | 0 | any | `full_finetune_distributed` | `_full` |
 //!
-//! All of it is what Kubeflow Trainer does, down to the model being read from the runtime's name. Its
-//! admission refuses what torchtune has no config for (other models, LoRA on several nodes); that is not
-//! for this file, which writes those commands too.
+//! All of it is what Kubeflow Trainer does, down to the model being read from the runtime's name. [`admission`](crate::admission)
+//! refuses what torchtune has no config for (other models, LoRA on several nodes); that is not for this
+//! file, which writes those commands too.
 
 use trainjob_api::{constants::NODE, trainjob::Trainer};
 
@@ -40,11 +40,11 @@ use super::{
 const TUNE_RUN: [&str; 2] = ["tune", "run"];
 
 /// What of the runtime's command is kept: where its volumes are.
-const KEPT: [&str; 4] =
+pub(crate) const KEPT: [&str; 4] =
     ["output_dir", "tokenizer.path", "tokenizer.merges_file", "checkpointer.checkpoint_dir"];
 
 /// Whether the TrainJob asks for a recipe.
-pub(super) fn is_asked_for(trainer: &Trainer) -> bool {
+pub(crate) fn is_asked_for(trainer: &Trainer) -> bool {
     trainer.command.as_ref().is_some_and(|command| *command == TUNE_RUN)
 }
 
@@ -72,14 +72,18 @@ pub(super) fn command(
 
 /// What is trained of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tuning {
+pub(crate) enum Tuning {
+    /// All of it.
     Full,
+    /// Small matrices beside it.
     Lora,
+    /// The same, beside a quantized model.
     Qlora,
 }
 
 impl Tuning {
-    fn of(args: &[String]) -> Self {
+    /// What the arguments say.
+    pub(crate) fn of(args: &[String]) -> Self {
         let enables = |key: &str| {
             args.iter().filter_map(|arg| arg.split_once('=')).any(|(name, value)| {
                 name.contains(key) && value.trim().eq_ignore_ascii_case("true")
@@ -96,7 +100,11 @@ impl Tuning {
 }
 
 /// Recipe and end of the config's name, as in the table.
-const fn recipe(nodes: i32, single: bool, tuning: Tuning) -> (&'static str, &'static str) {
+pub(crate) const fn recipe(
+    nodes: i32,
+    single: bool,
+    tuning: Tuning,
+) -> (&'static str, &'static str) {
     match (nodes, single, tuning) {
         (1, true, Tuning::Full) => ("full_finetune_single_device", "_full_single_device"),
         (1, true, Tuning::Lora) => ("lora_finetune_single_device", "_lora_single_device"),
@@ -109,7 +117,7 @@ const fn recipe(nodes: i32, single: bool, tuning: Tuning) -> (&'static str, &'st
 }
 
 /// Whether a node has one device. One GPU is one device, however many processes are asked for.
-const fn is_single(processes: Processes, gpus: i64) -> bool {
+pub(crate) const fn is_single(processes: Processes, gpus: i64) -> bool {
     matches!(processes, Processes::Count(1)) || gpus == 1
 }
 
@@ -123,7 +131,7 @@ const fn is_several(processes: Processes, gpus: i64) -> bool {
 
 /// The model that the runtime's name ends with, as torchtune's configs name it: `llama3_2/1B` for
 /// `torchtune-llama3.2-1b`.
-fn model(runtime: &str) -> Option<String> {
+pub(crate) fn model(runtime: &str) -> Option<String> {
     let mut words = runtime.split('-');
     match (words.next(), words.next(), words.next(), words.next()) {
         (Some(_), Some(family), Some(size), None) if !family.is_empty() && !size.is_empty() => {

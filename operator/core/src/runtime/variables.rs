@@ -6,7 +6,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use k8s_openapi::api::core::v1::{Container, EnvVar, EnvVarSource, VolumeMount};
+use k8s_openapi::{
+    api::core::v1::{Container, EnvVar, EnvVarSource, VolumeMount},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
 use serde_json::Value;
 use trainjob_api::{
     jobset::JobSetSpec,
@@ -89,7 +92,8 @@ fn changes(patch: &JobSetSpecPatch) -> HashMap<(&str, bool, &str), &[EnvVar]> {
     all
 }
 
-/// A patch with everything in it but variables.
+/// A patch with everything in it but variables, and but metadata that is no label or annotation: a patch
+/// must not name what it patches, or put finalizers on Pods.
 pub(super) fn without_variables(patch: &JobSetSpecPatch) -> JobSetSpecPatch {
     let jobs = |jobs: &Vec<ReplicatedJobPatch>| jobs.iter().map(job_without).collect();
     JobSetSpecPatch { replicated_jobs: patch.replicated_jobs.as_ref().map(jobs) }
@@ -97,15 +101,23 @@ pub(super) fn without_variables(patch: &JobSetSpecPatch) -> JobSetSpecPatch {
 
 fn job_without(ReplicatedJobPatch { name, template }: &ReplicatedJobPatch) -> ReplicatedJobPatch {
     let pods = |it: &PodTemplatePatch| PodTemplatePatch {
-        metadata: it.metadata.clone(),
+        metadata: it.metadata.as_ref().map(labels_and_annotations),
         spec: it.spec.as_ref().map(pod_without),
     };
     let spec = |it: &JobSpecPatch| JobSpecPatch { template: it.template.as_ref().map(pods) };
     let template = template.as_ref().map(|it| JobTemplatePatch {
-        metadata: it.metadata.clone(),
+        metadata: it.metadata.as_ref().map(labels_and_annotations),
         spec: it.spec.as_ref().map(spec),
     });
     ReplicatedJobPatch { name: name.clone(), template }
+}
+
+fn labels_and_annotations(metadata: &ObjectMeta) -> ObjectMeta {
+    ObjectMeta {
+        labels: metadata.labels.clone(),
+        annotations: metadata.annotations.clone(),
+        ..ObjectMeta::default()
+    }
 }
 
 fn pod_without(pod: &PodSpecPatch) -> PodSpecPatch {

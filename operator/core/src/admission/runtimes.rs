@@ -1,0 +1,155 @@
+//! Runtimes: what a template needs so that a TrainJob can run on it.
+//!
+//! The first two rules and their words are Kubeflow Trainer's; the others are ours. Both kinds of
+//! runtime are judged in the same way, on update too, where only what the update brings in counts: a
+//! runtime that was stored before there was a rule can still be changed. (Trainer lets any update of a
+//! TrainingRuntime through, and judges one of a ClusterTrainingRuntime as if it were new.)
+//!
+//! | rule | field |
+//! |---|---|
+//! | a step of a TrainJob has one replica | `…replicatedJobs[i].replicas` |
+//! | and its container | `…replicatedJobs[i].template.spec.template.spec.containers` |
+//! | each step is there at most once | `…replicatedJobs[i].template.metadata.labels` |
+//! | one scheduler | `spec.podGroupPolicy` |
+//! | MPI has a launcher, and nodes unless the launcher is one | `…replicatedJobs` |
+
+use k8s_openapi::api::core::v1::Container;
+use trainjob_api::{
+    constants::{ANCESTOR_LABEL, ANCESTOR_TRAINER, DATASET_INITIALIZER, MODEL_INITIALIZER, NODE},
+    jobset::ReplicatedJob,
+    runtime::{PodGroupPolicy, TrainingRuntimeSpec},
+};
+
+use super::{FieldError, Verdict, field::brought_in, mpi::LAUNCHER, same::same};
+use crate::runtime::{
+    Runtime, RuntimeKey,
+    parts::{ancestor, container},
+};
+
+const STEPS: &str = "spec.template.spec.replicatedJobs";
+const SUPPORT_LABEL: &str = "trainer.kubeflow.org/support";
+const DEPRECATED: &str = "deprecated";
+const POLICY: &str = "is deprecated and will be removed in a future release of Kubeflow Trainer. \
+     See runtime deprecation policy: \
+     https://trainer.kubeflow.org/en/latest/operator-guides/runtime.html#runtime-deprecation-policy";
+
+/// The verdict on a runtime that is to be created.
+#[must_use]
+pub fn create(runtime: &Runtime) -> Verdict {
+    let warnings = deprecation(runtime, "").into_iter().collect();
+    Verdict { errors: errors(&runtime.spec), warnings, ..Verdict::default() }
+}
+
+/// The verdict on a runtime that is to replace `old`.
+#[must_use]
+pub fn update(old: &Runtime, runtime: &Runtime) -> Verdict {
+    let is_going = runtime.metadata.deletion_timestamp.is_some();
+    if is_going || same(&old.spec, &runtime.spec) {
+        return Verdict::default();
+    }
+    let mut errors = errors(&runtime.spec);
+    if !errors.is_empty() {
+        errors = brought_in(errors, &self::errors(&old.spec));
+    }
+    Verdict { errors, ..Verdict::default() }
+}
+
+/// The warning about a runtime that is on its way out, with `prefix` in front.
+pub(super) fn deprecation(runtime: &Runtime, prefix: &str) -> Option<String> {
+    let RuntimeKey::Cluster { name } = &runtime.key else { return None };
+    let support = runtime.metadata.labels.as_ref().and_then(|labels| labels.get(SUPPORT_LABEL));
+    let is_deprecated = support.is_some_and(|support| support == DEPRECATED);
+    is_deprecated.then(|| format!("{prefix}ClusterTrainingRuntime {name:?} {POLICY}"))
+}
+
+fn errors(spec: &TrainingRuntimeSpec) -> Vec<FieldError> {
+    let template = spec.template.spec.as_ref();
+    let steps = template.and_then(|spec| spec.replicated_jobs.as_deref()).unwrap_or_default();
+    let mut errors = Vec::new();
+    let mut seen = Vec::new();
+    for (index, step) in steps.iter().enumerate() {
+        let Some((ancestor, needed)) = role(step) else { continue };
+        let path = format!("{STEPS}[{index}]");
+        errors.extend(replicas(&path, step));
+        errors.extend(required_container(&path, step, ancestor, needed));
+        if seen.contains(&ancestor) {
+            errors.push(twice(&path, ancestor));
+        } else {
+            seen.push(ancestor);
+        }
+    }
+    errors.extend(schedulers(spec));
+    errors.extend(mpi(spec, steps));
+    errors
+}
+
+/// Which step of a TrainJob this is, and the container it needs; nothing for any other job.
+fn role(step: &ReplicatedJob) -> Option<(&str, &str)> {
+    match ancestor(step)? {
+        ANCESTOR_TRAINER => Some((ANCESTOR_TRAINER, NODE)),
+        initializer @ (DATASET_INITIALIZER | MODEL_INITIALIZER) => Some((initializer, initializer)),
+        _ => None,
+    }
+}
+
+fn replicas(path: &str, step: &ReplicatedJob) -> Option<FieldError> {
+    let replicas = step.replicas.filter(|replicas| *replicas != 1)?;
+    Some(FieldError::invalid(format!("{path}.replicas"), &replicas, "always must be 1"))
+}
+
+fn required_container(
+    path: &str,
+    step: &ReplicatedJob,
+    ancestor: &str,
+    needed: &str,
+) -> Option<FieldError> {
+    if container(step, needed).is_some() {
+        return None;
+    }
+    let pod = step.template.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+    let containers: &[Container] = pod.map(|pod| pod.containers.as_slice()).unwrap_or_default();
+    let detail = format!("must contain the required container for the ancestor: {ancestor}");
+    let path = format!("{path}.template.spec.template.spec.containers");
+    Some(FieldError::invalid(path, containers, detail))
+}
+
+fn twice(path: &str, ancestor: &str) -> FieldError {
+    let path = format!("{path}.template.metadata.labels[{ANCESTOR_LABEL}]");
+    let detail = "must be the step of one replicated job only: an earlier one has this label";
+    FieldError::invalid(path, ancestor, detail)
+}
+
+fn schedulers(spec: &TrainingRuntimeSpec) -> Option<FieldError> {
+    let Some(PodGroupPolicy { coscheduling: Some(_), volcano: Some(_) }) = &spec.pod_group_policy
+    else {
+        return None;
+    };
+    let detail = "a Pod has one scheduler: set either coscheduling or volcano";
+    Some(FieldError::forbidden("spec.podGroupPolicy", detail))
+}
+
+fn mpi(spec: &TrainingRuntimeSpec, steps: &[ReplicatedJob]) -> Vec<FieldError> {
+    let Some(policy) = spec.ml_policy.as_ref().and_then(|policy| policy.mpi.as_ref()) else {
+        return Vec::new();
+    };
+    let launcher_is_node = policy.run_launcher_as_node.unwrap_or(false);
+    let needed = [
+        (LAUNCHER, "which starts the processes", true),
+        (
+            NODE,
+            "whose Pods train, unless spec.mlPolicy.mpi.runLauncherAsNode is true",
+            !launcher_is_node,
+        ),
+    ];
+    let lacking = needed
+        .into_iter()
+        .filter(|(name, _, is_needed)| *is_needed && !steps.iter().any(|step| step.name == *name));
+    let required = |(name, what, _)| {
+        let detail = format!("spec.mlPolicy.mpi needs a replicated job named {name:?}, {what}");
+        FieldError::required(STEPS, detail)
+    };
+    lacking.map(required).collect()
+}
+
+#[cfg(test)]
+mod tests;
