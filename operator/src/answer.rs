@@ -7,8 +7,9 @@
 use std::time::Duration;
 
 use trainjob_api::time::Timestamp;
+use trainjob_process::client::REQUEST_TIMEOUT;
 
-use crate::{client::REQUEST_TIMEOUT, clock, error::RequestError};
+use crate::{clock, error::RequestError};
 
 /// The longest that a deadline, once due, waits for a request that gets no answer. With the longest wait
 /// before the next try it is less than the ten seconds in which a dead connection is replaced.

@@ -1,11 +1,9 @@
 //! How long to wait before trying again.
 
-use std::{
-    hash::{BuildHasher, Hasher, RandomState},
-    time::Duration,
-};
+use std::time::Duration;
 
 use trainjob_core::lane::Lane;
+use trainjob_process::spread;
 
 /// The wait after the first failure, before it is spread.
 const FIRST: Duration = Duration::from_millis(100);
@@ -23,13 +21,6 @@ pub fn backoff(failures: u32, lane: Lane) -> Duration {
     };
     let doubled = FIRST.saturating_mul(1 << failures.saturating_sub(1).min(16));
     spread(doubled.min(longest))
-}
-
-/// A wait somewhere in the upper half of `full`.
-#[must_use]
-pub fn spread(full: Duration) -> Duration {
-    let part = RandomState::new().build_hasher().finish() % 512;
-    full / 2 + full * u32::try_from(part).unwrap_or(0) / 1024
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@
 //! A record holds the facts that decisions need; a TrainJob itself is kept only while it is unfinished.
 
 mod pod_groups;
-pub mod readable;
 pub mod versions;
 pub mod watch;
 

@@ -28,10 +28,10 @@ use trainjob_core::{
     lane::Lane,
     notice::{Notice, Severity},
 };
+use trainjob_process::config::Rate;
 
 use crate::{
     answer::timed,
-    config::Rate,
     error::Class,
     limit::{Bucket, Limiter},
 };

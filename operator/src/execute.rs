@@ -33,13 +33,13 @@ use trainjob_core::{
     observed::{Propagation, Reading, Readings, RunningPods},
     runtime::{JobSetUpdate, snapshot},
 };
+use trainjob_process::lean;
 
 use crate::{
     answer,
     cache::{Cache, Lists, Source},
     error::{Class, RequestError},
     events::Events,
-    lean,
     limit::Limiter,
 };
 

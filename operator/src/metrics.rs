@@ -9,17 +9,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use hyper::StatusCode;
-use prometheus::{
-    Encoder, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts, Registry, TextEncoder,
-};
+use prometheus::{Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts, Registry};
 use trainjob_api::time::Timestamp;
 use trainjob_core::facts::Outcome;
-
-use crate::pages::{Page, Pages};
-
-/// The path that metrics are served under.
-const PATH: &str = "/metrics";
 
 /// Upper bounds of lateness in seconds: from what is aimed at (milliseconds) past what is promised (30
 /// seconds) to what is a disaster (an hour).
@@ -83,6 +75,12 @@ impl Metrics {
         Ok(Arc::new(metrics))
     }
 
+    /// What they are to be read from.
+    #[must_use]
+    pub const fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
     /// A TTL deletion that was possible from `due` on has been accepted.
     pub fn ttl_deleted(&self, outcome: Outcome, due: SystemTime) {
         self.ttl_deletions.with_label_values(&[label(outcome)]).inc();
@@ -118,32 +116,12 @@ fn since(instant: SystemTime) -> Duration {
     SystemTime::now().duration_since(instant).unwrap_or_default()
 }
 
-impl Pages for Metrics {
-    fn at(&self, path: &str) -> Option<Page> {
-        if path != PATH {
-            return None;
-        }
-        let mut text = Vec::new();
-        let encoded = TextEncoder::new().encode(&self.registry.gather(), &mut text);
-        Some(match (encoded, String::from_utf8(text)) {
-            (Ok(()), Ok(body)) => {
-                let content_type = prometheus::TEXT_FORMAT;
-                Page { status: StatusCode::OK, content_type, body }
-            }
-            _ => Page::text(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "metrics cannot be written".to_owned(),
-            ),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn page(metrics: &Metrics) -> String {
-        metrics.at("/metrics").unwrap().body
+        prometheus::TextEncoder::new().encode_to_string(&metrics.registry().gather()).unwrap()
     }
 
     #[test]
@@ -179,12 +157,5 @@ mod tests {
         ] {
             assert!(page.lines().any(|it| it == line), "no {line} in\n{page}");
         }
-    }
-
-    #[test]
-    fn there_is_one_page() {
-        let metrics = Metrics::new().unwrap();
-        assert_eq!(metrics.at("/"), None);
-        assert_eq!(metrics.at("/metrics/"), None);
     }
 }

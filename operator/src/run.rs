@@ -15,27 +15,24 @@ use std::{
 use thiserror::Error;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch},
-    task::{JoinError, JoinSet},
+    task::JoinSet,
 };
 use trainjob_core::{
     facts::ObjectKey,
     lane::{Lane, Place},
 };
+use trainjob_process::{Servers, client::Clients, config::Config, health::Readiness};
 
 use crate::{
     cache::{
         Cache,
         watch::{KINDS, Watcher},
     },
-    client::Clients,
-    config::Config,
     events,
     execute::Executor,
-    health::{Health, Readiness},
     legacy_finalizer::{self, Finder},
     limit::Limiter,
     metrics::Metrics,
-    pages::{self, Pages},
     queue::Queue,
     reconcile::Reconciler,
     survey,
@@ -77,7 +74,8 @@ pub async fn run(
     let readiness = Readiness::awaiting(KINDS);
     let (drained, until_drained) = watch::channel(false);
     let metrics = Metrics::new()?;
-    let mut servers = serve(&config, &readiness, &metrics, &until_drained).await?;
+    let servers = Servers::start(&config, &readiness, metrics.registry(), &until_drained).await;
+    let mut servers = servers.map_err(RunError::Server)?;
 
     let limiter =
         config.rate_limit.map(|rate| Arc::new(Limiter::new(rate.per_second, rate.burst.get())));
@@ -123,40 +121,16 @@ pub async fn run(
             let task = ended.and_then(Result::ok).unwrap_or("a task");
             Err(RunError::TaskEnded(task))
         }
-        Some(ended) = servers.join_next() => served(ended),
+        Some(ended) = servers.ended() => ended.map_err(RunError::Server),
     };
     readiness.shutting_down();
     queue.close();
     tasks.shutdown().await;
     drained.send_replace(true);
-    while let Some(ended) = servers.join_next().await {
-        served(ended)?;
+    while let Some(ended) = servers.ended().await {
+        ended.map_err(RunError::Server)?;
     }
     ended
-}
-
-/// Serves health and metrics, each where the configuration says, until `until` is true.
-async fn serve(
-    config: &Config,
-    readiness: &Readiness,
-    metrics: &Arc<Metrics>,
-    until: &watch::Receiver<bool>,
-) -> Result<JoinSet<io::Result<()>>, RunError> {
-    let (endpoints, readiness) = (config.health_endpoints.clone(), readiness.clone());
-    let health: Arc<dyn Pages> = Arc::new(Health { endpoints, readiness });
-    let metrics: Arc<dyn Pages> = Arc::<Metrics>::clone(metrics);
-    let mut servers = JoinSet::new();
-    for (address, pages) in [(config.health_address, health), (config.metrics_address, metrics)] {
-        if let Some(address) = address {
-            let listener = pages::listen(address).await.map_err(RunError::Server)?;
-            servers.spawn(pages::serve(listener, pages, until.clone()));
-        }
-    }
-    Ok(servers)
-}
-
-fn served(served: Result<io::Result<()>, JoinError>) -> Result<(), RunError> {
-    served.map_err(io::Error::other).and_then(|served| served).map_err(RunError::Server)
 }
 
 /// Starts the thread of the timers; waits for its end.

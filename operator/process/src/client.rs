@@ -23,13 +23,19 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The two clients.
+/// The environment variable that names the namespace of a Pod, as its manifest fills it in.
+const POD_NAMESPACE: &str = "POD_NAMESPACE";
+
+/// The two clients, and where the process is.
 #[derive(Clone)]
 pub struct Clients {
     /// For lists and watches.
     pub watch: Client,
     /// For everything else.
     pub work: Client,
+    /// The namespace of this process: `$POD_NAMESPACE`; without it, that of the Pod's service account or
+    /// of the kubeconfig's context.
+    pub namespace: String,
 }
 
 /// Why there is no client.
@@ -62,12 +68,14 @@ pub async fn connect(kubeconfig: Option<&Path>) -> Result<Clients, ClientError> 
         Some(path) => from_file(path).await?,
         None => Config::infer().await?,
     };
+    let own = std::env::var(POD_NAMESPACE).ok().filter(|namespace| !namespace.is_empty());
+    let namespace = own.unwrap_or_else(|| config.default_namespace.clone());
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.default_retry = false;
     let work = Client::try_from(config.clone())?;
     config.read_timeout = Some(SILENCE);
     let watch = Client::try_from(config)?;
-    Ok(Clients { watch, work })
+    Ok(Clients { watch, work, namespace })
 }
 
 async fn from_file(path: &Path) -> Result<Config, ClientError> {

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use rustls::pki_types::ServerName;
 use serde::{
     Deserialize, Deserializer,
     de::{Error, MapAccess, Unexpected, Visitor, value::MapAccessDeserializer},
@@ -171,6 +172,26 @@ impl EndpointName {
 impl<'de> Deserialize<'de> for EndpointName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         parsed(deserializer, "letters, digits and -._~/, such as readyz", Self::parse)
+    }
+}
+
+/// What a certificate can be for: a DNS name or an IP address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateName(pub String);
+
+impl CertificateName {
+    fn parse(text: &str) -> Option<Self> {
+        ServerName::try_from(text).ok().map(|_| Self(text.to_owned()))
+    }
+}
+
+impl<'de> Deserialize<'de> for CertificateName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        parsed(
+            deserializer,
+            "a DNS name or an IP address, such as webhook.example.com",
+            Self::parse,
+        )
     }
 }
 

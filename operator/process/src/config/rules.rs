@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{
-    OTHER_KINDS, TRAIN_JOB, TRAINERS_LIMIT,
+    OTHER_KINDS, TRAIN_JOB, TRAINERS_LIMIT, admission,
     error::Problem,
     file::{Configuration, LeaderElection, Metrics},
-    health_endpoints, rate_limit,
+    health_endpoints, rate_limit, tls,
     value::GoDuration,
 };
 
@@ -14,6 +14,7 @@ use super::{
 pub(super) fn check(file: &Configuration) -> Result<(), Problem> {
     file.leader_election.as_ref().map_or(Ok(()), check_leader_election)?;
     file.metrics.as_ref().map_or(Ok(()), check_metrics)?;
+    admission::check(file)?;
     let endpoints = health_endpoints(file.health.as_ref());
     if endpoints.ready == endpoints.live {
         let name = endpoints.ready.trim_start_matches('/');
@@ -67,20 +68,15 @@ pub(super) fn warnings(file: &Configuration) -> Vec<String> {
         warnings.push(format!("{names}: read and checked, but without effect in this release"));
     }
     if file.leader_election.as_ref().is_some_and(|election| election.leader_elect == Some(true)) {
-        let advice = "this release does not elect a leader yet, run exactly one replica";
+        let advice = "the operator does not elect a leader yet, run exactly one replica of it";
         warnings.push(format!("leaderElection: {advice}"));
     }
     if file.client_connection.as_ref().and_then(rate_limit) == Some(TRAINERS_LIMIT) {
-        let advice = "requests are limited to Trainer's 50 a second, with bursts of 100; \
+        let advice = "the operator's requests are limited to Trainer's 50 a second, with bursts of 100; \
                       without this section there is no limit";
         warnings.push(format!("clientConnection: {advice}"));
     }
-    if let Some(version) = file.tls.as_ref().and_then(|tls| tls.min_version.as_deref())
-        && !["1.0", "1.1", "1.2", "1.3"].contains(&version)
-    {
-        let advice = "expected one of 1.0, 1.1, 1.2, 1.3; ignored";
-        warnings.push(format!("tls.minVersion: unknown version {version:?}, {advice}"));
-    }
+    warnings.extend(tls::resolve(file.tls.as_ref()).1);
     let no_kinds = BTreeMap::new();
     let kinds = file.controller.as_ref().and_then(|c| c.group_kind_concurrency.as_ref());
     for kind in kinds.unwrap_or(&no_kinds).keys() {
@@ -99,20 +95,8 @@ fn metrics_over_tls(file: &Configuration) -> bool {
 
 /// What the file sets and this release does not use.
 fn without_effect(file: &Configuration) -> Vec<&'static str> {
-    let lifecycle = file.lifecycle.as_ref();
-    [
-        ("webhook", file.webhook.is_some()),
-        ("metrics over TLS", metrics_over_tls(file)),
-        ("certManagement", file.cert_management.is_some()),
-        ("statusServer", file.status_server.is_some()),
-        ("tls", file.tls.is_some()),
-        ("lifecycle.fieldUpdates", lifecycle.is_some_and(|l| l.field_updates.is_some())),
-        (
-            "lifecycle.defaultTTLSecondsAfterFinished",
-            lifecycle.is_some_and(|l| l.default_ttl_seconds_after_finished.is_some()),
-        ),
-    ]
-    .into_iter()
-    .filter_map(|(name, set)| set.then_some(name))
-    .collect()
+    [("metrics over TLS", metrics_over_tls(file)), ("statusServer", file.status_server.is_some())]
+        .into_iter()
+        .filter_map(|(name, set)| set.then_some(name))
+        .collect()
 }

@@ -1,16 +1,20 @@
-//! The configuration file, as Kubeflow Trainer defines it, plus the section `lifecycle`.
+//! The configuration file, as Kubeflow Trainer defines it, plus the sections `lifecycle` and
+//! `certificates`.
 //!
 //! These types say what a file may contain, not what the operator makes of it: a field that is absent
 //! or `null` is `None`, and the defaults named here are those that apply then. Every field is checked
 //! when a file is read, also one that has no effect in this release.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::Deserialize;
 
 use super::{
     gates::Gate,
-    value::{BindAddress, Concurrency, Count, EndpointName, GoDuration, PerSecond, Port, section},
+    value::{
+        BindAddress, CertificateName, Concurrency, Count, EndpointName, GoDuration, PerSecond,
+        Port, section,
+    },
 };
 
 /// A whole file.
@@ -21,7 +25,7 @@ pub struct Configuration {
     pub api_version: ApiVersion,
     /// What the file is. Required.
     pub kind: Kind,
-    /// The admission server. No effect in this release.
+    /// The admission server.
     #[serde(default, deserialize_with = "section")]
     pub webhook: Option<Webhook>,
     /// Which of several replicas works. Absent: every one of them.
@@ -36,7 +40,7 @@ pub struct Configuration {
     /// How much is done at the same time.
     #[serde(default, deserialize_with = "section")]
     pub controller: Option<Controller>,
-    /// The certificate of the servers. No effect in this release.
+    /// Who makes the certificate of the admission server.
     #[serde(default, deserialize_with = "section")]
     pub cert_management: Option<CertManagement>,
     /// The limit of requests to the API server. Absent: no limit.
@@ -48,12 +52,15 @@ pub struct Configuration {
     /// Features that are switched on or off.
     #[serde(default)]
     pub feature_gates: Option<BTreeMap<Gate, bool>>,
-    /// TLS of every server. No effect in this release.
+    /// TLS of the admission server.
     #[serde(default, deserialize_with = "section")]
     pub tls: Option<Tls>,
     /// The end of a job's life; not part of Trainer's format.
     #[serde(default, deserialize_with = "section")]
     pub lifecycle: Option<Lifecycle>,
+    /// More about the certificate of the admission server; not part of Trainer's format.
+    #[serde(default, deserialize_with = "section")]
+    pub certificates: Option<Certificates>,
 }
 
 /// The version of the format.
@@ -158,7 +165,7 @@ pub struct Controller {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CertManagement {
-    /// Whether the operator makes and renews it; true.
+    /// Whether the admission server makes and renews it itself; true. If not, it is read from files.
     pub enable: Option<bool>,
     /// The Service it is for; `kubeflow-trainer-controller-manager`.
     pub webhook_service_name: Option<String>,
@@ -188,7 +195,29 @@ pub struct StatusServer {
     pub burst: Option<Count>,
 }
 
-/// `tls`: TLS of every server.
+/// `certificates`: more about the certificate of the admission server.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Certificates {
+    /// The directory with `tls.crt` and `tls.key`, if they are read from files;
+    /// `/tmp/k8s-webhook-server/serving-certs`.
+    pub directory: Option<PathBuf>,
+    /// How often they are looked at; 5 s. From 50 ms to 10 s.
+    pub poll_interval: Option<GoDuration>,
+    /// Further names, or IP addresses, that a certificate of its own is for.
+    pub names: Option<Vec<CertificateName>>,
+    /// How long a certificate authority of its own is valid; 10 years.
+    pub authority_lifetime: Option<GoDuration>,
+    /// How long a certificate of its own is valid; 1 year.
+    pub lifetime: Option<GoDuration>,
+    /// How long before its end either is renewed; 90 days. At most half of either lifetime.
+    pub renew_before: Option<GoDuration>,
+    /// How long a new authority stands in the webhook registrations before it signs; 5 minutes. Less
+    /// than `renew_before`.
+    pub bundle_lead: Option<GoDuration>,
+}
+
+/// `tls`: TLS of the admission server.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Tls {
@@ -196,7 +225,7 @@ pub struct Tls {
     pub min_version: Option<String>,
     /// Names of cipher suites, as IANA lists them.
     pub cipher_suites: Option<Vec<String>>,
-    /// Protocols above TLS, in order of preference; `["http/1.1"]`.
+    /// Protocols above TLS, in order of preference; `["h2", "http/1.1"]`.
     pub next_protos: Option<Vec<String>>,
 }
 
@@ -206,13 +235,13 @@ pub struct Tls {
 pub struct Lifecycle {
     /// What `activeDeadlineSeconds` is counted from; `Creation`.
     pub deadline_clock: Option<DeadlineClock>,
-    /// Whether TTL and deadline may be changed later; `Immutable`. No effect in this release.
+    /// Whether TTL and deadline may be changed later; `Immutable`.
     pub field_updates: Option<FieldUpdates>,
     /// How the dependents of a job go when its TTL deletes it; `Foreground`.
     pub deletion_propagation: Option<DeletionPropagation>,
     /// Whether the TTL also applies to finished jobs that somebody else manages; false.
     pub ttl_for_managed_elsewhere: Option<bool>,
-    /// The TTL of jobs that are created without one, in seconds; none. No effect in this release.
+    /// The TTL of jobs that are created without one, in seconds; none.
     #[serde(rename = "defaultTTLSecondsAfterFinished")]
     pub default_ttl_seconds_after_finished: Option<Count>,
     /// The limit of Normal events.

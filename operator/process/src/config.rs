@@ -1,8 +1,8 @@
-//! The operator's configuration: a file, the flags, and what the operator makes of them.
+//! The configuration of either process: a file, the flags, and what they make of them.
 //!
 //! [`Flags`] are read first; they may name a file. The [file](mod@file) has the format of Kubeflow Trainer, so
-//! that a cluster can keep the one it has, and one section more, `lifecycle`. It is read once and
-//! strictly: an unknown field, a field given twice or a value out of range is an error, because a
+//! that a cluster can keep the one it has, and two sections more, `lifecycle` and `certificates`. It is
+//! read once and strictly: an unknown field, a field given twice or a value out of range is an error, because a
 //! setting that is silently not what it looks like is worse than an operator that does not start.
 //! The result is a [`Config`], which is complete and valid.
 
@@ -19,14 +19,17 @@ use trainjob_core::{
 
 use crate::health::Endpoints;
 
+pub mod admission;
 mod error;
 pub mod file;
 mod flags;
 mod gates;
 mod read;
 mod rules;
+mod tls;
 pub mod value;
 
+pub use admission::Admission;
 pub use error::{ConfigError, Problem};
 pub use flags::{Flags, FlagsError};
 pub use gates::{Gate, Gates};
@@ -47,7 +50,7 @@ const TRAINERS_LIMIT: Rate = Rate { per_second: 50.0, burst: NonZeroU32::MIN.sat
 /// How many TrainJobs are worked on at the same time unless the file says otherwise.
 const DEFAULT_CONCURRENCY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
 
-/// What the operator uses, complete and valid.
+/// What the two processes use, complete and valid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// What decisions depend on.
@@ -64,7 +67,9 @@ pub struct Config {
     pub metrics_address: Option<SocketAddr>,
     /// The limit of Normal events; `None`: none are written. 5 a second and 50 at once by default.
     pub normal_events: Option<Rate>,
-    /// What to tell whoever runs the operator, once; one line each.
+    /// What only the admission server uses.
+    pub admission: Admission,
+    /// What to tell whoever runs the process, once; one line each.
     pub warnings: Vec<String>,
 }
 
@@ -120,6 +125,7 @@ fn resolve(file: &Configuration) -> Config {
         health_endpoints: health_endpoints(file.health.as_ref()),
         metrics_address: file.metrics.as_ref().and_then(metrics_address),
         normal_events: normal_events(file.lifecycle.as_ref()),
+        admission: admission::resolve(file),
         warnings: rules::warnings(file),
     }
 }

@@ -9,18 +9,29 @@ use std::{
     fs,
     num::{NonZeroU32, NonZeroUsize},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
+use rustls::{ProtocolVersion, SupportedCipherSuite, crypto::ring::DEFAULT_CIPHER_SUITES};
 use trainjob_core::{
     lifecycle::deadline::Clock,
     observed::{Propagation, Settings},
 };
-use trainjob_operator::{
-    config::{Config, Flags, FlagsError, Rate, load},
+use trainjob_process::{
+    Program,
+    config::{
+        Admission, Config, Flags, FlagsError, Rate,
+        admission::{CertificateSource, SelfManaged, Tls},
+        file::FieldUpdates,
+        load,
+    },
     health::Endpoints,
     logging::{Format, Options},
 };
 
+const PROGRAM: Program =
+    Program { name: "trainjob-operator", about: "The controller of TrainJobs." };
+const DAY: Duration = Duration::from_hours(24);
 const HEADER: &str = "apiVersion: config.trainer.kubeflow.org/v1alpha1\nkind: Configuration\n";
 
 fn defaults() -> Config {
@@ -36,7 +47,30 @@ fn defaults() -> Config {
         health_endpoints: Endpoints { ready: "/readyz".into(), live: "/healthz".into() },
         metrics_address: None,
         normal_events: rate(5.0, 50),
+        admission: Admission {
+            address: "[::]:9443".parse().unwrap(),
+            certificate: CertificateSource::SelfManaged(own_certificates()),
+            tls: Tls {
+                min_version: ProtocolVersion::TLSv1_2,
+                suites: DEFAULT_CIPHER_SUITES.to_vec(),
+                protocols: vec!["h2", "http/1.1"],
+            },
+            field_updates: FieldUpdates::Immutable,
+            default_ttl: None,
+        },
         warnings: Vec::new(),
+    }
+}
+
+fn own_certificates() -> SelfManaged {
+    SelfManaged {
+        service: "kubeflow-trainer-controller-manager".into(),
+        secret: "kubeflow-trainer-webhook-cert".into(),
+        names: Vec::new(),
+        authority_lifetime: DAY * 3_650,
+        lifetime: DAY * 365,
+        renew_before: DAY * 90,
+        bundle_lead: Duration::from_mins(5),
     }
 }
 
@@ -69,7 +103,7 @@ fn data(name: &str) -> PathBuf {
 }
 
 fn flags(args: &[&str]) -> Result<Flags, String> {
-    Flags::read(["trainjob-operator"].iter().chain(args)).map_err(|error| match error {
+    Flags::read(PROGRAM, [PROGRAM.name].iter().chain(args)).map_err(|error| match error {
         FlagsError::Answer(answer) => format!("answer: {answer}"),
         FlagsError::Invalid(message) => message,
     })
@@ -95,6 +129,7 @@ fn a_section_or_field_that_is_null_is_as_if_it_were_absent() {
         "featureGates",
         "tls",
         "lifecycle",
+        "certificates",
     ];
     let nulls: Vec<_> = sections.iter().map(|name| format!("{name}:\n")).collect();
     assert_eq!(fields(&nulls.concat()).unwrap(), defaults());
@@ -112,10 +147,9 @@ fn the_file_that_trainer_ships_is_taken_with_three_warnings() {
         concurrency: NonZeroUsize::new(5).unwrap(),
         rate_limit: rate(50.0, 100),
         warnings: [
-            "webhook, metrics over TLS, certManagement, statusServer: read and checked, but without effect in \
-             this release",
-            "leaderElection: this release does not elect a leader yet, run exactly one replica",
-            "clientConnection: requests are limited to Trainer's 50 a second, with bursts of 100; \
+            "metrics over TLS, statusServer: read and checked, but without effect in this release",
+            "leaderElection: the operator does not elect a leader yet, run exactly one replica of it",
+            "clientConnection: the operator's requests are limited to Trainer's 50 a second, with bursts of 100; \
              without this section there is no limit",
         ]
         .map(str::to_owned)
@@ -139,16 +173,49 @@ fn every_field_is_read() {
         health_endpoints: Endpoints { ready: "/ready".into(), live: "/live".into() },
         metrics_address: Some("127.0.0.1:9090".parse().unwrap()),
         normal_events: rate(0.25, 1),
+        admission: Admission {
+            address: "10.0.0.1:1".parse().unwrap(),
+            certificate: CertificateSource::Files {
+                directory: "/certificates".into(),
+                poll_interval: Duration::from_millis(100),
+            },
+            tls: Tls {
+                min_version: ProtocolVersion::TLSv1_3,
+                suites: of_tls_13(),
+                protocols: vec!["h2", "http/1.1"],
+            },
+            field_updates: FieldUpdates::Mutable,
+            default_ttl: Some(3_600),
+        },
         warnings: [
-            "webhook, certManagement, statusServer, tls, lifecycle.fieldUpdates, \
-             lifecycle.defaultTTLSecondsAfterFinished: read and checked, but without effect in this \
-             release",
-            "leaderElection: this release does not elect a leader yet, run exactly one replica",
+            "statusServer: read and checked, but without effect in this release",
+            "leaderElection: the operator does not elect a leader yet, run exactly one replica of it",
         ]
         .map(str::to_owned)
         .into(),
     };
     assert_eq!(file(&data("complete.yaml")).unwrap(), expected);
+}
+
+#[test]
+fn a_certificate_of_its_own_is_as_the_file_wants_it() {
+    let given = "certManagement: {webhookServiceName: s, webhookSecretName: ''}\n\
+                 certificates: {names: [\"::1\"], lifetime: 30s, renewBefore: 10s, bundleLead: 1s}";
+    let expected = SelfManaged {
+        service: "s".into(),
+        names: vec!["::1".into()],
+        lifetime: Duration::from_secs(30),
+        renew_before: Duration::from_secs(10),
+        bundle_lead: Duration::from_secs(1),
+        ..own_certificates()
+    };
+    let certificate = fields(given).unwrap().admission.certificate;
+    assert_eq!(certificate, CertificateSource::SelfManaged(expected));
+}
+
+fn of_tls_13() -> Vec<SupportedCipherSuite> {
+    let is_tls_13 = |suite: &&SupportedCipherSuite| suite.tls13().is_some();
+    DEFAULT_CIPHER_SUITES.iter().filter(is_tls_13).copied().collect()
 }
 
 #[test]
@@ -219,17 +286,15 @@ fn normal_events_can_be_switched_off() {
 
 #[test]
 fn what_upstream_warns_of_is_a_warning_here() {
-    let no_effect = "read and checked, but without effect in this release";
     for (given, expected) in [
         (
             "tls: {minVersion: '2.0'}",
             vec![
-                format!("tls: {no_effect}"),
                 "tls.minVersion: unknown version \"2.0\", expected one of 1.0, 1.1, 1.2, 1.3; ignored"
                     .to_owned(),
             ],
         ),
-        ("tls: {minVersion: '1.2', cipherSuites: [X]}", vec![format!("tls: {no_effect}")]),
+        ("tls: {minVersion: '1.2', cipherSuites: []}", vec![]),
         (
             "controller: {groupKindConcurrency: {TrainJobs: 3}}",
             vec![

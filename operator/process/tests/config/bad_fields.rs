@@ -7,7 +7,7 @@ pub(crate) const BAD_FIELDS: &[(&str, &str)] = &[
         "lifecyle: {}",
         "lifecyle: unknown field `lifecyle`, expected one of `apiVersion`, `kind`, `webhook`, \
          `leaderElection`, `metrics`, `health`, `controller`, `certManagement`, `clientConnection`, \
-         `statusServer`, `featureGates`, `tls`, `lifecycle`",
+         `statusServer`, `featureGates`, `tls`, `lifecycle`, `certificates`",
     ),
     (
         "lifecycle: {events: {normal: ~}}",
@@ -175,4 +175,41 @@ pub(crate) const BAD_FIELDS: &[(&str, &str)] = &[
     // YAML itself.
     ("tls: [", "tls: not valid YAML: unclosed bracket '[' at line 3, column 6"),
     ("---\ntls: {}", "a second YAML document at line 4, column 1, expected one"),
+    // The admission server.
+    (
+        "webhook: {host: localhost.example}",
+        "webhook.host: not an IP address, expected one, such as 127.0.0.1, localhost, or nothing",
+    ),
+    (
+        "tls: {nextProtos: [spdy]}",
+        "tls.nextProtos: none of them is known, expected some of h2, http/1.1",
+    ),
+    (
+        "tls: {cipherSuites: [TLS_RSA_WITH_RC4_128_SHA]}",
+        "tls.cipherSuites: none of them is known, expected some of \
+         TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, \
+         TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, \
+         TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+    ),
+    (
+        "certificates: {pollInterval: 11s}",
+        "certificates.pollInterval: 11s, expected from 50ms to 10s",
+    ),
+    (
+        "certificates: {names: [a b]}",
+        "certificates.names[0]: invalid value: string \"a b\", expected a DNS name or an IP address, \
+         such as webhook.example.com",
+    ),
+    (
+        "certificates: {lifetime: 179h, renewBefore: 90h}",
+        "certificates.lifetime: 644400s, expected at least twice renewBefore, 324000s",
+    ),
+    (
+        "certificates: {authorityLifetime: 1m, lifetime: 1h, renewBefore: 31s}",
+        "certificates.authorityLifetime: 60s, expected at least twice renewBefore, 31s",
+    ),
+    (
+        "certificates: {renewBefore: 5m, bundleLead: 5m}",
+        "certificates.bundleLead: 300s, expected less than renewBefore, 300s",
+    ),
 ];

@@ -1,16 +1,19 @@
-//! The command line: the operator's own flags, and those of Kubeflow Trainer that it replaces.
+//! The command line: our own flags, and those of Kubeflow Trainer that they replace.
 
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{
-    ArgAction, Parser, ValueEnum,
+    ArgAction, CommandFactory, FromArgMatches, Parser, ValueEnum,
     error::{ContextKind, ErrorKind},
 };
 use thiserror::Error;
 use tracing::level_filters::LevelFilter;
 
 use super::gates::{Gates, boolean};
-use crate::logging::{Format, Options};
+use crate::{
+    logging::{Format, Options},
+    start::Program,
+};
 
 /// What the command line says.
 #[derive(Debug, Clone, Default)]
@@ -38,7 +41,7 @@ pub enum FlagsError {
 }
 
 impl Flags {
-    /// Reads the command line; the first of `args` is the program's name.
+    /// Reads the command line of `program`, whose name is also the first of `args`.
     ///
     /// A flag that is given twice counts the last time, a feature gate too. An empty path is no path.
     ///
@@ -46,11 +49,14 @@ impl Flags {
     ///
     /// [`FlagsError::Answer`] for `--help` and `--version`, [`FlagsError::Invalid`] for a flag that is
     /// unknown, lacks its value or has one that is not allowed.
-    pub fn read<A>(args: impl IntoIterator<Item = A>) -> Result<Self, FlagsError>
+    pub fn read<A>(program: Program, args: impl IntoIterator<Item = A>) -> Result<Self, FlagsError>
     where
         A: Into<OsString> + Clone,
     {
-        let args = Args::try_parse_from(args).map_err(|error| match error.kind() {
+        let command = Args::command().name(program.name).about(program.about);
+        let matches = command.try_get_matches_from(args);
+        let args = matches.and_then(|matches| Args::from_arg_matches(&matches));
+        let args = args.map_err(|error| match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
                 FlagsError::Answer(error.to_string())
             }
@@ -83,9 +89,9 @@ fn one_line(error: &clap::Error) -> String {
     }
 }
 
-/// The controller of TrainJobs: runs them, ends them on time, removes what is finished.
+/// What either program takes.
 #[derive(Debug, Parser)]
-#[command(name = "trainjob-operator", version, args_override_self = true)]
+#[command(version, args_override_self = true)]
 struct Args {
     /// Configuration file (kind Configuration of config.trainer.kubeflow.org/v1alpha1); every default
     /// if empty

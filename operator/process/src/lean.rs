@@ -6,16 +6,59 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, Error as _},
+};
 use serde_json::value::RawValue;
+
+/// How many objects one may consist of. The largest TrainJob that the schema admits has about 13,000.
+const MOST_PARTS: usize = 20_000;
+/// A text up to so many bytes has too few to be counted.
+const SHORT: usize = 16 * 1024;
 
 /// Reads an object as if it had no managed fields.
 ///
+/// An empty object is two bytes of text and may be a volume of three kilobytes; so there is a limit to how
+/// many there may be, before any of them is made.
+///
 /// # Errors
 ///
-/// It is not JSON, or not a `K`.
+/// It is not JSON, or not a `K`, or has more than 20,000 parts.
 pub fn read<K: DeserializeOwned>(text: &str) -> Result<K, serde_json::Error> {
-    serde_json::from_str(&without_managed_fields(text))
+    let text = without_managed_fields(text);
+    check([&*text])?;
+    serde_json::from_str(&text)
+}
+
+/// Refuses an object, given by the texts it consists of, that has too many parts.
+///
+/// # Errors
+///
+/// It has more than 20,000.
+pub fn check<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<(), serde_json::Error> {
+    let long = texts.into_iter().filter(|text| text.len() > SHORT);
+    if long.map(parts).sum::<usize>() > MOST_PARTS {
+        let problem = format!("more than {MOST_PARTS} parts, expected fewer");
+        return Err(serde_json::Error::custom(problem));
+    }
+    Ok(())
+}
+
+/// How many objects there are in a text of JSON, itself and those within included.
+#[must_use]
+pub fn parts(text: &str) -> usize {
+    let (mut parts, mut is_in_string, mut is_escaped) = (0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_in_string,
+            b'"' => is_in_string = !is_in_string,
+            b'{' if !is_in_string => parts += 1,
+            _ => {}
+        }
+    }
+    parts
 }
 
 #[derive(Deserialize)]
@@ -75,6 +118,16 @@ mod tests {
                 assert_eq!(read["metadata"]["annotations"], object["metadata"]["annotations"]);
             }
         }
+    }
+
+    #[test]
+    fn an_object_has_so_many_parts_and_no_more() {
+        let of =
+            |count: usize| json!({"said": "{{\\\"{", "all": vec![json!({}); count]}).to_string();
+        assert_eq!(parts(&of(3)), 4);
+        assert!(read::<Value>(&of(MOST_PARTS - 1)).is_ok());
+        let error = read::<Value>(&of(MOST_PARTS)).unwrap_err().to_string();
+        assert_eq!(error, "more than 20000 parts, expected fewer");
     }
 
     #[test]

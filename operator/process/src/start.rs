@@ -1,0 +1,102 @@
+//! From the command line to the work, and back to an exit code.
+
+use std::{error::Error, io::Write, process::ExitCode};
+
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+};
+
+use crate::{
+    client::{self, Clients},
+    config::{self, Config, Flags, FlagsError},
+    logging,
+};
+
+/// Which program this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Program {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub about: &'static str,
+}
+
+/// Runs `work` with what flags, file and environment say, until it ends by itself or because its third
+/// argument became true, on the first SIGTERM or SIGINT; the second signal ends the process at once.
+///
+/// Exit code 0 if all went well; otherwise 1, and stderr says why in one line.
+pub fn start<W, E>(
+    program: Program,
+    work: impl FnOnce(Config, Clients, watch::Receiver<bool>) -> W,
+) -> ExitCode
+where
+    W: Future<Output = Result<(), E>> + Send + 'static,
+    E: Error + Send + 'static,
+{
+    let refuse = |error: &dyn Error| {
+        // If even this cannot be written, the exit code still says it.
+        let _ = writeln!(std::io::stderr(), "{}: {error}", program.name);
+        ExitCode::FAILURE
+    };
+    let flags = match Flags::read(program, std::env::args_os()) {
+        Ok(flags) => flags,
+        Err(FlagsError::Answer(answer)) => {
+            return match writeln!(std::io::stdout(), "{}", answer.trim_end()) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(_) => ExitCode::FAILURE,
+            };
+        }
+        Err(error) => return refuse(&error),
+    };
+    let config = match config::load(&flags) {
+        Ok(config) => config,
+        Err(error) => return refuse(&error),
+    };
+    if let Err(error) = logging::init(flags.logging) {
+        return refuse(&error);
+    }
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return refuse(&error),
+    };
+    runtime.block_on(async {
+        let stop = match stop_on_signal() {
+            Ok(stop) => stop,
+            Err(error) => return refuse(&error),
+        };
+        let clients = match client::connect(flags.kubeconfig.as_deref()).await {
+            Ok(clients) => clients,
+            Err(error) => return refuse(&error),
+        };
+        // As a task: what runs on this thread instead is woken by way of the kernel each time.
+        match tokio::spawn(work(config, clients, stop)).await {
+            Ok(Ok(())) => ExitCode::SUCCESS,
+            Ok(Err(error)) => refuse(&error),
+            Err(error) => refuse(&error),
+        }
+    })
+}
+
+/// Becomes true with the first SIGTERM or SIGINT; the second ends the process at once.
+fn stop_on_signal() -> std::io::Result<watch::Receiver<bool>> {
+    let (mut terminate, mut interrupt) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (sender, stop) = watch::channel(false);
+    tokio::spawn(async move {
+        for last in [false, true] {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            if last {
+                std::process::exit(1);
+            }
+            sender.send_replace(true);
+        }
+    });
+    Ok(stop)
+}
