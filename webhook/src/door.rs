@@ -1,0 +1,410 @@
+//! The door: from the body of a request to the body of its answer.
+//!
+//! A path stands for what is to be done with one kind, as it does in Kubeflow Trainer. What cannot change
+//! what runs is let through before it is even read: an update that leaves the spec as it is, one of an
+//! object that is being deleted, and whatever is neither a creation nor an update. (The registrations
+//! keep most of that from being asked at all.)
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::de::DeserializeOwned;
+use serde_json::Error;
+use tokio::sync::Semaphore;
+use trainjob_api::{
+    TrainJob,
+    constants::{
+        CLUSTER_TRAINING_RUNTIME_KIND, GROUP, TRAIN_JOB_KIND, TRAINING_RUNTIME_KIND, VERSION,
+    },
+    time::Timestamp,
+};
+use trainjob_core::{
+    admission::{
+        Verdict, asks_what_runs, defaults,
+        lifecycle::FieldUpdates,
+        runtimes,
+        train_job::{self, Operation, asks_for_runtime},
+    },
+    lifecycle::deadline::Clock,
+    runtime::{Runtime, RuntimeKey, UnsupportedRuntime, runtime_key},
+};
+use validator::{Validate, ValidationErrors};
+
+use crate::{
+    fields::Object,
+    lookup::Lookup,
+    review::{Answer, Refusal, Request},
+};
+
+/// What is to be done, and with which kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    /// Fill in what a TrainJob leaves out.
+    DefaultTrainJob,
+    /// Judge a TrainJob.
+    ValidateTrainJob,
+    /// Judge a TrainingRuntime.
+    ValidateTrainingRuntime,
+    /// Judge a ClusterTrainingRuntime.
+    ValidateClusterTrainingRuntime,
+}
+
+impl Task {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::DefaultTrainJob,
+        Self::ValidateTrainJob,
+        Self::ValidateTrainingRuntime,
+        Self::ValidateClusterTrainingRuntime,
+    ];
+
+    /// The path that stands for it.
+    #[must_use]
+    pub const fn path(self) -> &'static str {
+        match self {
+            Self::DefaultTrainJob => "/mutate-trainer-kubeflow-org-v1alpha1-trainjob",
+            Self::ValidateTrainJob => "/validate-trainer-kubeflow-org-v1alpha1-trainjob",
+            Self::ValidateTrainingRuntime => {
+                "/validate-trainer-kubeflow-org-v1alpha1-trainingruntime"
+            }
+            Self::ValidateClusterTrainingRuntime => {
+                "/validate-trainer-kubeflow-org-v1alpha1-clustertrainingruntime"
+            }
+        }
+    }
+
+    /// The task of a path, if it stands for one.
+    #[must_use]
+    pub fn of(path: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|task| task.path() == path)
+    }
+
+    /// The kind of object.
+    #[must_use]
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::DefaultTrainJob | Self::ValidateTrainJob => TRAIN_JOB_KIND,
+            Self::ValidateTrainingRuntime => TRAINING_RUNTIME_KIND,
+            Self::ValidateClusterTrainingRuntime => CLUSTER_TRAINING_RUNTIME_KIND,
+        }
+    }
+}
+
+/// What verdicts depend on that whoever runs the server has chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// Whether TTL and deadline may change.
+    pub field_updates: FieldUpdates,
+    /// From when a deadline counts.
+    pub deadline_clock: Clock,
+    /// The TTL of jobs that are created without one, in seconds.
+    pub default_ttl: Option<i32>,
+}
+
+const PATCHES: &str = "runtimePatches";
+const TTL: &str = "ttlSecondsAfterFinished";
+const RUNTIME_REF: &str = "runtimeRef";
+/// Fields of a TrainJob's spec that no rule about any other field depends on.
+const LIGHT: [&str; 3] = ["suspend", "activeDeadlineSeconds", TTL];
+
+/// Objects longer than so many bytes wait for their turn: they take memory, and time.
+const LARGE: usize = 64 * 1024;
+/// How many of them are judged at the same time.
+const LARGE_AT_ONCE: usize = 2;
+
+/// The rules, and where to look up what they depend on.
+pub struct Door {
+    rules: Rules,
+    lookup: Lookup,
+    large: Semaphore,
+}
+
+/// What is asked of an object whose answer is not plain.
+enum Change<'a> {
+    Create(&'a Object<'a>),
+    Update { old: &'a Object<'a>, new: &'a Object<'a> },
+}
+
+impl Change<'_> {
+    fn is_large(&self) -> bool {
+        match self {
+            Self::Create(new) => new.len() > LARGE,
+            Self::Update { old, new } => old.len() > LARGE || new.len() > LARGE,
+        }
+    }
+
+    /// Why a large job is more than the schema admits, unless it was before. Lists that are longer than
+    /// that could take long to judge.
+    fn beyond_the_schema(
+        &self,
+        old: Option<&Result<TrainJob, String>>,
+        job: &TrainJob,
+    ) -> Option<ValidationErrors> {
+        if !self.is_large() {
+            return None;
+        }
+        let problem = job.spec.validate().err()?;
+        let was_so = matches!(old, Some(Ok(old)) if old.spec.validate().is_err());
+        (!was_so).then_some(problem)
+    }
+}
+
+impl Door {
+    /// A door with these rules.
+    #[must_use]
+    pub const fn new(rules: Rules, lookup: Lookup) -> Self {
+        Self { rules, lookup, large: Semaphore::const_new(LARGE_AT_ONCE) }
+    }
+
+    /// The answer to a request.
+    pub async fn answer(&self, task: Task, request: &Request<'_>) -> Answer {
+        let asked = &request.kind;
+        if (&*asked.group, &*asked.version, &*asked.kind) != (GROUP, VERSION, task.kind()) {
+            return Answer::unreadable(format!(
+                "{} of {}/{}, expected {} of {GROUP}/{VERSION} at this path",
+                asked.kind.escape_debug(),
+                asked.group.escape_debug(),
+                asked.version.escape_debug(),
+                task.kind()
+            ));
+        }
+        let change = match change(request) {
+            Ok(Some(change)) => change,
+            Ok(None) => return Answer::allowed(),
+            Err(problem) => return Answer::unreadable(problem),
+        };
+        // Nobody closes it: there is always a turn.
+        let _turn = if change.is_large() { self.large.acquire().await.ok() } else { None };
+        match task {
+            Task::DefaultTrainJob => self.fill_in(&change),
+            Task::ValidateTrainJob => self.judge_train_job(&change).await,
+            Task::ValidateTrainingRuntime => judge_runtime(&change, namespaced_key),
+            Task::ValidateClusterTrainingRuntime => judge_runtime(&change, cluster_key),
+        }
+    }
+
+    fn fill_in(&self, change: &Change<'_>) -> Answer {
+        if self.has_nothing_to_fill_in(change) {
+            return Answer::allowed();
+        }
+        let patch = match train_jobs(change) {
+            // The schema, which is asked next, will refuse it.
+            Ok((old, job)) if change.beyond_the_schema(old.as_ref(), &job).is_some() => {
+                return Answer::allowed();
+            }
+            Ok((None, job)) => defaults::on_create(&job, self.rules.default_ttl, now()),
+            Ok((Some(Ok(old)), job)) => defaults::on_update(&old, &job, now()),
+            // What is wrong with it is for the other webhook to say.
+            Ok((Some(Err(_)), _)) | Err(Unfit::NoSpec) => return Answer::allowed(),
+            Err(Unfit::Unreadable(problem)) => return Answer::unreadable(problem),
+        };
+        Answer { patch, ..Answer::default() }
+    }
+
+    /// Whether that can be told from the text alone.
+    fn has_nothing_to_fill_in(&self, change: &Change<'_>) -> bool {
+        match change {
+            Change::Create(new) => {
+                let has_ttl = self.rules.default_ttl.is_none() || new.says(TTL).is_some();
+                has_ttl && new.says(PATCHES).is_none()
+            }
+            Change::Update { old, new } => old.says(PATCHES) == new.says(PATCHES),
+        }
+    }
+
+    async fn judge_train_job(&self, change: &Change<'_>) -> Answer {
+        match train_jobs(change) {
+            Ok((old, job)) if let Some(problem) = change.beyond_the_schema(old.as_ref(), &job) => {
+                Answer::unreadable(format!("request.object.spec: {problem}"))
+            }
+            Ok((None, job)) => self.judge_new(&job).await,
+            Ok((Some(Ok(old)), job)) => self.judge_changed(&old, &job).await,
+            Ok((Some(Err(problem)), _)) => not_judged(TRAIN_JOB_KIND, &problem),
+            Err(Unfit::NoSpec) => {
+                let nameless = UnsupportedRuntime { kind: String::new(), group: String::new() };
+                answer(&Verdict { unsupported: Some(nameless), ..Verdict::default() })
+            }
+            Err(Unfit::Unreadable(problem)) => Answer::unreadable(problem),
+        }
+    }
+
+    async fn judge_new(&self, job: &TrainJob) -> Answer {
+        let runtime = match runtime_key(job) {
+            Ok(key) => self.lookup.runtime(&key).await,
+            // Which the verdict is about then.
+            Err(unsupported) => Err(unsupported.to_string()),
+        };
+        let missing = match &runtime {
+            Ok(runtime) => self.lookup.missing_priority_classes(runtime).await,
+            Err(_) => BTreeMap::new(),
+        };
+        answer(&train_job::validate(&train_job::Request {
+            operation: Operation::Create,
+            job,
+            runtime: runtime.as_deref().map_err(String::as_str),
+            snapshot: None,
+            active: Ok(&[]),
+            missing_priority_classes: &missing,
+            field_updates: self.rules.field_updates,
+            deadline_clock: self.rules.deadline_clock,
+        }))
+    }
+
+    async fn judge_changed(&self, old: &TrainJob, job: &TrainJob) -> Answer {
+        let depends = asks_for_runtime(old, job);
+        let snapshot = async { if depends { self.lookup.snapshot(old).await } else { None } };
+        let active = async {
+            if asks_what_runs(old, job) { self.lookup.active(old).await } else { Ok(Vec::new()) }
+        };
+        let (snapshot, active) = tokio::join!(snapshot, active);
+        let runtime = match runtime_key(job) {
+            Ok(key) if depends && snapshot.is_none() => self.lookup.runtime(&key).await,
+            // Whether what it runs on is still there, or deprecated, is not worth a question.
+            Ok(key) => self.lookup.known_runtime(&key).ok_or_else(|| format!("{key} is not known")),
+            Err(unsupported) => Err(unsupported.to_string()),
+        };
+        answer(&train_job::validate(&train_job::Request {
+            operation: Operation::Update(old),
+            job,
+            runtime: runtime.as_deref().map_err(String::as_str),
+            snapshot: snapshot.as_ref(),
+            active: active.as_deref().map_err(String::as_str),
+            // No update changes which it needs.
+            missing_priority_classes: &BTreeMap::new(),
+            field_updates: self.rules.field_updates,
+            deadline_clock: self.rules.deadline_clock,
+        }))
+    }
+}
+
+fn judge_runtime(change: &Change<'_>, key: impl Fn(&ObjectMeta) -> RuntimeKey) -> Answer {
+    let runtime = |object: &Object<'_>| {
+        let (metadata, spec) = read(object, |_| true)?;
+        Ok(Runtime { key: key(&metadata), metadata, spec })
+    };
+    match objects(change, runtime) {
+        Ok((None, runtime)) => answer(&runtimes::create(&runtime)),
+        Ok((Some(Ok(old)), runtime)) => answer(&runtimes::update(&old, &runtime)),
+        Ok((Some(Err(problem)), _)) => not_judged("runtime", &problem),
+        Err(Unfit::NoSpec) => Answer::unreadable("request.object.spec: Required value"),
+        Err(Unfit::Unreadable(problem)) => Answer::unreadable(problem),
+    }
+}
+
+fn cluster_key(metadata: &ObjectMeta) -> RuntimeKey {
+    RuntimeKey::Cluster { name: metadata.name.clone().unwrap_or_default() }
+}
+
+fn namespaced_key(metadata: &ObjectMeta) -> RuntimeKey {
+    let namespace = metadata.namespace.clone().unwrap_or_default();
+    RuntimeKey::Namespaced { namespace, name: metadata.name.clone().unwrap_or_default() }
+}
+
+/// What is asked; `None` if the answer is yes whatever the object.
+fn change<'a>(request: &'a Request<'_>) -> Result<Option<Change<'a>>, String> {
+    let needed = |object: &'a Option<Object<'_>>, name: &str| {
+        object.as_ref().ok_or_else(|| format!("request.{name}: Required value"))
+    };
+    match &*request.operation {
+        "CREATE" => Ok(Some(Change::Create(needed(&request.object, "object")?))),
+        "UPDATE" => {
+            let new = needed(&request.object, "object")?;
+            let old = needed(&request.old_object, "oldObject")?;
+            Ok((!is_let_through(old, new)).then_some(Change::Update { old, new }))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Whether an update is one of an object that is being deleted, or leaves its spec as it is.
+fn is_let_through(old: &Object<'_>, new: &Object<'_>) -> bool {
+    new.is_going()
+        || match (&old.spec, &new.spec) {
+            (Some(old), Some(new)) => old.equals(new, &[]),
+            (None, None) => true,
+            _ => false,
+        }
+}
+
+/// Why an object is of no use.
+enum Unfit {
+    /// It has no spec.
+    NoSpec,
+    /// It is not of its kind.
+    Unreadable(String),
+}
+
+/// The object as it is, which may be one that cannot be read, and as it is to be.
+type Objects<K> = (Option<Result<K, String>>, K);
+
+fn objects<K>(
+    change: &Change<'_>,
+    read: impl Fn(&Object<'_>) -> Result<K, Unfit>,
+) -> Result<Objects<K>, Unfit> {
+    let (old, new) = match change {
+        Change::Create(new) => (None, *new),
+        Change::Update { old, new } => (Some(*old), *new),
+    };
+    let new = read(new).map_err(|unfit| match unfit {
+        Unfit::NoSpec => Unfit::NoSpec,
+        Unfit::Unreadable(problem) => Unfit::Unreadable(format!("request.object: {problem}")),
+    })?;
+    let old = match old.map(read) {
+        // What there was said nothing, so all of it is new.
+        None | Some(Err(Unfit::NoSpec)) => None,
+        Some(Ok(old)) => Some(Ok(old)),
+        Some(Err(Unfit::Unreadable(problem))) => Some(Err(problem)),
+    };
+    Ok((old, new))
+}
+
+/// The TrainJobs, without what is the same in both where nothing depends on it.
+fn train_jobs(change: &Change<'_>) -> Result<Objects<TrainJob>, Unfit> {
+    let is_about_light_fields = match change {
+        Change::Update {
+            old: Object { spec: Some(old), .. },
+            new: Object { spec: Some(new), .. },
+        } => old.equals(new, &LIGHT),
+        _ => false,
+    };
+    let keep = |name: &str| !is_about_light_fields || name == RUNTIME_REF || LIGHT.contains(&name);
+    objects(change, |object| {
+        let (metadata, spec) = read(object, keep)?;
+        Ok(TrainJob { metadata, spec, status: None })
+    })
+}
+
+/// Metadata and spec of an object.
+fn read<S: DeserializeOwned>(
+    object: &Object<'_>,
+    keep: impl Fn(&str) -> bool,
+) -> Result<(ObjectMeta, S), Unfit> {
+    let unreadable = |part: &str, problem: Error| Unfit::Unreadable(format!("{part}: {problem}"));
+    let spec = object.spec.as_ref().ok_or(Unfit::NoSpec)?;
+    let spec = spec.read(keep).map_err(|problem| unreadable("spec", problem))?;
+    let metadata = match &object.metadata {
+        Some(metadata) => metadata.read(|_| true),
+        None => Ok(ObjectMeta::default()),
+    };
+    Ok((metadata.map_err(|problem| unreadable("metadata", problem))?, spec))
+}
+
+/// What is stored cannot be read, so what changes cannot be told; nor may it stand in the way of somebody
+/// who mends it.
+fn not_judged(kind: &str, problem: &str) -> Answer {
+    let warning =
+        format!("the stored {kind} cannot be read, so its update was not judged: {problem}");
+    Answer { warnings: vec![warning], ..Answer::default() }
+}
+
+fn answer(verdict: &Verdict) -> Answer {
+    Answer {
+        refusal: verdict.denial().map(Refusal::Denied),
+        warnings: verdict.warnings.clone(),
+        ..Answer::default()
+    }
+}
+
+fn now() -> Timestamp {
+    std::time::SystemTime::now().into()
+}

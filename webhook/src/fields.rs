@@ -1,0 +1,190 @@
+//! An object as the text of its fields.
+//!
+//! Most reviews are answered without knowing more of an object than which of its fields differ from
+//! before. So it is read once, as far as the fields of its metadata and its spec, which stay text; and what
+//! is to be known better is made of that text.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, Visitor, value::MapDeserializer},
+};
+use serde_json::value::RawValue;
+use trainjob_process::lean;
+
+/// Who wrote what, which the API server sends with every object, and nobody asks for here.
+const MANAGED_FIELDS: &str = "managedFields";
+
+/// An object.
+#[derive(Debug, Default, Deserialize)]
+pub struct Object<'a> {
+    /// Its metadata.
+    #[serde(borrow, default)]
+    pub metadata: Option<Fields<'a>>,
+    /// What it says.
+    #[serde(borrow, default)]
+    pub spec: Option<Fields<'a>>,
+}
+
+impl Object<'_> {
+    /// Whether it is being deleted.
+    #[must_use]
+    pub fn is_going(&self) -> bool {
+        self.metadata.as_ref().is_some_and(|metadata| metadata.has("deletionTimestamp"))
+    }
+
+    /// The text of a field of its spec, if it is there.
+    #[must_use]
+    pub fn says(&self, name: &str) -> Option<&str> {
+        self.spec.as_ref()?.get(name)
+    }
+
+    /// How long the text of its metadata and spec is, in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        let parts = [&self.metadata, &self.spec].into_iter().flatten();
+        parts.flat_map(Fields::texts).map(str::len).sum()
+    }
+
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Named values as they stand in the text, in their order. One that is `null` is as if it were absent.
+#[derive(Debug, Default)]
+pub struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'a> Fields<'a> {
+    /// The text of a field, if it is there.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&'a str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.get())
+    }
+
+    /// Whether a field is there.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// Whether both say the same, in the same words, except for some fields.
+    #[must_use]
+    pub fn equals(&self, other: &Self, except: &[&str]) -> bool {
+        self.all_but(except).eq(other.all_but(except))
+    }
+
+    fn all_but<'f>(&'f self, except: &'f [&str]) -> impl Iterator<Item = (&'f str, &'a str)> {
+        let fields = self.0.iter().map(|(name, value)| (&**name, value.get()));
+        fields.filter(|(name, _)| !except.contains(name))
+    }
+
+    /// What it means, or what it would without the fields that `keep` does not name.
+    ///
+    /// # Errors
+    ///
+    /// It is not a `K`, or has too many [parts](lean::check).
+    pub fn read<K: DeserializeOwned>(
+        &self,
+        keep: impl Fn(&str) -> bool,
+    ) -> Result<K, serde_json::Error> {
+        lean::check(self.texts())?;
+        let fields = self.0.iter().filter(|(name, _)| keep(name));
+        K::deserialize(MapDeserializer::new(fields.map(|(name, value)| (&**name, *value))))
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &'a str> {
+        self.0.iter().map(|(_, value)| value.get())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+struct FieldsVisitor;
+
+/// A name without a copy of it, if it stands there as it is.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'de> Visitor<'de> for FieldsVisitor {
+    type Value = Fields<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("named fields")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Fields<'de>, M::Error> {
+        let mut fields: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::new();
+        while let Some(Name(name)) = map.next_key()? {
+            if name == MANAGED_FIELDS {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            if fields.iter().any(|(known, _)| *known == name) {
+                return Err(M::Error::custom(format_args!("duplicate field `{name}`")));
+            }
+            if let Some(value) = map.next_value::<Option<&'de RawValue>>()? {
+                fields.push((name, value));
+            }
+        }
+        Ok(Fields(fields))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const TEXT: &str = r#"{"kind":"X","metadata":{"name":"a","managedFields":[{"a":{}}]},
+        "spec":{"a\u0062":1,"b":[2, 3],"c":null},"status":{"d":4}}"#;
+
+    #[test]
+    fn an_object_is_read_as_far_as_its_fields() {
+        let object: Object<'_> = serde_json::from_str(TEXT).unwrap();
+        let spec = object.spec.unwrap();
+        assert_eq!(
+            (spec.get("ab"), spec.get("b"), spec.get("c")),
+            (Some("1"), Some("[2, 3]"), None)
+        );
+        assert_eq!(spec.read::<Value>(|_| true).unwrap(), json!({"ab": 1, "b": [2, 3]}));
+        assert_eq!(spec.read::<Value>(|name| name == "ab").unwrap(), json!({"ab": 1}));
+        assert_eq!(object.metadata.unwrap().read::<Value>(|_| true).unwrap(), json!({"name": "a"}));
+    }
+
+    #[test]
+    fn what_is_no_object_is_an_error() {
+        for text in ["1", r#"{"spec":[]}"#, r#"{"spec":{"a":1,"a":2}}"#, r#"{"spec":{"a":}}"#] {
+            assert!(serde_json::from_str::<Object<'_>>(text).is_err(), "{text}");
+        }
+        for text in ["{}", r#"{"spec":null,"metadata":null}"#] {
+            let object: Object<'_> = serde_json::from_str(text).unwrap();
+            assert!(object.spec.is_none() && object.is_empty() && !object.is_going(), "{text}");
+        }
+    }
+
+    #[test]
+    fn fields_are_equal_but_for_some() {
+        let fields = |value: &Value| -> Fields<'static> {
+            serde_json::from_str(Box::leak(value.to_string().into_boxed_str())).unwrap()
+        };
+        let one = fields(&json!({"a": 1, "b": {"c": 2}}));
+        for (other, except, expected) in [
+            (json!({"a": 1, "b": {"c": 2}}), &[][..], true),
+            (json!({"a": 1, "b": {"c": 3}}), &[], false),
+            (json!({"a": 1, "b": {"c": 3}}), &["b"], true),
+            (json!({"a": 1}), &[], false),
+            (json!({"b": {"c": 2}, "z": 1}), &["a", "z"], true),
+        ] {
+            assert_eq!(one.equals(&fields(&other), except), expected, "{other}");
+        }
+    }
+}

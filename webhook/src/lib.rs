@@ -1,0 +1,27 @@
+//! The admission server for `TrainJob` and the two runtime kinds.
+//!
+//! A process of its own, separate from the operator, so that admission stays up while the operator
+//! restarts, and the other way round. It terminates TLS, reads an `AdmissionReview`, asks the pure
+//! functions of `trainjob_core::admission` for defaults and verdicts, and answers. It holds no state but
+//! a watch cache of runtimes, needs no leader, and serves from any number of replicas.
+
+//! | module | what it does |
+//! |---|---|
+//! | [`server`], [`connections`], [`tls`] | TLS and HTTP; nobody can close it |
+//! | [`review`], [`fields`] | what is asked, and what is answered |
+//! | [`door`] | from one to the other |
+//! | [`runtimes`], [`lookup`] | what a verdict depends on |
+//! | [`certificate`] | the serving certificate, from files or from an authority of its own |
+//! | [`metrics`], [`run`] | how it goes, and everything together |
+
+pub mod certificate;
+pub mod connections;
+pub mod door;
+pub mod fields;
+pub mod lookup;
+pub mod metrics;
+pub mod review;
+pub mod run;
+pub mod runtimes;
+pub mod server;
+pub mod tls;

@@ -1,0 +1,276 @@
+//! What admission looks like in numbers.
+
+//! Every series is there from the start, and none is added by what somebody sends.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use hyper::StatusCode;
+use prometheus::{Gauge, HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
+
+use crate::{
+    door::Task,
+    review::{Answer, Refusal},
+};
+
+/// Upper bounds of how long an answer takes, in seconds: up to the ten that the API server waits.
+const LATENCY: [f64; 14] = [
+    0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 4.0, 10.0,
+];
+
+const OPERATIONS: [&str; 3] = ["CREATE", "UPDATE", "OTHER"];
+
+/// How a request was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Yes.
+    Allowed,
+    /// No.
+    Denied,
+    /// Neither: the object could not be read.
+    Unreadable,
+}
+
+impl Verdict {
+    const ALL: [Self; 3] = [Self::Allowed, Self::Denied, Self::Unreadable];
+
+    /// The verdict of an answer.
+    #[must_use]
+    pub const fn of(answer: &Answer) -> Self {
+        match &answer.refusal {
+            None => Self::Allowed,
+            Some(Refusal::Denied(_)) => Self::Denied,
+            Some(Refusal::Unreadable(_)) => Self::Unreadable,
+        }
+    }
+
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Denied => "denied",
+            Self::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// Why a request was not even a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rejection {
+    /// Its body is too long.
+    TooLong,
+    /// There is no room for its body.
+    NoRoom,
+    /// Its body came too slowly.
+    TooSlow,
+    /// Its body ended before its end.
+    BrokenOff,
+    /// Its body is not an `AdmissionReview`.
+    Malformed,
+}
+
+impl Rejection {
+    const ALL: [Self; 5] =
+        [Self::TooLong, Self::NoRoom, Self::TooSlow, Self::BrokenOff, Self::Malformed];
+
+    const fn label(self) -> &'static str {
+        match self {
+            Self::TooLong => "too_long",
+            Self::NoRoom => "no_room",
+            Self::TooSlow => "too_slow",
+            Self::BrokenOff => "broken_off",
+            Self::Malformed => "malformed",
+        }
+    }
+
+    /// The status of the answer.
+    #[must_use]
+    pub const fn status(self) -> StatusCode {
+        match self {
+            Self::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::BrokenOff | Self::Malformed => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    /// What to tell whoever sent it.
+    #[must_use]
+    pub const fn message(self) -> &'static str {
+        match self {
+            Self::TooLong => "the body is too long, expected at most 3 MiB",
+            Self::NoRoom => "there are too many long bodies at this moment, try again",
+            Self::TooSlow => "the body was not complete within 10 seconds",
+            Self::BrokenOff => "the body broke off",
+            Self::Malformed => "the body is not an AdmissionReview",
+        }
+    }
+}
+
+/// The metrics of one admission server, in a registry of their own.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    requests: IntCounterVec,
+    latency: HistogramVec,
+    rejected: IntCounterVec,
+    certificate_expiry: Gauge,
+    reloads: IntCounterVec,
+}
+
+impl Metrics {
+    /// All of them, at zero.
+    ///
+    /// # Errors
+    ///
+    /// If two of them have one name, or one has none: never, as the tests see.
+    pub fn new() -> Result<Arc<Self>, prometheus::Error> {
+        let metrics = Self {
+            registry: Registry::new(),
+            requests: IntCounterVec::new(
+                Opts::new(
+                    "trainjob_webhook_requests_total",
+                    "Admission requests that were answered, by operation, kind and verdict.",
+                ),
+                &["operation", "kind", "verdict"],
+            )?,
+            latency: HistogramVec::new(
+                HistogramOpts::new(
+                    "trainjob_webhook_request_duration_seconds",
+                    "From the last byte of an admission request to its answer, by kind.",
+                )
+                .buckets(LATENCY.to_vec()),
+                &["kind"],
+            )?,
+            rejected: IntCounterVec::new(
+                Opts::new(
+                    "trainjob_webhook_rejected_bodies_total",
+                    "Requests whose body was no admission request, by reason.",
+                ),
+                &["reason"],
+            )?,
+            certificate_expiry: Gauge::new(
+                "trainjob_webhook_certificate_expiry_time_seconds",
+                "When the serving certificate expires, in seconds since 1970; 0 without one.",
+            )?,
+            reloads: IntCounterVec::new(
+                Opts::new(
+                    "trainjob_webhook_certificate_reloads_total",
+                    "Serving certificates that were taken into use, or refused.",
+                ),
+                &["result"],
+            )?,
+        };
+        metrics.begin_at_zero();
+        metrics.registry.register(Box::new(metrics.requests.clone()))?;
+        metrics.registry.register(Box::new(metrics.latency.clone()))?;
+        metrics.registry.register(Box::new(metrics.rejected.clone()))?;
+        metrics.registry.register(Box::new(metrics.certificate_expiry.clone()))?;
+        metrics.registry.register(Box::new(metrics.reloads.clone()))?;
+        Ok(Arc::new(metrics))
+    }
+
+    /// Makes every series there is.
+    fn begin_at_zero(&self) {
+        for task in Task::ALL {
+            self.latency.with_label_values(&[task.kind()]);
+            for operation in OPERATIONS {
+                for verdict in Verdict::ALL {
+                    self.requests.with_label_values(&[operation, task.kind(), verdict.label()]);
+                }
+            }
+        }
+        for rejection in Rejection::ALL {
+            self.rejected.with_label_values(&[rejection.label()]);
+        }
+        for result in [LOADED, REFUSED] {
+            self.reloads.with_label_values(&[result]);
+        }
+    }
+
+    /// What they are to be read from.
+    #[must_use]
+    pub const fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// A request has been answered, which took so long.
+    pub fn answered(&self, task: Task, operation: &str, verdict: Verdict, took: Duration) {
+        let known = OPERATIONS.into_iter().find(|known| *known == operation);
+        let labels = [known.unwrap_or("OTHER"), task.kind(), verdict.label()];
+        self.requests.with_label_values(&labels).inc();
+        self.latency.with_label_values(&[task.kind()]).observe(took.as_secs_f64());
+    }
+
+    /// A request was rejected.
+    pub fn rejected(&self, rejection: Rejection) {
+        self.rejected.with_label_values(&[rejection.label()]).inc();
+    }
+
+    /// A serving certificate is in use from now on, which expires at `expiry`.
+    pub fn certificate_loaded(&self, expiry: SystemTime) {
+        let seconds = expiry.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        self.certificate_expiry.set(seconds.as_secs_f64());
+        self.reloads.with_label_values(&[LOADED]).inc();
+    }
+
+    /// A new serving certificate is of no use; the old one, if there is one, stays.
+    pub fn certificate_refused(&self) {
+        self.reloads.with_label_values(&[REFUSED]).inc();
+    }
+}
+
+const LOADED: &str = "loaded";
+const REFUSED: &str = "refused";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(metrics: &Metrics) -> String {
+        prometheus::TextEncoder::new().encode_to_string(&metrics.registry().gather()).unwrap()
+    }
+
+    #[test]
+    fn every_series_is_there_from_the_start_and_requests_add_none() {
+        let metrics = Metrics::new().unwrap();
+        let series = |page: &str| page.lines().filter(|line| !line.starts_with('#')).count();
+        let before = series(&page(&metrics));
+        for operation in ["CREATE", "UPDATE", "DELETE", "anything"] {
+            metrics.answered(Task::ValidateTrainJob, operation, Verdict::Denied, Duration::ZERO);
+        }
+        for rejection in Rejection::ALL {
+            metrics.rejected(rejection);
+        }
+        metrics.certificate_loaded(SystemTime::now());
+        metrics.certificate_refused();
+        assert_eq!(series(&page(&metrics)), before);
+    }
+
+    #[test]
+    fn what_was_answered_is_counted() {
+        let metrics = Metrics::new().unwrap();
+        let took = Duration::from_millis(2);
+        metrics.answered(Task::ValidateTrainJob, "CREATE", Verdict::Denied, took);
+        metrics.answered(Task::DefaultTrainJob, "CREATE", Verdict::Allowed, took);
+        metrics.answered(Task::DefaultTrainJob, "CONNECT", Verdict::Allowed, took);
+        metrics.rejected(Rejection::TooLong);
+        metrics.certificate_loaded(SystemTime::UNIX_EPOCH + Duration::from_secs(7));
+        metrics.certificate_refused();
+        let page = page(&metrics);
+        for line in [
+            r#"trainjob_webhook_requests_total{kind="TrainJob",operation="CREATE",verdict="denied"} 1"#,
+            r#"trainjob_webhook_requests_total{kind="TrainJob",operation="CREATE",verdict="allowed"} 1"#,
+            r#"trainjob_webhook_requests_total{kind="TrainJob",operation="OTHER",verdict="allowed"} 1"#,
+            r#"trainjob_webhook_request_duration_seconds_bucket{kind="TrainJob",le="0.001"} 0"#,
+            r#"trainjob_webhook_request_duration_seconds_bucket{kind="TrainJob",le="0.0025"} 3"#,
+            r#"trainjob_webhook_rejected_bodies_total{reason="too_long"} 1"#,
+            "trainjob_webhook_certificate_expiry_time_seconds 7",
+            r#"trainjob_webhook_certificate_reloads_total{result="loaded"} 1"#,
+            r#"trainjob_webhook_certificate_reloads_total{result="refused"} 1"#,
+        ] {
+            assert!(page.lines().any(|it| it == line), "no {line} in\n{page}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The runtimes of the cluster, from watches.
+//!
+//! A runtime that is not there yet, or cannot be read, is for the caller to ask the API server for: it
+//! may have been created a moment ago.
+//!
+//! They are kept as text: whoever may create runtimes could otherwise fill the memory with them, for what is
+//! two bytes in JSON may be kilobytes as a value. The first few small ones are kept as values, too.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic::AtomicBool},
+};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{Api, Client, Resource, runtime::watcher::Event};
+use serde::Serialize;
+use trainjob_api::{
+    ClusterTrainingRuntime, TrainingRuntime,
+    constants::{CLUSTER_TRAINING_RUNTIME_KIND, TRAINING_RUNTIME_KIND},
+};
+use trainjob_core::runtime::{Runtime, RuntimeKey};
+use trainjob_process::{
+    Readable,
+    health::Readiness,
+    lean,
+    watch::{Subject, follow},
+};
+
+/// The kinds that are watched, as readiness shows them.
+pub const KINDS: [&str; 2] = [TRAINING_RUNTIME_KIND, CLUSTER_TRAINING_RUNTIME_KIND];
+
+const INSTALL_CRDS: &str =
+    "install them with: kubectl apply --server-side -f charts/trainjob-operator/crds";
+
+/// How many runtimes are kept as values, and how many parts each may have.
+const VALUES: usize = 16;
+const SMALL: usize = 200;
+
+type Known = HashMap<RuntimeKey, Kept>;
+
+/// A runtime as it is kept.
+#[derive(Debug, Clone)]
+struct Kept {
+    text: Arc<str>,
+    value: Option<Arc<Runtime>>,
+}
+
+/// What is known of the runtimes.
+#[derive(Debug, Default)]
+pub struct Runtimes(RwLock<Known>);
+
+impl Runtimes {
+    /// The runtime, if it is known.
+    #[must_use]
+    pub fn get(&self, key: &RuntimeKey) -> Option<Arc<Runtime>> {
+        let kept = self.read().get(key).cloned()?;
+        kept.value.or_else(|| value(key, &kept.text).map(Arc::new))
+    }
+
+    /// Watches both kinds; never returns. `readiness` is told when a first list is complete.
+    pub async fn watch(&self, client: &Client, readiness: &Readiness) {
+        let unreachable = AtomicBool::new(false);
+        tokio::join!(
+            self.follow::<TrainingRuntime>(client, readiness, TRAINING_RUNTIME_KIND, &unreachable),
+            self.follow::<ClusterTrainingRuntime>(
+                client,
+                readiness,
+                CLUSTER_TRAINING_RUNTIME_KIND,
+                &unreachable
+            ),
+        );
+    }
+
+    async fn follow<K>(
+        &self,
+        client: &Client,
+        readiness: &Readiness,
+        kind: &'static str,
+        unreachable: &AtomicBool,
+    ) where
+        K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
+        K: Serialize + Send + 'static,
+    {
+        let api: Api<Readable<K>> = Api::all(client.clone());
+        let subject = Subject { kind, install: Some(INSTALL_CRDS) };
+        let mut listed = Known::new();
+        follow(api, subject, unreachable, |news| match news {
+            Ok(Event::Init) => listed.clear(),
+            Ok(Event::InitApply(object)) => {
+                if let Ok(runtime) = object.0 {
+                    put(&mut listed, kind, &runtime);
+                }
+            }
+            Ok(Event::InitDone) => {
+                self.replace(kind, std::mem::take(&mut listed));
+                readiness.set(kind, true);
+            }
+            Ok(Event::Apply(object)) => match object.0 {
+                Ok(runtime) => put(&mut self.write(), kind, &runtime),
+                Err(unreadable) => {
+                    self.write().remove(&key(kind, &unreadable.metadata));
+                }
+            },
+            Ok(Event::Delete(object)) => {
+                self.write().remove(&key(kind, object.meta()));
+            }
+            Err(_) => {}
+        })
+        .await;
+    }
+
+    /// All runtimes of a kind are these.
+    fn replace(&self, kind: &str, listed: Known) {
+        let mut known = self.write();
+        known.retain(|key, _| key.kind() != kind);
+        known.extend(listed);
+    }
+
+    // Every change under the lock is complete in itself, so a poisoned state is still a good one.
+    fn read(&self) -> RwLockReadGuard<'_, Known> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Known> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn put<K: Resource + Serialize>(known: &mut Known, kind: &str, runtime: &K) {
+    // What was read from JSON can be written as JSON.
+    let Ok(text) = serde_json::to_string(runtime) else { return };
+    let key = key(kind, runtime.meta());
+    known.remove(&key);
+    let values = known.values().filter(|kept| kept.value.is_some()).count();
+    let is_kept = values < VALUES && lean::parts(&text) <= SMALL;
+    let value = if is_kept { value(&key, &text).map(Arc::new) } else { None };
+    known.insert(key, Kept { text: text.into(), value });
+}
+
+/// The runtime that a text says. What was written as one can be read as one.
+fn value(key: &RuntimeKey, text: &str) -> Option<Runtime> {
+    match key {
+        RuntimeKey::Cluster { .. } => {
+            serde_json::from_str::<ClusterTrainingRuntime>(text).ok().map(Runtime::from)
+        }
+        RuntimeKey::Namespaced { .. } => {
+            serde_json::from_str::<TrainingRuntime>(text).ok().map(Runtime::from)
+        }
+    }
+}
+
+fn key(kind: &str, metadata: &ObjectMeta) -> RuntimeKey {
+    let name = metadata.name.clone().unwrap_or_default();
+    if kind == CLUSTER_TRAINING_RUNTIME_KIND {
+        return RuntimeKey::Cluster { name };
+    }
+    RuntimeKey::Namespaced { namespace: metadata.namespace.clone().unwrap_or_default(), name }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_runtime_is_what_was_put() {
+        let runtimes = Runtimes::default();
+        let object = json!({
+            "metadata": {"name": "a", "namespace": "n", "labels": {"k": "v"}},
+            "spec": {"mlPolicy": {"numNodes": 2}, "template": {"spec": {"replicatedJobs": []}}},
+        });
+        let namespaced: TrainingRuntime = serde_json::from_value(object.clone()).unwrap();
+        let cluster: ClusterTrainingRuntime = serde_json::from_value(object).unwrap();
+        put(&mut runtimes.write(), TRAINING_RUNTIME_KIND, &namespaced);
+        put(&mut runtimes.write(), CLUSTER_TRAINING_RUNTIME_KIND, &cluster);
+        for runtime in [Runtime::from(namespaced), Runtime::from(cluster)] {
+            assert_eq!(runtimes.get(&runtime.key).as_deref(), Some(&runtime));
+            let text = runtimes.read().get(&runtime.key).unwrap().text.clone();
+            assert_eq!(value(&runtime.key, &text), Some(runtime));
+        }
+        runtimes.replace(TRAINING_RUNTIME_KIND, Known::new());
+        let gone = RuntimeKey::Namespaced { namespace: "n".into(), name: "a".into() };
+        assert_eq!(runtimes.get(&gone), None);
+        assert!(runtimes.get(&RuntimeKey::Cluster { name: "a".into() }).is_some());
+    }
+}
