@@ -7,6 +7,7 @@
 //! rounds that alternate, each in a control plane of its own, so that none inherits the heap or the
 //! store of another.
 
+mod admission;
 mod burst;
 mod calls;
 mod drip;
@@ -43,6 +44,8 @@ pub enum Bench {
     Mixed,
     /// The calls of whole lives.
     Life,
+    /// What a review costs.
+    Admission,
 }
 
 /// How large a bench is. Where nothing is said, it is as large as its bars ask for.
@@ -84,5 +87,6 @@ pub async fn run(bench: Bench, size: Size) -> Result<Report> {
         Bench::Drip => Box::pin(drip::run(size, &progress)).await,
         Bench::Mixed => Box::pin(mixed::run(size, &progress)).await,
         Bench::Life => Box::pin(life::run(size, &progress)).await,
+        Bench::Admission => Box::pin(admission::run(size, &progress)).await,
     }
 }

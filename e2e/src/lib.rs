@@ -19,7 +19,9 @@
 //! What fake Pods do is said by annotations: see the files in `stages/`.
 
 mod access;
+pub mod answer;
 pub mod apply;
+pub mod authority;
 pub mod bench;
 pub mod binaries;
 mod cache;
@@ -37,9 +39,11 @@ mod nodes;
 pub mod operator;
 pub mod ports;
 pub mod process;
+pub mod product;
 pub mod proxy;
 pub mod recorder;
 mod sent;
 pub mod until;
+pub mod webhook;
 pub mod workspace;
 pub mod yaml;

@@ -1,173 +1,44 @@
 //! The operator under test: the real binary, with the rights the chart gives it.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::ops::Deref;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use invariants::Right;
-use k8s_openapi::api::rbac::v1::PolicyRule;
-use rustix::process::Signal;
-use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
-use crate::component::answers;
-use crate::ports::Port;
-use crate::process::Process;
-use crate::{workspace, yaml};
+use crate::product::{CHART, Product, Rules};
+use crate::workspace;
+
+pub use crate::product::Options as OperatorOptions;
 
 /// The `ServiceAccount` the operator runs as, as the chart calls it.
 pub const SERVICE_ACCOUNT: &str = "trainjob-operator";
 
-/// How long an operator may take to stop by itself when its handle is dropped.
-const FAREWELL: Duration = Duration::from_secs(3);
-
-const CHART: &str = "charts/trainjob-operator";
-const CLUSTER_RULES: &str = "operator-cluster-rules.yaml";
-const NAMESPACE_RULES: &str = "operator-namespace-rules.yaml";
-
-/// How to run an operator.
-#[derive(Debug, Clone, Default)]
-pub struct OperatorOptions {
-    /// Its configuration file; empty for the defaults. The addresses of its health and metrics
-    /// servers are added where they are missing.
-    pub config_yaml: String,
-    /// More command line arguments.
-    pub extra_args: Vec<String>,
-    /// Environment variables.
-    pub env: Vec<(String, String)>,
-    /// Whose rights it has; by default those of the administrator.
-    pub kubeconfig: Option<PathBuf>,
-}
+const RULES: Rules =
+    Rules { cluster: "operator-cluster-rules.yaml", namespace: "operator-namespace-rules.yaml" };
 
 /// A running operator. Dropped, it is asked to stop, and killed if it does not.
 #[derive(Debug)]
-pub struct Operator {
-    process: Process,
-    health: Port,
-    metrics: Port,
-    authority: String,
-}
+pub struct Operator(Product);
 
 impl Operator {
-    /// Starts an operator; whether it is ready is another question: [`Operator::wait_ready`].
+    /// Starts an operator; whether it is ready is another question: [`Product::wait_ready`].
     ///
     /// # Errors
     ///
     /// The binary cannot be built or started, or the configuration is not YAML.
     pub async fn start(cluster: &Cluster, options: OperatorOptions) -> Result<Self> {
-        static COUNT: AtomicUsize = AtomicUsize::new(1);
         let binary = tokio::task::spawn_blocking(workspace::operator).await??;
-        let (health, metrics) = (Port::take()?, Port::take()?);
-        let name = format!("operator-{}", COUNT.fetch_add(1, Ordering::Relaxed));
-
-        let config = cluster.folder().join(format!("{name}.yaml"));
-        let addressed = with_addresses(&options.config_yaml, &health, &metrics)?;
-        fs::write(&config, yaml::stream(&[addressed]))?;
-        let kubeconfig = options.kubeconfig.unwrap_or_else(|| cluster.kubeconfig());
-        let mut arguments = vec![
-            format!("--config={}", config.display()),
-            format!("--kubeconfig={}", kubeconfig.display()),
-        ];
-        arguments.extend(options.extra_args);
-        let process = cluster.spawn(&name, &binary, &arguments, &options.env)?;
-        let authority = cluster.authority().to_owned();
-        Ok(Self { process, health, metrics, authority })
-    }
-
-    /// Waits until `/readyz` says yes.
-    ///
-    /// # Errors
-    ///
-    /// It ended, or is not ready in time; the error shows the end of its log.
-    pub async fn wait_ready(&self) -> Result<()> {
-        self.process.ready_when(answers(&self.health_url(), "/readyz", &self.authority)).await
-    }
-
-    /// Kills it at once, as a crash would.
-    pub fn kill9(&self) {
-        self.process.kill();
-    }
-
-    /// Asks it to stop.
-    ///
-    /// # Errors
-    ///
-    /// The system refused.
-    pub fn sigterm(&self) -> Result<()> {
-        self.process.signal(Signal::TERM)
-    }
-
-    /// Waits until it has ended.
-    ///
-    /// # Errors
-    ///
-    /// It is still running after `timeout`.
-    pub async fn wait(&self, timeout: Duration) -> Result<ExitStatus> {
-        self.process.wait(timeout).await
-    }
-
-    /// Everything it has logged so far.
-    ///
-    /// # Errors
-    ///
-    /// The log cannot be read.
-    pub fn log(&self) -> Result<String> {
-        self.process.log()
-    }
-
-    /// Its process, for every other signal and its id.
-    #[must_use]
-    pub const fn process(&self) -> &Process {
-        &self.process
-    }
-
-    /// The URL of its health server.
-    #[must_use]
-    pub fn health_url(&self) -> String {
-        format!("http://{}", self.health.address())
-    }
-
-    /// The address of its metrics server.
-    #[must_use]
-    pub fn metrics_address(&self) -> String {
-        self.metrics.address()
+        Ok(Self(Product::start(cluster, "operator", &binary, options)?))
     }
 }
 
-impl Drop for Operator {
-    fn drop(&mut self) {
-        let _ = self.sigterm();
-        self.process.wait_or_kill(FAREWELL);
-    }
-}
+impl Deref for Operator {
+    type Target = Product;
 
-/// The configuration, with the addresses of its servers where it gives none.
-fn with_addresses(config_yaml: &str, health: &Port, metrics: &Port) -> Result<Value> {
-    let mut config = yaml::documents(config_yaml)?.pop().unwrap_or_else(|| json!({}));
-    let settings = [
-        ("apiVersion", None, json!("config.trainer.kubeflow.org/v1alpha1")),
-        ("kind", None, json!("Configuration")),
-        ("health", Some("healthProbeBindAddress"), json!(health.address())),
-        ("metrics", Some("bindAddress"), json!(metrics.address())),
-        ("metrics", Some("secureServing"), json!(false)),
-    ];
-    let config_map = config.as_object_mut().context("a configuration is a map")?;
-    for (key, inner, value) in settings {
-        match inner {
-            None => {
-                config_map.entry(key).or_insert(value);
-            }
-            Some(inner) => {
-                let section = config_map.entry(key).or_insert_with(|| json!({}));
-                let section = section.as_object_mut().with_context(|| format!("{key} is a map"))?;
-                section.entry(inner).or_insert(value);
-            }
-        }
+    fn deref(&self) -> &Product {
+        &self.0
     }
-    Ok(config)
 }
 
 /// Installs the chart's custom resource definitions and waits until they are served.
@@ -188,36 +59,7 @@ pub async fn install_crds(cluster: &Cluster) -> Result<()> {
 ///
 /// The chart's rules are missing, or the API server refuses.
 pub async fn install_operator_rbac(cluster: &Cluster, namespace: &str) -> Result<()> {
-    let cluster_rules = rules(CLUSTER_RULES)?;
-    let namespace_rules = rules(NAMESPACE_RULES)?;
-    let group = "rbac.authorization.k8s.io";
-    let version = format!("{group}/v1");
-    let name = SERVICE_ACCOUNT;
-    let subjects = json!([{"kind": "ServiceAccount", "name": name, "namespace": namespace}]);
-    let metadata = json!({"name": name});
-    // A second operator namespace must not take the binding of the first.
-    let cluster_wide = json!({"name": format!("{name}-{namespace}")});
-    let role = |kind: &str, metadata: &Value, rules: &Value| json!({"apiVersion": version, "kind": kind, "metadata": metadata, "rules": rules});
-    let binding = |kind: &str, metadata: &Value| {
-        json!({
-            "apiVersion": version,
-            "kind": format!("{kind}Binding"),
-            "metadata": metadata,
-            "roleRef": {"apiGroup": group, "kind": kind, "name": metadata["name"]},
-            "subjects": subjects,
-        })
-    };
-    let manifests = vec![
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}),
-        role("ClusterRole", &cluster_wide, &cluster_rules),
-        binding("ClusterRole", &cluster_wide),
-        role("Role", &metadata, &namespace_rules),
-        binding("Role", &metadata),
-    ];
-    let client = cluster.client().await?;
-    crate::apply::apply(&client, namespace, manifests).await?;
-    Ok(())
+    RULES.install(cluster, namespace, SERVICE_ACCOUNT).await
 }
 
 /// What the chart lets the operator ask for, in the whole cluster and in its own namespace.
@@ -226,23 +68,7 @@ pub async fn install_operator_rbac(cluster: &Cluster, namespace: &str) -> Result
 ///
 /// The chart's rules are missing, or are no rules.
 pub fn rights() -> Result<Vec<Right>> {
-    let mut rights = Vec::new();
-    for file in [CLUSTER_RULES, NAMESPACE_RULES] {
-        let rules: Vec<PolicyRule> = serde_json::from_value(rules(file)?)?;
-        rights.extend(rules.into_iter().map(|rule| Right {
-            groups: rule.api_groups.unwrap_or_default(),
-            resources: rule.resources.unwrap_or_default(),
-            verbs: rule.verbs,
-        }));
-    }
-    Ok(rights)
-}
-
-/// A file of the chart that is a plain list of rules.
-fn rules(file: &str) -> Result<Value> {
-    let path = Path::new(CHART).join("files").join(file);
-    let text = workspace::read(&path.display().to_string())?;
-    yaml::documents(&text)?.pop().with_context(|| format!("{file} is empty"))
+    RULES.rights()
 }
 
 #[cfg(test)]
@@ -258,16 +84,5 @@ mod tests {
         };
         assert!(gives("trainjobs", "delete"));
         assert!(!["get", "list", "watch"].iter().any(|verb| gives("secrets", verb)));
-    }
-
-    #[test]
-    fn a_configuration_keeps_what_it_says_and_gets_the_addresses_it_lacks() {
-        let (health, metrics) = (Port::take().unwrap(), Port::take().unwrap());
-        let given = "health: {healthProbeBindAddress: '127.0.0.1:1'}\nwebhook: {port: 2}\n";
-        let config = with_addresses(given, &health, &metrics).unwrap();
-        assert_eq!(config["health"]["healthProbeBindAddress"], "127.0.0.1:1");
-        assert_eq!(config["metrics"]["bindAddress"], json!(metrics.address()));
-        assert_eq!(config["webhook"]["port"], 2);
-        assert_eq!(config["kind"], "Configuration");
     }
 }

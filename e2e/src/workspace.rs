@@ -7,8 +7,13 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-/// The name of its binary.
+/// The binary of the operator.
 const OPERATOR: &str = "trainjob-operator";
+/// The binary of the webhook.
+const WEBHOOK: &str = "trainjob-webhook";
+
+/// The directory of a binary that was built, or why it could not be.
+type Built = OnceLock<Result<PathBuf, String>>;
 
 /// The file of the operator, built from the sources as they are now.
 ///
@@ -18,9 +23,29 @@ const OPERATOR: &str = "trainjob-operator";
 ///
 /// The build failed or there is no such file.
 pub fn operator() -> Result<PathBuf> {
-    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let target = BUILT.get_or_init(|| build().map_err(|error| format!("{error:#}")));
-    let path = target.as_ref().map_err(|error| anyhow!("{error}"))?.join(OPERATOR);
+    static BUILT: Built = OnceLock::new();
+    provide(&BUILT, OPERATOR)
+}
+
+/// The file of the webhook, as that of the [`operator`].
+///
+/// # Errors
+///
+/// The build failed or there is no such file.
+pub fn webhook() -> Result<PathBuf> {
+    static BUILT: Built = OnceLock::new();
+    provide(&BUILT, WEBHOOK)
+}
+
+/// The file of the server that the webhook is compared with in a bench.
+pub(crate) fn empty_door() -> Result<PathBuf> {
+    static BUILT: Built = OnceLock::new();
+    provide(&BUILT, "empty-door")
+}
+
+fn provide(built: &Built, binary: &str) -> Result<PathBuf> {
+    let target = built.get_or_init(|| build(binary).map_err(|error| format!("{error:#}")));
+    let path = target.as_ref().map_err(|error| anyhow!("{error}"))?.join(binary);
     if !path.is_file() {
         bail!("no {}: `cargo build --workspace --bins` makes it", path.display());
     }
@@ -28,7 +53,7 @@ pub fn operator() -> Result<PathBuf> {
 }
 
 /// Builds if cargo is at hand; returns the directory of the binaries.
-fn build() -> Result<PathBuf> {
+fn build(binary: &str) -> Result<PathBuf> {
     let own = env::current_exe()?;
     let mut target = own.parent().context("a program without a directory")?;
     // Tests and benches are one deeper than binaries.
@@ -36,7 +61,7 @@ fn build() -> Result<PathBuf> {
         target = target.parent().context("a program in the root")?;
     }
     if let Ok(cargo) = env::var("CARGO") {
-        launcher::build(&cargo, target, &[OPERATOR])?;
+        launcher::build(&cargo, target, &[binary])?;
     }
     Ok(target.to_owned())
 }

@@ -1,0 +1,70 @@
+//! Admission, rule by rule, through a real API server and the real webhook: what is refused and in which
+//! words, what is warned of, what is filled in (`docs/semantics.md`, 10).
+//!
+//! The rules are tables, one function for each group of them; what a row is, and the ways in which
+//! clients send it, is in `row.rs` and `place.rs`. All tests share one box, in which nothing runs but what
+//! admission needs; only those of a webhook with another configuration, or that is down, have their own.
+
+#![expect(
+    clippy::indexing_slicing,
+    reason = "what is not in a JSON value is null, which no test expects"
+)]
+#![expect(clippy::needless_pass_by_value, reason = "tables read better without references")]
+
+mod change;
+mod configured;
+mod filled_in;
+mod frameworks;
+mod job;
+mod parts;
+mod patches;
+mod place;
+mod row;
+mod runtimes;
+mod schema;
+mod snapshot;
+
+use anyhow::Result;
+use e2e::cluster::{Cluster, Options};
+use e2e::webhook::{Webhook, WebhookOptions};
+use tokio::sync::OnceCell;
+
+use crate::place::Place;
+use crate::row::Row;
+
+/// A box with the webhook in it.
+struct Site {
+    cluster: Cluster,
+    webhook: Webhook,
+}
+
+impl Site {
+    /// With JobSet, whose objects say what runs, and without anything that acts on jobs.
+    async fn start(config_yaml: &str) -> Result<Self> {
+        let options = Options { jobset: true, crds: true, ..Options::bare() };
+        let cluster = Cluster::start(options).await?;
+        let options =
+            WebhookOptions { config_yaml: config_yaml.to_owned(), ..WebhookOptions::default() };
+        let webhook = Webhook::start(&cluster, options).await?;
+        webhook.wait_ready().await?;
+        webhook.wait_asked(&cluster.client().await?).await?;
+        Ok(Self { cluster, webhook })
+    }
+
+    /// A namespace of this box.
+    async fn place(&self, prefix: &str) -> Result<Place> {
+        Ok(Place::new(self.cluster.client().await?, self.cluster.namespace(prefix).await?))
+    }
+}
+
+/// A namespace of the box that all share.
+async fn place(prefix: &str) -> Result<Place> {
+    static SHARED: OnceCell<Site> = OnceCell::const_new();
+    SHARED.get_or_try_init(|| Box::pin(Site::start(""))).await?.place(prefix).await
+}
+
+/// Sends each row in all ways; tells of all that are not as expected.
+async fn check(prefix: &str, rows: Vec<Row>) -> Result<()> {
+    let place = place(prefix).await?;
+    place.check(rows).await
+}
