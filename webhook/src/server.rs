@@ -293,3 +293,41 @@ fn response(
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIB: usize = 1024;
+
+    fn room(bodies: &Semaphore) -> Room<'_> {
+        Room { bodies, taken: None }
+    }
+
+    #[test]
+    fn long_bodies_leave_half_of_the_room_to_short_ones() {
+        let bodies = Semaphore::new(BODIES);
+        let mut long: Vec<_> = (0..BODIES * KIB / LONGEST_BODY).map(|_| room(&bodies)).collect();
+        let grown = long.iter_mut().map(|room| room.grow_to(LONGEST_BODY));
+        let taken = grown.take_while(Result::is_ok).count();
+        assert_eq!(taken, (BODIES / 2 * KIB).div_ceil(LONGEST_BODY));
+        let mut short = room(&bodies);
+        assert_eq!(short.grow_to(SMALL_BODY * KIB), Ok(()));
+        assert_eq!(short.grow_to(SMALL_BODY * KIB + 1), Err(Rejection::NoRoom));
+        drop(long);
+        assert_eq!(short.grow_to(LONGEST_BODY), Ok(()));
+    }
+
+    #[test]
+    fn short_bodies_have_all_of_the_room_and_give_it_back() {
+        let bodies = Semaphore::new(BODIES);
+        let mut short: Vec<_> = (0..BODIES / SMALL_BODY).map(|_| room(&bodies)).collect();
+        for room in &mut short {
+            assert_eq!(room.grow_to(1), Ok(()));
+            assert_eq!(room.grow_to(SMALL_BODY * KIB), Ok(()));
+        }
+        assert_eq!(room(&bodies).grow_to(1), Err(Rejection::NoRoom));
+        drop(short);
+        assert_eq!(bodies.available_permits(), BODIES);
+    }
+}

@@ -8,7 +8,6 @@ mod server;
 
 use std::time::Duration;
 
-use futures::future::join_all;
 use proptest::{
     collection::vec,
     prelude::*,
@@ -258,38 +257,6 @@ async fn more_parts_than_any_object_has_are_not_made() {
         assert!(status == 200 && text.contains(expected), "{status} {text}");
     }
     server.is_well().await;
-}
-
-#[tokio::test]
-async fn bodies_have_only_so_much_room() {
-    const LONG: usize = LONGEST_BODY - 1;
-    let server = Running::start().await;
-    let path = Task::ValidateTrainJob.path();
-    let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {LONGEST_BODY}\r\n\r\n");
-    let long = vec![b' '; LONG];
-    let holding = join_all((0..10).map(|_| async {
-        let mut stream = server.connect().await;
-        stream.write_all(head.as_bytes()).await.unwrap();
-        stream.write_all(&long).await.unwrap();
-        stream.flush().await.unwrap();
-        stream
-    }))
-    .await;
-    // With one more, more than half of the room would be taken, once these have been read.
-    let refused = async {
-        loop {
-            let (status, text) = server.post(path, &long).await;
-            if status == 503 {
-                return text;
-            }
-        }
-    };
-    let text = tokio::time::timeout(SOON, refused).await.unwrap();
-    assert_eq!(text, "there are too many long bodies at this moment, try again");
-    server.is_well().await;
-    drop(holding);
-    let answered = async { while server.post(path, &long).await.0 == 503 {} };
-    tokio::time::timeout(SOON, answered).await.unwrap();
 }
 
 #[tokio::test]
