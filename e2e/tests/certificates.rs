@@ -64,7 +64,11 @@ impl Traffic {
             let (client, stop, admitted) = (client.clone(), stop.clone(), admitted.clone());
             senders.spawn(async move {
                 while !stop.load(Ordering::Relaxed) {
-                    admit(&client, &format!("job-{sender}")).await?;
+                    let admission = admit(&client, &format!("job-{sender}")).await;
+                    if admission.is_err() {
+                        stop.store(true, Ordering::Relaxed);
+                        return admission;
+                    }
                     admitted.fetch_add(1, Ordering::Relaxed);
                 }
                 Ok(())
@@ -75,6 +79,11 @@ impl Traffic {
 
     fn admitted(&self) -> usize {
         self.admitted.load(Ordering::Relaxed)
+    }
+
+    /// Whether it was told to stop, or one was not admitted.
+    fn has_ended(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 
     /// How many were admitted; an error if a single one was not.
@@ -179,10 +188,12 @@ async fn a_thousand_certificates_of_one_authority() -> Result<()> {
         .await?;
     }
     let rotated = begin.elapsed();
-    while traffic.admitted() < ADMISSIONS && !traffic.senders.is_empty() {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        ensure!(begin.elapsed() < Duration::from_mins(10), "{} admissions", traffic.admitted());
-    }
+    until_ok("enough was admitted, or something was not", Duration::from_mins(10), || async {
+        let admitted = traffic.admitted();
+        ensure!(traffic.has_ended() || admitted >= ADMISSIONS, "{admitted} admissions");
+        Ok(())
+    })
+    .await?;
     let admitted = traffic.end().await?;
     println!("{ROTATIONS} rotations in {rotated:?}, {admitted} admissions, none failed");
     Ok(())

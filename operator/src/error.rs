@@ -5,6 +5,7 @@ use std::time::Duration;
 use kube::core::Status;
 use thiserror::Error;
 use trainjob_core::facts::ObjectKey;
+use trainjob_process::describe;
 
 use crate::secrets::KeyError;
 
@@ -96,14 +97,6 @@ impl From<kube::Error> for RequestError {
             kube::Error::SerdeError(_) | kube::Error::FromUtf8(_) => Self::BadReply(error),
             _ => Self::Unreachable(error),
         }
-    }
-}
-
-fn describe(status: &Status) -> String {
-    if status.message.is_empty() {
-        format!("HTTP {} {}", status.code, status.reason)
-    } else {
-        status.message.clone()
     }
 }
 

@@ -26,7 +26,7 @@ use trainjob_core::{
         train_job::{self, Operation, asks_for_runtime},
     },
     lifecycle::deadline::Clock,
-    runtime::{Runtime, RuntimeKey, UnsupportedRuntime, runtime_key},
+    runtime::{Runtime, UnsupportedRuntime, runtime_key},
 };
 use validator::{Validate, ValidationErrors};
 
@@ -34,6 +34,7 @@ use crate::{
     fields::Object,
     lookup::Lookup,
     review::{Answer, Refusal, Request},
+    runtimes::runtime_key_of,
 };
 
 /// What is to be done, and with which kind.
@@ -178,8 +179,9 @@ impl Door {
         match task {
             Task::DefaultTrainJob => self.fill_in(&change),
             Task::ValidateTrainJob => self.judge_train_job(&change).await,
-            Task::ValidateTrainingRuntime => judge_runtime(&change, namespaced_key),
-            Task::ValidateClusterTrainingRuntime => judge_runtime(&change, cluster_key),
+            Task::ValidateTrainingRuntime | Task::ValidateClusterTrainingRuntime => {
+                judge_runtime(&change, task.kind())
+            }
         }
     }
 
@@ -277,27 +279,18 @@ impl Door {
     }
 }
 
-fn judge_runtime(change: &Change<'_>, key: impl Fn(&ObjectMeta) -> RuntimeKey) -> Answer {
+fn judge_runtime(change: &Change<'_>, kind: &str) -> Answer {
     let runtime = |object: &Object<'_>| {
         let (metadata, spec) = read(object, |_| true)?;
-        Ok(Runtime { key: key(&metadata), metadata, spec })
+        Ok(Runtime { key: runtime_key_of(kind, &metadata), metadata, spec })
     };
     match objects(change, runtime) {
         Ok((None, runtime)) => answer(&runtimes::create(&runtime)),
         Ok((Some(Ok(old)), runtime)) => answer(&runtimes::update(&old, &runtime)),
-        Ok((Some(Err(problem)), _)) => not_judged("runtime", &problem),
+        Ok((Some(Err(problem)), _)) => not_judged(kind, &problem),
         Err(Unfit::NoSpec) => Answer::unreadable("request.object.spec: Required value"),
         Err(Unfit::Unreadable(problem)) => Answer::unreadable(problem),
     }
-}
-
-fn cluster_key(metadata: &ObjectMeta) -> RuntimeKey {
-    RuntimeKey::Cluster { name: metadata.name.clone().unwrap_or_default() }
-}
-
-fn namespaced_key(metadata: &ObjectMeta) -> RuntimeKey {
-    let namespace = metadata.namespace.clone().unwrap_or_default();
-    RuntimeKey::Namespaced { namespace, name: metadata.name.clone().unwrap_or_default() }
 }
 
 /// What is asked; `None` if the answer is yes whatever the object.

@@ -16,6 +16,9 @@ use trainjob_process::lean;
 /// Who wrote what, which the API server sends with every object, and nobody asks for here.
 const MANAGED_FIELDS: &str = "managedFields";
 
+/// How many fields metadata or a spec may have. The schemas know of less than twenty.
+const MOST_FIELDS: usize = 100;
+
 /// An object.
 #[derive(Debug, Default, Deserialize)]
 pub struct Object<'a> {
@@ -127,6 +130,9 @@ impl<'de> Visitor<'de> for FieldsVisitor {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             }
+            if fields.len() == MOST_FIELDS {
+                return Err(M::Error::custom(format_args!("more than {MOST_FIELDS} fields")));
+            }
             if fields.iter().any(|(known, _)| *known == name) {
                 return Err(M::Error::custom(format_args!("duplicate field `{name}`")));
             }
@@ -168,6 +174,16 @@ mod tests {
         for text in ["{}", r#"{"spec":null,"metadata":null}"#] {
             let object: Object<'_> = serde_json::from_str(text).unwrap();
             assert!(object.spec.is_none() && object.is_empty() && !object.is_going(), "{text}");
+        }
+    }
+
+    #[test]
+    fn there_are_only_so_many_fields() {
+        for (count, is_read) in [(MOST_FIELDS, true), (MOST_FIELDS + 1, false), (100_000, false)] {
+            let spec: serde_json::Map<_, _> =
+                (0..count).map(|number| (format!("f{number}"), json!(0))).collect();
+            let text = json!({ "spec": spec }).to_string();
+            assert_eq!(serde_json::from_str::<Object<'_>>(&text).is_ok(), is_read, "{count}");
         }
     }
 

@@ -22,6 +22,7 @@ use trainjob_api::{
 };
 use trainjob_core::{
     admission::priority_classes,
+    facts::controlling_train_job,
     runtime::{Runtime, RuntimeKey, snapshot},
 };
 use trainjob_process::Readable;
@@ -181,9 +182,8 @@ fn not_found(kind: &str, group: &str, name: &str) -> String {
 
 /// Whether an object is the job's own.
 fn is_controlled_by(metadata: &ObjectMeta, job: &TrainJob) -> bool {
-    let mut owners = metadata.owner_references.iter().flatten();
-    let controller = owners.find(|owner| owner.controller == Some(true));
-    controller.is_some_and(|owner| Some(&owner.uid) == job.metadata.uid.as_ref())
+    let owner = controlling_train_job(metadata);
+    owner.is_some_and(|owner| Some(&owner.uid) == job.metadata.uid.as_ref())
 }
 
 /// Namespace and name; a job that has none yet, whose name is to be generated, has nothing of its own.

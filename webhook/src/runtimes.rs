@@ -98,11 +98,11 @@ impl Runtimes {
             Ok(Event::Apply(object)) => match object.0 {
                 Ok(runtime) => put(&mut self.write(), kind, &runtime),
                 Err(unreadable) => {
-                    self.write().remove(&key(kind, &unreadable.metadata));
+                    self.write().remove(&runtime_key_of(kind, &unreadable.metadata));
                 }
             },
             Ok(Event::Delete(object)) => {
-                self.write().remove(&key(kind, object.meta()));
+                self.write().remove(&runtime_key_of(kind, object.meta()));
             }
             Err(_) => {}
         })
@@ -129,7 +129,7 @@ impl Runtimes {
 fn put<K: Resource + Serialize>(known: &mut Known, kind: &str, runtime: &K) {
     // What was read from JSON can be written as JSON.
     let Ok(text) = serde_json::to_string(runtime) else { return };
-    let key = key(kind, runtime.meta());
+    let key = runtime_key_of(kind, runtime.meta());
     known.remove(&key);
     let values = known.values().filter(|kept| kept.value.is_some()).count();
     let is_kept = values < VALUES && lean::parts(&text) <= SMALL;
@@ -149,7 +149,8 @@ fn value(key: &RuntimeKey, text: &str) -> Option<Runtime> {
     }
 }
 
-fn key(kind: &str, metadata: &ObjectMeta) -> RuntimeKey {
+/// The identity of a runtime of one of the two kinds.
+pub(crate) fn runtime_key_of(kind: &str, metadata: &ObjectMeta) -> RuntimeKey {
     let name = metadata.name.clone().unwrap_or_default();
     if kind == CLUSTER_TRAINING_RUNTIME_KIND {
         return RuntimeKey::Cluster { name };

@@ -50,7 +50,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 const DRAIN: Duration = Duration::from_secs(10);
 /// Requests at the same time on one connection of HTTP/2. Go opens another when these do not do.
 const STREAMS: u32 = 64;
-/// How many bytes of bodies there may be at the same time, in KiB.
+/// How much of bodies there may be at the same time, in KiB.
 const BODIES: usize = 64 * 1024;
 /// A body up to so many KiB may have any of them; a longer one leaves half of them to others.
 const SMALL_BODY: usize = 64;

@@ -38,7 +38,7 @@ pub(crate) mod resources;
 pub mod snapshot;
 mod strategic_merge;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub(crate) mod torch;
 pub(crate) mod torchtune;
 mod update;

@@ -7,6 +7,7 @@
 
 pub mod client;
 pub mod config;
+mod describe;
 mod exposition;
 pub mod health;
 pub mod lean;
@@ -18,6 +19,7 @@ mod spread;
 mod start;
 pub mod watch;
 
+pub use describe::describe;
 pub use readable::{Readable, Unreadable};
 pub use servers::Servers;
 pub use spread::spread;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kube::core::Status;
 use thiserror::Error;
+use trainjob_process::describe;
 
 /// How long a request waits for its answer.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -49,14 +50,6 @@ pub(super) async fn timed<T>(
     match tokio::time::timeout(LIMIT, request).await {
         Ok(reply) => Ok(reply?),
         Err(_) => Err(RequestError::TimedOut),
-    }
-}
-
-fn describe(status: &Status) -> String {
-    if status.message.is_empty() {
-        format!("HTTP {} {}", status.code, status.reason)
-    } else {
-        status.message.clone()
     }
 }
 

@@ -40,8 +40,8 @@ impl Serving {
     }
 
     /// Whether there is a certificate.
-    #[must_use]
-    pub fn is_loaded(&self) -> bool {
+    #[cfg(test)]
+    fn is_loaded(&self) -> bool {
         self.0.borrow().is_some()
     }
 

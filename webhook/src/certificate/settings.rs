@@ -27,8 +27,8 @@ pub struct Settings {
 
 impl Settings {
     /// Those of a Secret and a Service, with the usual times.
-    #[must_use]
-    pub fn new(namespace: String, secret: String, service: String) -> Self {
+    #[cfg(test)]
+    pub(super) fn new(namespace: String, secret: String, service: String) -> Self {
         const DAY: Duration = Duration::from_hours(24);
         Self {
             namespace,

@@ -1,26 +1,12 @@
 //! Jobs and runtimes for the tests of this module.
 
 use serde_json::{Value, json};
-use trainjob_api::{ClusterTrainingRuntime, TrainJob};
+use trainjob_api::TrainJob;
 
 use super::FieldError;
 use crate::runtime::{Runtime, draft::Draft};
 
-/// The TrainJob `ns/tj` on the runtime of [`runtime`], with `fields` in its spec.
-pub(super) fn job(fields: &Value) -> TrainJob {
-    let mut job = json!({
-        "metadata": {"name": "tj", "namespace": "ns", "uid": "U"},
-        "spec": {"runtimeRef": {"name": "torch-distributed"}},
-    });
-    job["spec"].as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-    serde_json::from_value(job).unwrap()
-}
-
-/// The ClusterTrainingRuntime `torch-distributed` with this spec.
-pub(super) fn runtime(spec: &Value) -> Runtime {
-    let runtime = json!({"metadata": {"name": "torch-distributed"}, "spec": spec});
-    serde_json::from_value::<ClusterTrainingRuntime>(runtime).unwrap().into()
-}
+pub(super) use crate::runtime::testing::{job, runtime};
 
 /// A runtime with this policy and these replicated jobs.
 pub(super) fn with(policy: &Value, steps: &Value) -> Runtime {

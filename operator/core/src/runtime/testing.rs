@@ -6,7 +6,7 @@ use trainjob_api::{ClusterTrainingRuntime, TrainJob};
 use super::{Runtime, build};
 
 /// The TrainJob `ns/tj` on the runtime of [`runtime`], with `fields` in its spec.
-pub(super) fn job(fields: &Value) -> TrainJob {
+pub(crate) fn job(fields: &Value) -> TrainJob {
     let mut job = json!({
         "metadata": {"name": "tj", "namespace": "ns", "uid": "U"},
         "spec": {"runtimeRef": {"name": "torch-distributed"}},
@@ -16,7 +16,7 @@ pub(super) fn job(fields: &Value) -> TrainJob {
 }
 
 /// The ClusterTrainingRuntime `torch-distributed` with this spec.
-pub(super) fn runtime(spec: &Value) -> Runtime {
+pub(crate) fn runtime(spec: &Value) -> Runtime {
     let runtime = json!({"metadata": {"name": "torch-distributed"}, "spec": spec});
     serde_json::from_value::<ClusterTrainingRuntime>(runtime).unwrap().into()
 }
