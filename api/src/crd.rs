@@ -76,7 +76,7 @@ pub fn cluster_training_runtime_crd() -> CustomResourceDefinition {
     with_schema(ClusterTrainingRuntime::crd(), runtime_schema())
 }
 
-/// The files of the chart's `crds/` directory: name and content.
+/// The files of the chart's folder `files/crds`: name and content.
 ///
 /// # Errors
 ///

@@ -8,7 +8,7 @@ use trainjob_api::crd;
 
 #[test]
 fn the_chart_s_crds_are_made_from_these_types() {
-    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../charts/trainjob-operator/crds");
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../charts/trainjob-operator/files/crds");
     for (name, content) in crd::files().unwrap() {
         let shipped = fs::read_to_string(Path::new(directory).join(&name)).unwrap_or_default();
         // Not `assert_eq!`: two CRDs side by side are not a message anybody reads.

@@ -47,7 +47,7 @@ impl Deref for Operator {
 ///
 /// They are missing, or the API server refuses one.
 pub async fn install_crds(cluster: &Cluster) -> Result<()> {
-    let texts = workspace::read_all(&format!("{CHART}/crds"))?;
+    let texts = workspace::read_all(&format!("{CHART}/files/crds"))?;
     let definitions = cluster.apply_yaml("default", &texts.join("\n---\n")).await?;
     crate::apply::established(&cluster.client().await?, &definitions).await
 }

@@ -30,7 +30,7 @@ use trainjob_process::{
 pub const KINDS: [&str; 2] = [TRAINING_RUNTIME_KIND, CLUSTER_TRAINING_RUNTIME_KIND];
 
 const INSTALL_CRDS: &str =
-    "install them with: kubectl apply --server-side -f charts/trainjob-operator/crds";
+    "install them with: kubectl apply --server-side -f charts/trainjob-operator/files/crds";
 
 /// How many runtimes are kept as values, and how many parts each may have.
 const VALUES: usize = 16;

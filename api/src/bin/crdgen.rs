@@ -5,7 +5,8 @@ use std::{env, error::Error, fs, path::Path, process::ExitCode};
 use trainjob_api::crd;
 
 /// Where the chart keeps its CRDs.
-const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../charts/trainjob-operator/crds");
+const DIRECTORY: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../charts/trainjob-operator/files/crds");
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its terminal")]
 fn main() -> Result<ExitCode, Box<dyn Error>> {

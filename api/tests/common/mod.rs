@@ -13,7 +13,7 @@ pub(crate) type Facts = Map<String, Value>;
 
 /// The file of a CRD in the chart.
 pub(crate) fn shipped(plural: &str) -> Value {
-    let file = format!("../charts/trainjob-operator/crds/{plural}.trainer.kubeflow.org.yaml");
+    let file = format!("../charts/trainjob-operator/files/crds/{plural}.trainer.kubeflow.org.yaml");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     let text =
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

@@ -31,7 +31,7 @@ use crate::legacy_finalizer::Finder;
 
 /// How to get the kinds that others install.
 const INSTALL_CRDS: &str =
-    "install them with: kubectl apply --server-side -f charts/trainjob-operator/crds";
+    "install them with: kubectl apply --server-side -f charts/trainjob-operator/files/crds";
 const INSTALL_JOBSET: &str =
     "install JobSet 0.12 or later: https://jobset.sigs.k8s.io/docs/installation";
 
