@@ -1,0 +1,200 @@
+{{/* The name of the chart. */}}
+{{- define "trainjob-operator.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 46 | trimSuffix "-" -}}
+{{- end }}
+
+{{/*
+What every name begins with: the release, and the chart unless the release is called after it.
+At most 46 characters, so that the longest of the names made from it is still one of a Service.
+*/}}
+{{- define "trainjob-operator.fullname" -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 46 | trimSuffix "-" -}}
+{{- else if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 46 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 46 | trimSuffix "-" -}}
+{{- end -}}
+{{- end }}
+
+{{/*
+The two programs, which most templates are about: the section of the values they have in common, and what is
+different. Gives YAML; use fromYaml.
+*/}}
+{{- define "trainjob-operator.programs" -}}
+{{- $fullname := include "trainjob-operator.fullname" . -}}
+manager:
+  name: {{ $fullname }}
+  program: trainjob-operator
+  rules: operator
+  serviceAccount: {{ default $fullname .Values.manager.serviceAccount.name }}
+webhook:
+  name: {{ $fullname }}-webhook
+  program: trainjob-webhook
+  rules: webhook
+  serviceAccount: {{ default (printf "%s-webhook" $fullname) .Values.webhook.serviceAccount.name }}
+{{- end }}
+
+{{/* What tells the Pods of a component, given root and component, from all others. */}}
+{{- define "trainjob-operator.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "trainjob-operator.name" .root }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+{{- with .component }}
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+{{- end }}
+
+{{/* The labels of an object, given root and, if it has them, component and extra labels. */}}
+{{- define "trainjob-operator.labels" -}}
+{{- $chart := printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" -}}
+{{- $own := include "trainjob-operator.selectorLabels" . | fromYaml -}}
+{{- $_ := set $own "app.kubernetes.io/part-of" "kubeflow" -}}
+{{- $_ := set $own "app.kubernetes.io/managed-by" .root.Release.Service -}}
+{{- $_ := set $own "app.kubernetes.io/version" .root.Chart.AppVersion -}}
+{{- $_ := set $own "helm.sh/chart" $chart -}}
+{{- merge $own (default dict .extra) (default dict .root.Values.commonLabels) | toYaml -}}
+{{- end }}
+
+{{/* The image that has both programs. */}}
+{{- define "trainjob-operator.image" -}}
+{{- $image := .Values.image -}}
+{{- with $image.registry }}{{ . }}/{{ end }}{{ $image.repository }}
+{{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ default (printf "v%s" .Chart.AppVersion) $image.tag }}{{ end }}
+{{- end }}
+
+{{/* The port of an address as the configuration has it, such as ":8081". */}}
+{{- define "trainjob-operator.port" -}}
+{{- splitList ":" . | last -}}
+{{- end }}
+
+{{/* Whether metrics are served: "true" or nothing. */}}
+{{- define "trainjob-operator.servesMetrics" -}}
+{{- if ne .Values.manager.config.metrics.bindAddress "0" }}true{{ end -}}
+{{- end }}
+
+{{/* The Service in front of the admission server, and the Secret of its certificate. */}}
+{{- define "trainjob-operator.webhookService" -}}
+{{- default (printf "%s-webhook" (include "trainjob-operator.fullname" .)) .Values.manager.config.certManagement.webhookServiceName -}}
+{{- end }}
+{{- define "trainjob-operator.webhookSecret" -}}
+{{- default "kubeflow-trainer-webhook-cert" .Values.manager.config.certManagement.webhookSecretName -}}
+{{- end }}
+
+{{/* Whether cert-manager makes that certificate: "true" or nothing. */}}
+{{- define "trainjob-operator.certManager" -}}
+{{- if and .Values.webhook.certManager.enabled (not .Values.manager.config.certManagement.enable) }}true{{ end -}}
+{{- end }}
+
+{{/* The names by which the API server calls the admission server, as a YAML list. */}}
+{{- define "trainjob-operator.webhookNames" -}}
+{{- $service := printf "%s.%s.svc" (include "trainjob-operator.webhookService" .) .Release.Namespace -}}
+{{- $names := list $service (printf "%s.cluster.local" $service) -}}
+{{- with .Values.webhook.url }}{{ $names = append $names (urlParse .).hostname }}{{ end -}}
+{{- concat $names (default list .Values.manager.config.certificates.names) | uniq | toYaml -}}
+{{- end }}
+
+{{/*
+The configuration file of both programs: manager.config of the values, with the names that depend on the release, and
+without what says nothing. An empty section is not the same as none, so it must go.
+*/}}
+{{- define "trainjob-operator.config" -}}
+{{- $config := deepCopy .Values.manager.config -}}
+{{- $_ := set $config "apiVersion" "config.trainer.kubeflow.org/v1alpha1" -}}
+{{- $_ := set $config "kind" "Configuration" -}}
+{{- $_ := set $config.certManagement "webhookServiceName" (include "trainjob-operator.webhookService" .) -}}
+{{- $_ := set $config.certManagement "webhookSecretName" (include "trainjob-operator.webhookSecret" .) -}}
+{{- if .Values.webhook.url -}}
+{{- /* The two names of the Service are in every certificate anyway. */ -}}
+{{- $names := include "trainjob-operator.webhookNames" . | fromYamlArray -}}
+{{- $_ := set $config.certificates "names" (slice $names 2) -}}
+{{- end -}}
+{{- $kinds := dict -}}
+{{- range $key, $number := $config.controller.groupKindConcurrency -}}
+{{- $_ := set $kinds (printf "%s.trainer.kubeflow.org" (title $key)) $number -}}
+{{- end -}}
+{{- $_ := set $config.controller "groupKindConcurrency" $kinds -}}
+{{- include "trainjob-operator.pruned" $config -}}
+{{- end }}
+
+{{/* A map as YAML, without what is null, "", {} or [], all the way down. */}}
+{{- define "trainjob-operator.pruned" -}}
+{{- $kept := dict -}}
+{{- range $key, $value := . -}}
+{{- if kindIs "map" $value -}}
+{{- with include "trainjob-operator.pruned" $value | fromYaml }}{{ $_ := set $kept $key . }}{{ end -}}
+{{- else if not (or (kindIs "invalid" $value) (and (kindIs "string" $value) (eq $value "")) (and (kindIs "slice" $value) (not $value))) -}}
+{{- $_ := set $kept $key $value -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $kept -}}
+{{- end }}
+
+{{/* What one of files/*-rules.yaml allows, as a YAML list. The tests use the same files. */}}
+{{- define "trainjob-operator.rules" -}}
+{{- $path := printf "files/%s-rules.yaml" .file -}}
+{{- $text := .root.Files.Get $path -}}
+{{- if not $text }}{{ fail (printf "%s is missing from the chart" $path) }}{{ end -}}
+{{- $rules := list -}}
+{{- $makesCertificate := .root.Values.manager.config.certManagement.enable -}}
+{{- range fromYamlArray $text -}}
+{{- if not (kindIs "map" .) }}{{ fail (printf "%s: %v" $path .) }}{{ end -}}
+{{- /* Secrets and registrations are the business of a webhook that makes its certificate itself. */ -}}
+{{- $ofCertificate := or (has "admissionregistration.k8s.io" .apiGroups) (and (has "secrets" .resources) (hasPrefix "webhook" $.file)) -}}
+{{- if or $makesCertificate (not $ofCertificate) -}}
+{{- if has "kubeflow-trainer-webhook-cert" (default list .resourceNames) -}}
+{{- $_ := set . "resourceNames" (list (include "trainjob-operator.webhookSecret" $.root)) -}}
+{{- end -}}
+{{- $rules = append $rules . -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $rules -}}
+{{- end }}
+
+{{/* "true" where the templates are rendered for a cluster that has been asked what it serves. */}}
+{{- define "trainjob-operator.clusterIsKnown" -}}
+{{- if .Capabilities.APIVersions.Has "v1/Pod" }}true{{ end -}}
+{{- end }}
+
+{{/*
+"true" where runtimes can be created. Helm looks up the kind of every object before it creates the first, so none can
+come in the same installation as its definition.
+*/}}
+{{- define "trainjob-operator.runtimesAreServed" -}}
+{{- if or (not (include "trainjob-operator.clusterIsKnown" .)) (.Capabilities.APIVersions.Has "trainer.kubeflow.org/v1alpha1/ClusterTrainingRuntime") }}true{{ end -}}
+{{- end }}
+
+{{/* The names of the predefined runtimes that are wanted, each with the image that its containers called node get. */}}
+{{- define "trainjob-operator.wantedRuntimes" -}}
+{{- $of := .Values.runtimes -}}
+{{- $tune := $of.torchtuneDistributed -}}
+{{- $cache := .Values.dataCache.runtimes.torchDistributedWithCache -}}
+{{- if and $cache.enabled (not .Values.dataCache.enabled) -}}
+{{- fail "dataCache.runtimes.torchDistributedWithCache.enabled: true, but dataCache.enabled is false, expected both true or this false" -}}
+{{- end -}}
+{{- $all := dict
+  "torch-distributed" $of.torchDistributed
+  "jax-distributed" $of.jaxDistributed
+  "xgboost-distributed" $of.xgboostDistributed
+  "deepspeed-distributed" $of.deepspeedDistributed
+  "mlx-distributed" $of.mlxDistributed
+  "torchtune-llama3.2-1b" (dict "enabled" $tune.llama3_2_1B.enabled "image" $tune.image)
+  "torchtune-llama3.2-3b" (dict "enabled" $tune.llama3_2_3B.enabled "image" $tune.image)
+  "torchtune-qwen2.5-1.5b" (dict "enabled" $tune.qwen2_5_1_5B.enabled "image" $tune.image)
+-}}
+{{- $wanted := dict -}}
+{{- range $name, $runtime := $all -}}
+{{- if or $of.defaultEnabled $runtime.enabled }}{{ $_ := set $wanted $name (default dict $runtime.image) }}{{ end -}}
+{{- end -}}
+{{- if $cache.enabled }}{{ $_ := set $wanted "torch-distributed-with-cache" dict }}{{ end -}}
+{{- toYaml $wanted -}}
+{{- end }}
+
+{{/* An image such as ghcr.io/owner/name:tag, given as image, with those of registry, repository and tag that "with" has. */}}
+{{- define "trainjob-operator.imageWith" -}}
+{{- $registry := splitList "/" .image | first -}}
+{{- $rest := trimPrefix (printf "%s/" $registry) .image -}}
+{{- $repository := splitList ":" $rest | first -}}
+{{- $tag := splitList ":" $rest | last -}}
+{{- printf "%s/%s:%s" (default $registry .with.registry) (default $repository .with.repository) (default $tag .with.tag) -}}
+{{- end }}
