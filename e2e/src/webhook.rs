@@ -29,7 +29,7 @@ use crate::until::until_ok;
 use crate::{workspace, yaml};
 
 /// The `ServiceAccount` the webhook runs as, as the chart calls it.
-pub const SERVICE_ACCOUNT: &str = "trainjob-webhook";
+pub const SERVICE_ACCOUNT: &str = "trainjob-operator-webhook";
 /// The namespace of the webhook.
 pub const NAMESPACE: &str = "kubeflow-system";
 /// The Secret of its certificate, where it makes that itself.
