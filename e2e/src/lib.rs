@@ -18,6 +18,7 @@
 //!
 //! What fake Pods do is said by annotations: see the files in `stages/`.
 
+pub mod acceptance;
 mod access;
 pub mod answer;
 pub mod apply;

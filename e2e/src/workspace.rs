@@ -98,6 +98,11 @@ pub fn read_all(folder: &str) -> Result<Vec<String>> {
     paths.iter().map(read).collect()
 }
 
+/// The path of a file or folder of this repository.
+pub(crate) fn path(of: &str) -> PathBuf {
+    root().join(of)
+}
+
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }

@@ -1,5 +1,5 @@
-//! `cargo demo`, `cargo box`, `cargo faults` and `cargo bench-box`: builds what is asked for, and the
-//! operator, which all of them run, then runs it.
+//! `cargo demo`, `cargo box`, `cargo acceptance`, `cargo faults` and `cargo bench-box`: builds what is
+//! asked for, and the operator, which all of them run, then runs it.
 //!
 //! It has no dependencies, so it is running a second after it was asked to, and what takes long is
 //! built under its eyes.

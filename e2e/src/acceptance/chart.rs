@@ -1,0 +1,280 @@
+//! The chart, from the first rendering to the last trace of a release.
+//!
+//! Its Pods run on fake nodes, as far as Pod Security "restricted" lets them. Beside them run the real
+//! programs, with the accounts and the configuration of the chart, and the registrations point at
+//! the real webhook by its URL.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+
+use super::switches::{FOREIGN, MISTAKES, SWITCHES};
+use super::tools::Tools;
+use crate::cluster::{Cluster, Options};
+use crate::operator::SERVICE_ACCOUNT as OPERATOR;
+use crate::ports::Port;
+use crate::product::{CHART, Options as ProductOptions, Product};
+use crate::until::until_ok;
+use crate::webhook::SERVICE_ACCOUNT as WEBHOOK;
+use crate::{workspace, yaml};
+
+/// The release, which is called as the chart is.
+const RELEASE: &str = "trainjob-operator";
+const NAMESPACE: &str = "kubeflow-system";
+/// The job that goes through everything that happens to the release.
+const JOB: &str = "acceptance";
+/// How long the slowest step may take on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// What etcd takes of one object is 1.5 MiB; a release is a Secret.
+const LARGEST_RELEASE: usize = 1024 * 1024;
+
+/// Shows all of it; `tell` hears of each step.
+///
+/// # Errors
+///
+/// Something is not as it should be.
+pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
+    let options = Options { report: |_, _| {}, ..Options::default() };
+    let cluster = Cluster::start(options).await?;
+    tell("the control plane is there");
+    let trial = Trial::prepare(&cluster).await?;
+    trial.renders(tell).await?;
+    trial.lives(tell).await
+}
+
+struct Trial<'a> {
+    cluster: &'a Cluster,
+    tools: Tools,
+    chart: String,
+    webhook: Port,
+}
+
+impl<'a> Trial<'a> {
+    async fn prepare(cluster: &'a Cluster) -> Result<Self> {
+        let (tools, webhook) = (Tools::new(cluster), Port::take()?);
+        let chart = workspace::path(CHART).display().to_string();
+        let mut objects = vec![json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {
+                "name": NAMESPACE,
+                "labels": {"pod-security.kubernetes.io/enforce": "restricted"},
+            },
+        })];
+        objects.extend(FOREIGN.map(foreign_kind));
+        cluster.apply_yaml(NAMESPACE, &yaml::stream(&objects)).await?;
+        Ok(Self { cluster, tools, chart, webhook })
+    }
+
+    /// Lint, every switch, every mistake.
+    async fn renders(&self, tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
+        self.tools.helm_offline(&["lint", "--strict", &self.chart]).await?;
+        tell("helm lint --strict has nothing to say");
+        // The runtimes are judged by the schema they will have.
+        crate::operator::install_crds(self.cluster).await?;
+        for (what, sets) in SWITCHES {
+            self.accepted(sets).await.with_context(|| format!("{what}: {sets:?}"))?;
+        }
+        tell(&format!("{} ways to render it, all accepted by the API server", SWITCHES.len()));
+        for (mistake, said) in MISTAKES {
+            let refusal = self.rendered(&[mistake]).await.err();
+            let refusal = refusal.with_context(|| format!("{mistake} was let through"))?;
+            ensure!(format!("{refusal:#}").contains(said), "{mistake}: {refusal:#}");
+        }
+        tell(&format!("{} mistakes, all refused by name", MISTAKES.len()));
+        // An installation brings them itself.
+        let files = workspace::path(&format!("{CHART}/files/crds")).display().to_string();
+        self.tools.kubectl(&["delete", "--wait", "-f", &files], None).await?;
+        Ok(())
+    }
+
+    async fn rendered(&self, sets: &[&str]) -> Result<String> {
+        let mut arguments = vec!["template", RELEASE, &self.chart, "--namespace", NAMESPACE];
+        arguments.extend(sets.iter().flat_map(|set| [as_flag(set), set]));
+        self.tools.helm_offline(&arguments).await
+    }
+
+    async fn accepted(&self, sets: &[&str]) -> Result<()> {
+        let objects = self.rendered(sets).await?;
+        let mut arguments = vec!["apply", "--dry-run=server", "--validate=strict", "-f", "-"];
+        // The definitions are there already, for the runtimes' sake.
+        arguments.extend(["--server-side", "--force-conflicts"]);
+        self.tools.kubectl(&arguments, Some(objects)).await?;
+        Ok(())
+    }
+
+    /// A release from its installation to its end, with a job in it.
+    async fn lives(&self, tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
+        let wanted = "runtimes.defaultEnabled=true";
+        let said = self.install("install", &[wanted]).await?;
+        ensure!(
+            said.contains("NOT INSTALLED YET"),
+            "the notes do not tell of the runtimes: {said}"
+        );
+        tell("installed; every Pod is ready, under Pod Security restricted");
+        let said = self.install("upgrade", &[wanted]).await?;
+        ensure!(!said.contains("NOT INSTALLED YET"), "runtimes are still missing: {said}");
+        let runtimes = self.names("clustertrainingruntimes").await?;
+        ensure!(runtimes.len() == 8, "runtimes: {runtimes:?}");
+        tell("upgraded; the runtimes are there");
+
+        let config = self.configuration().await?;
+        let operator = self.start("operator", workspace::operator, OPERATOR, &config).await?;
+        let webhook = self.start("webhook", workspace::webhook, WEBHOOK, &config).await?;
+        operator.wait_ready().await?;
+        webhook.wait_ready().await?;
+        until_ok("a job is admitted", PATIENCE, || async {
+            self.cluster.apply_yaml("default", &job("torch-distributed").to_string()).await
+        })
+        .await?;
+        let running = until_ok("its JobSet is there", PATIENCE, || self.uids()).await?;
+        tell(
+            "operator and webhook run with the chart's accounts, rights, registrations and configuration",
+        );
+
+        for sets in [
+            &[wanted, "commonLabels.revision=third"][..],
+            &["runtimes.torchDistributed.enabled=true"],
+        ] {
+            self.install("upgrade", sets).await?;
+            ensure!(self.uids().await? == running, "an upgrade has replaced the job or its JobSet");
+        }
+        // The registrations still trust the certificate that the webhook has made itself.
+        let create = ["create", "--dry-run=server", "-f", "-"];
+        let refusal = self.tools.kubectl(&create, Some(job("missing").to_string())).await.err();
+        let refusal = refusal.context("a job without a runtime was admitted")?;
+        ensure!(format!("{refusal:#}").contains("denied the request"), "{refusal:#}");
+        tell(
+            "upgraded twice, with the job running: it and its JobSet are the same, and admission answers",
+        );
+        self.releases_are_small().await?;
+
+        drop((operator, webhook));
+        self.tools.helm(&["uninstall", RELEASE, "--namespace", NAMESPACE, "--wait"]).await?;
+        ensure!(self.uids().await? == running, "the job has gone with the release");
+        ensure!(self.names("clustertrainingruntimes").await?.is_empty(), "runtimes have stayed");
+        self.tools.kubectl(&["delete", "trainjob", JOB, "--timeout=60s"], None).await?;
+        self.tools.kubectl(&["delete", "namespace", NAMESPACE, "--timeout=60s"], None).await?;
+        for plural in ["trainjobs", "trainingruntimes", "clustertrainingruntimes"] {
+            let name = format!("{plural}.trainer.kubeflow.org");
+            self.tools.kubectl(&["delete", "crd", &name, "--timeout=60s"], None).await?;
+        }
+        tell(
+            "uninstalled: jobs and definitions have stayed, and nothing stands in the way of removing them",
+        );
+        Ok(())
+    }
+
+    /// `helm install` or `helm upgrade`, until its Pods are ready; gives what Helm says.
+    async fn install(&self, how: &str, sets: &[&str]) -> Result<String> {
+        let (host, port) = ("127.0.0.1", self.webhook.number());
+        let address = [
+            format!("webhook.url=https://{host}:{port}"),
+            format!("manager.config.webhook.host={host}"),
+            format!("manager.config.webhook.port={port}"),
+        ];
+        let mut arguments = vec![how, RELEASE, &self.chart, "--namespace", NAMESPACE];
+        arguments.extend(["--wait", "--timeout=3m"]);
+        let sets = address.iter().map(String::as_str).chain(sets.iter().copied());
+        arguments.extend(sets.flat_map(|set| ["--set", set]));
+        self.tools.helm(&arguments).await
+    }
+
+    /// The configuration file that the chart gives to both programs, without the addresses of the servers
+    /// that both would listen on: here they share a machine.
+    async fn configuration(&self) -> Result<String> {
+        let name = format!("{RELEASE}-config");
+        let file = "jsonpath={.data.config\\.yaml}";
+        let get = ["get", "configmap", &name, "--namespace", NAMESPACE, "-o", file];
+        let text = self.tools.kubectl(&get, None).await?;
+        let mut config = yaml::documents(&text)?.pop().context("an empty configuration")?;
+        for (section, field) in [("health", "healthProbeBindAddress"), ("metrics", "bindAddress")] {
+            let section = config.get_mut(section).and_then(Value::as_object_mut);
+            section
+                .context("a section is missing")?
+                .remove(field)
+                .context("an address is missing")?;
+        }
+        Ok(yaml::stream(&[config]))
+    }
+
+    async fn start(
+        &self,
+        kind: &str,
+        binary: fn() -> Result<std::path::PathBuf>,
+        account: &str,
+        config: &str,
+    ) -> Result<Product> {
+        let binary = tokio::task::spawn_blocking(binary).await??;
+        let kubeconfig = self.cluster.service_account_kubeconfig(NAMESPACE, account).await?;
+        let options = ProductOptions {
+            config_yaml: config.to_owned(),
+            env: vec![("POD_NAMESPACE".to_owned(), NAMESPACE.to_owned())],
+            kubeconfig: Some(kubeconfig),
+            ..ProductOptions::default()
+        };
+        Product::start(self.cluster, kind, &binary, options)
+    }
+
+    async fn names(&self, resource: &str) -> Result<Vec<String>> {
+        let text = self.tools.kubectl(&["get", resource, "-o", "name"], None).await?;
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
+    /// The UIDs of the job and of its JobSet.
+    async fn uids(&self) -> Result<String> {
+        let (job, jobset) = (format!("trainjob/{JOB}"), format!("jobset/{JOB}"));
+        let uids = "jsonpath={range .items[*]}{.metadata.uid}{\"\\n\"}{end}";
+        self.tools.kubectl(&["get", &job, &jobset, "-o", uids], None).await
+    }
+
+    async fn releases_are_small(&self) -> Result<()> {
+        let sizes = "jsonpath={range .items[*]}{.data.release}{\"\\n\"}{end}";
+        let get = ["get", "secrets", "--namespace", NAMESPACE, "-l", "owner=helm", "-o", sizes];
+        let releases = self.tools.kubectl(&get, None).await?;
+        let largest = releases.lines().map(str::len).max().unwrap_or_default();
+        if largest == 0 || largest >= LARGEST_RELEASE {
+            bail!(
+                "the largest release has {largest} bytes, expected some, and less than {LARGEST_RELEASE}"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// What is quoted is a string, whatever it looks like.
+fn as_flag(set: &str) -> &'static str {
+    if set.ends_with('"') { "--set-json" } else { "--set" }
+}
+
+fn foreign_kind((group, kind, plural): (&str, &str, &str)) -> Value {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": schema},
+            }],
+        },
+    })
+}
+
+fn job(runtime: &str) -> Value {
+    json!({
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": JOB},
+        "spec": {
+            "runtimeRef": {"name": runtime},
+            "ttlSecondsAfterFinished": 3600,
+            "trainer": {"numNodes": 1, "command": ["sleep", "600"]},
+        },
+    })
+}

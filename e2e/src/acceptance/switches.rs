@@ -1,0 +1,124 @@
+//! Every switch of the chart, both ways: what is rendered is what an API server takes.
+
+/// What is changed of the values, by what it is for. The defaults are the other way of each.
+pub(super) const SWITCHES: &[(&str, &[&str])] = &[
+    ("the defaults", &[]),
+    ("definitions of somebody else", &["crds.enabled=false"]),
+    ("fields that may change", &["manager.config.lifecycle.fieldUpdates=Mutable"]),
+    ("a webhook with a URL", &["webhook.url=https://hook.example.com:9443/base/"]),
+    ("a webhook that may fail", &["webhook.failurePolicy=Ignore"]),
+    ("a certificate of one's own", &["manager.config.certManagement.enable=false"]),
+    (
+        "a certificate of cert-manager",
+        &["manager.config.certManagement.enable=false", "webhook.certManager.enabled=true"],
+    ),
+    (
+        "a certificate of cert-manager for a URL, by an issuer that is there",
+        &[
+            "manager.config.certManagement.enable=false",
+            "webhook.certManager.enabled=true",
+            "webhook.certManager.issuerRef.name=company",
+            "webhook.url=https://127.0.0.1:9443",
+        ],
+    ),
+    (
+        "names of one's own",
+        &[
+            "fullnameOverride=trainer",
+            "manager.config.certManagement.webhookServiceName=hook",
+            "manager.config.certManagement.webhookSecretName=hook",
+        ],
+    ),
+    (
+        "rights of somebody else",
+        &[
+            "rbac.create=false",
+            "rbac.aggregate.enabled=false",
+            "manager.serviceAccount.create=false",
+            "webhook.serviceAccount.create=false",
+            "publicInfo.enabled=false",
+        ],
+    ),
+    (
+        "rights for more people",
+        &["rbac.aggregate.kubeflow=true", "rbac.clusterRuntimesForAll=true"],
+    ),
+    ("every runtime", &["runtimes.defaultEnabled=true"]),
+    (
+        "a runtime from a mirror",
+        &[
+            "runtimes.xgboostDistributed.enabled=true",
+            "runtimes.xgboostDistributed.image.registry=mirror.example:5000",
+        ],
+    ),
+    (
+        "a runtime with a cache",
+        &["dataCache.enabled=true", "dataCache.runtimes.torchDistributedWithCache.enabled=true"],
+    ),
+    ("network policies", &["networkPolicy.enabled=true"]),
+    (
+        "network policies for one way",
+        &["networkPolicy.enabled=true", "networkPolicy.egress.enabled=false"],
+    ),
+    ("a ServiceMonitor", &["metrics.serviceMonitor.enabled=true"]),
+    ("a PodMonitor", &["metrics.podMonitor.enabled=true"]),
+    ("alerts", &["metrics.prometheusRule.enabled=true"]),
+    ("dashboards", &["metrics.dashboards.enabled=true"]),
+    ("no metrics", &["manager.config.metrics.bindAddress=\"0\""]),
+    (
+        "metrics for the authorised",
+        &["manager.config.metrics.secureServing=true", "manager.config.metrics.auth.enabled=true"],
+    ),
+    (
+        "no budgets",
+        &["manager.podDisruptionBudget.enabled=false", "webhook.podDisruptionBudget.enabled=false"],
+    ),
+    ("a Lease elsewhere", &["manager.config.leaderElection.resourceNamespace=default"]),
+    (
+        "other ports",
+        &[
+            "manager.config.health.healthProbeBindAddress=:18081",
+            "manager.config.metrics.bindAddress=:18080",
+            "manager.config.webhook.port=19443",
+        ],
+    ),
+    ("labels", &["commonLabels.team=ml", "manager.labels.mesh=no", "manager.podAnnotations.a=b"]),
+];
+
+/// What must be refused, and a part of what is said then.
+pub(super) const MISTAKES: &[(&str, &str)] = &[
+    ("manager.replicas=two", "'/manager/replicas': got string, want integer"),
+    ("manager.replica=3", "'/manager': additional properties 'replica' not allowed"),
+    (
+        "manager.config.lifecycle.deadlineClock=Started",
+        "'/manager/config/lifecycle/deadlineClock': value must be one of 'Creation', 'LastResume'",
+    ),
+    (
+        "manager.config.leaderElection.leaseDuration=15",
+        "'/manager/config/leaderElection/leaseDuration'",
+    ),
+    (
+        "webhook.failurePolicy=fail",
+        "'/webhook/failurePolicy': value must be one of 'Fail', 'Ignore'",
+    ),
+    ("webhook.url=http://hook", "'/webhook/url'"),
+    ("jobset.install=true", "'/jobset/install': value must be false"),
+    ("manager.config.metrics.auth.enabled=true", "'/manager/config/metrics/secureServing'"),
+    (
+        "dataCache.runtimes.torchDistributedWithCache.enabled=true",
+        "expected both true or this false",
+    ),
+    (
+        "metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true",
+        "every Pod would be scraped twice",
+    ),
+];
+
+/// The kinds of others that the chart makes objects of: group, kind and plural.
+pub(super) const FOREIGN: [(&str, &str, &str); 5] = [
+    ("monitoring.coreos.com", "ServiceMonitor", "servicemonitors"),
+    ("monitoring.coreos.com", "PodMonitor", "podmonitors"),
+    ("monitoring.coreos.com", "PrometheusRule", "prometheusrules"),
+    ("cert-manager.io", "Certificate", "certificates"),
+    ("cert-manager.io", "Issuer", "issuers"),
+];

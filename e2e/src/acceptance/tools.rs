@@ -1,0 +1,86 @@
+//! Helm and kubectl, as somebody would run them.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::cluster::Cluster;
+
+/// A Helm that was built with `go install` believes that it talks to 1.20 unless told otherwise.
+const KUBERNETES: &str = "--kube-version=1.36.0";
+
+/// Both programs, for one cluster.
+#[derive(Debug, Clone)]
+pub(super) struct Tools {
+    helm: PathBuf,
+    kubectl: PathBuf,
+    kubeconfig: PathBuf,
+    folder: PathBuf,
+}
+
+impl Tools {
+    /// Those for `cluster`. Helm is the one that `$HELM` names, or the one in `PATH`.
+    pub(super) fn new(cluster: &Cluster) -> Self {
+        Self {
+            helm: env::var_os("HELM").map_or_else(|| "helm".into(), PathBuf::from),
+            kubectl: cluster.kubectl().to_owned(),
+            kubeconfig: cluster.kubeconfig(),
+            folder: cluster.folder().to_owned(),
+        }
+    }
+
+    /// What `helm …` prints.
+    pub(super) async fn helm<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<String> {
+        self.run(self.command(&self.helm, arguments), None).await
+    }
+
+    /// What `helm …` prints that asks no cluster: `lint` or `template`.
+    pub(super) async fn helm_offline<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<String> {
+        let mut command = self.command(&self.helm, arguments);
+        command.arg(KUBERNETES);
+        self.run(command, None).await
+    }
+
+    /// What `kubectl …` prints, with `input` as its input.
+    pub(super) async fn kubectl<A: AsRef<OsStr>>(
+        &self,
+        arguments: &[A],
+        input: Option<String>,
+    ) -> Result<String> {
+        self.run(self.command(&self.kubectl, arguments), input).await
+    }
+
+    fn command<A: AsRef<OsStr>>(&self, program: &PathBuf, arguments: &[A]) -> Command {
+        let mut command = Command::new(program);
+        command.args(arguments).env("KUBECONFIG", &self.kubeconfig);
+        // Its plugins and its cache are those of nobody.
+        command.envs(
+            ["HELM_DATA_HOME", "HELM_CONFIG_HOME", "HELM_CACHE_HOME"]
+                .map(|name| (name, self.folder.join(name.to_lowercase()))),
+        );
+        command
+    }
+
+    async fn run(&self, mut command: Command, input: Option<String>) -> Result<String> {
+        let arguments = command.get_args().map(|argument| argument.to_string_lossy());
+        let arguments = arguments.collect::<Vec<_>>().join(" ");
+        let what = format!("{} {arguments}", command.get_program().to_string_lossy());
+        let output = tokio::task::spawn_blocking(move || {
+            command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+            let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+            // It reads everything before it says anything.
+            if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
+                stdin.write_all(input.as_bytes())?;
+            }
+            child.wait_with_output()
+        });
+        let output = output.await?.with_context(|| format!("cannot run {what}"))?;
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{what}: {}", complaint.trim());
+        Ok(String::from_utf8(output.stdout)?)
+    }
+}
