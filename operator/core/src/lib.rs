@@ -13,6 +13,7 @@
 //! * [`action`]: everything this operator can ever do to a cluster.
 //! * [`notice`]: what users are told in events.
 //! * [`lane`]: which work goes first.
+//! * [`lease`]: which of several replicas works.
 //! * [`lifecycle`]: deadline, release, TTL and status, one file a rule.
 //! * [`admission`]: what is refused, warned of and filled in before an object is stored.
 //! * [`runtime`]: from a TrainJob and its runtime to the objects it becomes.
@@ -22,6 +23,7 @@ pub mod admission;
 mod children;
 pub mod facts;
 pub mod lane;
+pub mod lease;
 pub mod lifecycle;
 pub mod notice;
 pub mod observed;
