@@ -20,6 +20,7 @@ use trainjob_core::{
 use crate::health::Endpoints;
 
 pub mod admission;
+mod election;
 mod error;
 pub mod file;
 mod flags;
@@ -30,6 +31,7 @@ mod tls;
 pub mod value;
 
 pub use admission::Admission;
+pub use election::LeaderElection;
 pub use error::{ConfigError, Problem};
 pub use flags::{Flags, FlagsError};
 pub use gates::{Gate, Gates};
@@ -59,6 +61,8 @@ pub struct Config {
     pub concurrency: NonZeroUsize,
     /// The limit of requests to the API server; `None`, the default: no limit.
     pub rate_limit: Option<Rate>,
+    /// How one of several replicas is chosen to work; `None`, the default: whoever runs works.
+    pub leader_election: Option<LeaderElection>,
     /// Where health is served; `None`: nowhere. Port 8081 of every interface by default.
     pub health_address: Option<SocketAddr>,
     /// The paths that health is served under; `/readyz` and `/healthz` by default.
@@ -121,6 +125,7 @@ fn resolve(file: &Configuration) -> Config {
         settings: settings(file.lifecycle.as_ref()),
         concurrency: concurrency.unwrap_or(DEFAULT_CONCURRENCY),
         rate_limit: file.client_connection.as_ref().and_then(rate_limit),
+        leader_election: election::resolve(file.leader_election.as_ref()),
         health_address: health_address(file.health.as_ref()),
         health_endpoints: health_endpoints(file.health.as_ref()),
         metrics_address: file.metrics.as_ref().and_then(metrics_address),

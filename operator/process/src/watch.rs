@@ -58,13 +58,43 @@ pub async fn follow<K>(
     api: Api<K>,
     subject: Subject,
     unreachable: &AtomicBool,
+    take: impl FnMut(Result<Event<K>, Failed>),
+) where
+    K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
+    K: Send + 'static,
+{
+    let all = watcher::Config::default();
+    follow_with(api, all, subject, unreachable, take).await;
+}
+
+/// Like [`follow`], for the one object of this name.
+pub async fn follow_one<K>(
+    api: Api<K>,
+    name: &str,
+    subject: Subject,
+    unreachable: &AtomicBool,
+    take: impl FnMut(Result<Event<K>, Failed>),
+) where
+    K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
+    K: Send + 'static,
+{
+    // A right that is restricted to a name needs just this selector.
+    let one = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    follow_with(api, one, subject, unreachable, take).await;
+}
+
+async fn follow_with<K>(
+    api: Api<K>,
+    selected: watcher::Config,
+    subject: Subject,
+    unreachable: &AtomicBool,
     mut take: impl FnMut(Result<Event<K>, Failed>),
 ) where
     K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
     K: Send + 'static,
 {
     let longest = if subject.install.is_some() { BACKOFF.1 } else { LOOK_FOR_OPTIONAL };
-    let mut events = pin!(stream(api, longest));
+    let mut events = pin!(stream(api, selected, longest));
     let mut trouble = Trouble { subject, last: None, said: None, unreachable };
     while let Some(event) = events.next().await {
         match event {
@@ -89,13 +119,17 @@ fn is_refused(error: &watcher::Error) -> bool {
     matches!(cause(error), Some((Cause::NotInstalled | Cause::Forbidden, _)))
 }
 
-fn stream<K>(api: Api<K>, longest: Duration) -> impl Stream<Item = Result<Event<K>, watcher::Error>>
+fn stream<K>(
+    api: Api<K>,
+    selected: watcher::Config,
+    longest: Duration,
+) -> impl Stream<Item = Result<Event<K>, watcher::Error>>
 where
     K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
     K: Send + 'static,
 {
     let wait = Wait { longest, failures: 0, last: None };
-    watcher(api, watcher::Config::default().timeout(WATCH_SECONDS)).backoff(wait)
+    watcher(api, selected.timeout(WATCH_SECONDS)).backoff(wait)
 }
 
 /// Doubling waits between two tries of a watch, spread so that not all kinds come at once.

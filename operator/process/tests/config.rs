@@ -14,13 +14,14 @@ use std::{
 
 use rustls::{ProtocolVersion, SupportedCipherSuite, crypto::ring::DEFAULT_CIPHER_SUITES};
 use trainjob_core::{
+    lease::Times,
     lifecycle::deadline::Clock,
     observed::{Propagation, Settings},
 };
 use trainjob_process::{
     Program,
     config::{
-        Admission, Config, Flags, FlagsError, Rate,
+        Admission, Config, Flags, FlagsError, LeaderElection, Rate,
         admission::{CertificateSource, SelfManaged, Tls},
         file::FieldUpdates,
         load,
@@ -43,6 +44,7 @@ fn defaults() -> Config {
         },
         concurrency: NonZeroUsize::new(64).unwrap(),
         rate_limit: None,
+        leader_election: None,
         health_address: Some("[::]:8081".parse().unwrap()),
         health_endpoints: Endpoints { ready: "/readyz".into(), live: "/healthz".into() },
         metrics_address: None,
@@ -142,13 +144,13 @@ fn a_section_or_field_that_is_null_is_as_if_it_were_absent() {
 }
 
 #[test]
-fn the_file_that_trainer_ships_is_taken_with_three_warnings() {
+fn the_file_that_trainer_ships_is_taken_with_two_warnings() {
     let expected = Config {
         concurrency: NonZeroUsize::new(5).unwrap(),
         rate_limit: rate(50.0, 100),
+        leader_election: Some(trainers_election()),
         warnings: [
             "metrics over TLS, statusServer: read and checked, but without effect in this release",
-            "leaderElection: the operator does not elect a leader yet, run exactly one replica of it",
             "clientConnection: the operator's requests are limited to Trainer's 50 a second, with bursts of 100; \
              without this section there is no limit",
         ]
@@ -169,6 +171,15 @@ fn every_field_is_read() {
         },
         concurrency: NonZeroUsize::new(7).unwrap(),
         rate_limit: rate(12.5, 20),
+        leader_election: Some(LeaderElection {
+            times: Times {
+                lease_duration: Duration::from_secs(90),
+                renew_deadline: Duration::from_secs(75),
+                retry_period: Duration::from_millis(100),
+            },
+            name: "another.example.com".into(),
+            namespace: Some("elsewhere".into()),
+        }),
         health_address: Some("[::1]:9091".parse().unwrap()),
         health_endpoints: Endpoints { ready: "/ready".into(), live: "/live".into() },
         metrics_address: Some("127.0.0.1:9090".parse().unwrap()),
@@ -187,12 +198,9 @@ fn every_field_is_read() {
             field_updates: FieldUpdates::Mutable,
             default_ttl: Some(3_600),
         },
-        warnings: [
-            "statusServer: read and checked, but without effect in this release",
-            "leaderElection: the operator does not elect a leader yet, run exactly one replica of it",
-        ]
-        .map(str::to_owned)
-        .into(),
+        warnings: vec![
+            "statusServer: read and checked, but without effect in this release".to_owned(),
+        ],
     };
     assert_eq!(file(&data("complete.yaml")).unwrap(), expected);
 }
@@ -211,6 +219,42 @@ fn a_certificate_of_its_own_is_as_the_file_wants_it() {
     };
     let certificate = fields(given).unwrap().admission.certificate;
     assert_eq!(certificate, CertificateSource::SelfManaged(expected));
+}
+
+/// What Kubeflow Trainer's controller manager holds, in the namespace of the process.
+fn trainers_election() -> LeaderElection {
+    let times = Times {
+        lease_duration: Duration::from_secs(15),
+        renew_deadline: Duration::from_secs(10),
+        retry_period: Duration::from_secs(2),
+    };
+    LeaderElection { times, name: "trainer.kubeflow.org".into(), namespace: None }
+}
+
+#[test]
+fn a_leader_is_elected_only_where_the_file_wants_one() {
+    for (given, expected) in [
+        ("{}", None),
+        ("{leaderElect: false}", None),
+        ("{resourceName: other}", None),
+        ("{leaderElect: true}", Some(trainers_election())),
+        // What Go leaves empty is absent.
+        (
+            "{leaderElect: true, resourceLock: '', resourceName: '', resourceNamespace: ''}",
+            Some(trainers_election()),
+        ),
+        (
+            "{leaderElect: true, resourceName: other, resourceNamespace: ns}",
+            Some(LeaderElection {
+                name: "other".into(),
+                namespace: Some("ns".into()),
+                ..trainers_election()
+            }),
+        ),
+    ] {
+        let config = fields(&format!("leaderElection: {given}")).unwrap();
+        assert_eq!(config, Config { leader_election: expected, ..defaults() }, "{given}");
+    }
 }
 
 fn of_tls_13() -> Vec<SupportedCipherSuite> {

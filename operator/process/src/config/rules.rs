@@ -1,18 +1,17 @@
 //! What the fields of a file say together: rules between them, and what deserves a warning.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use super::{
-    OTHER_KINDS, TRAIN_JOB, TRAINERS_LIMIT, admission,
+    OTHER_KINDS, TRAIN_JOB, TRAINERS_LIMIT, admission, election,
     error::Problem,
-    file::{Configuration, LeaderElection, Metrics},
+    file::{Configuration, Metrics},
     health_endpoints, rate_limit, tls,
-    value::GoDuration,
 };
 
 /// Refuses fields that contradict each other.
 pub(super) fn check(file: &Configuration) -> Result<(), Problem> {
-    file.leader_election.as_ref().map_or(Ok(()), check_leader_election)?;
+    file.leader_election.as_ref().map_or(Ok(()), election::check)?;
     file.metrics.as_ref().map_or(Ok(()), check_metrics)?;
     admission::check(file)?;
     let endpoints = health_endpoints(file.health.as_ref());
@@ -20,31 +19,6 @@ pub(super) fn check(file: &Configuration) -> Result<(), Problem> {
         let name = endpoints.ready.trim_start_matches('/');
         let message = format!("`{name}` is the liveness endpoint, expected another name");
         return Err(Problem::new("health.readinessEndpointName", message));
-    }
-    Ok(())
-}
-
-/// The three times must leave a leader the chance to renew, as client-go has it too.
-fn check_leader_election(election: &LeaderElection) -> Result<(), Problem> {
-    if election.leader_elect != Some(true) {
-        return Ok(());
-    }
-    let given = |field: Option<GoDuration>, default| {
-        field.map_or(Duration::from_secs(default), |duration| duration.0)
-    };
-    let lease = given(election.lease_duration, 15);
-    let renew = given(election.renew_deadline, 10);
-    let retry = given(election.retry_period, 2);
-    if renew >= lease {
-        let message = format!("{renew:?} is too long, expected less than leaseDuration, {lease:?}");
-        return Err(Problem::new("leaderElection.renewDeadline", message));
-    }
-    // A period varies by up to a fifth of itself.
-    if retry.is_zero() || retry.saturating_mul(6) >= renew.saturating_mul(5) {
-        let message = format!(
-            "{retry:?}, expected more than 0 and less than 5/6 of renewDeadline, {renew:?}"
-        );
-        return Err(Problem::new("leaderElection.retryPeriod", message));
     }
     Ok(())
 }
@@ -66,10 +40,6 @@ pub(super) fn warnings(file: &Configuration) -> Vec<String> {
     if !without_effect.is_empty() {
         let names = without_effect.join(", ");
         warnings.push(format!("{names}: read and checked, but without effect in this release"));
-    }
-    if file.leader_election.as_ref().is_some_and(|election| election.leader_elect == Some(true)) {
-        let advice = "the operator does not elect a leader yet, run exactly one replica of it";
-        warnings.push(format!("leaderElection: {advice}"));
     }
     if file.client_connection.as_ref().and_then(rate_limit) == Some(TRAINERS_LIMIT) {
         let advice = "the operator's requests are limited to Trainer's 50 a second, with bursts of 100; \
