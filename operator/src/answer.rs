@@ -56,7 +56,12 @@ pub async fn impatient<T: Send + 'static>(
     }
 }
 
-async fn within<T>(
+/// Gives a request this time limit.
+///
+/// # Errors
+///
+/// What the request fails with, or that it took too long.
+pub async fn within<T>(
     limit: Duration,
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, RequestError> {

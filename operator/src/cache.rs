@@ -166,6 +166,12 @@ impl Cache {
         Some(ask(&job.facts, state.job_sets.get(key).map(AsRef::as_ref), readings))
     }
 
+    /// Keys of all jobs.
+    #[must_use]
+    pub fn keys(&self) -> Vec<ObjectKey> {
+        self.lock().jobs.iter().map(|(key, _)| key.clone()).collect()
+    }
+
     /// Keys and UIDs of all jobs for which `wanted` holds, given their facts and the JobSet of their name.
     #[must_use]
     pub fn jobs_where(

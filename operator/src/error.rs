@@ -27,6 +27,9 @@ pub enum RequestError {
     /// No keys could be made for a Secret.
     #[error("cannot make keys: {0}")]
     Keys(#[source] KeyError),
+    /// Another process acts in the place of this one: nothing was sent.
+    #[error("this process does not lead")]
+    NotLeading,
     /// An object of the name that was to be created is there and is not ours.
     #[error("{kind} {key} exists and does not belong to this TrainJob")]
     Foreign {
@@ -62,9 +65,11 @@ impl RequestError {
     pub fn class(&self) -> Class {
         match self {
             Self::Refused(status) => class_of(status),
-            Self::TimedOut(_) | Self::Unreachable(_) | Self::BadReply(_) | Self::Keys(_) => {
-                Class::Transient
-            }
+            Self::TimedOut(_)
+            | Self::Unreachable(_)
+            | Self::BadReply(_)
+            | Self::Keys(_)
+            | Self::NotLeading => Class::Transient,
             Self::Foreign { .. } => Class::Denied,
         }
     }

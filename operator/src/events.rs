@@ -33,6 +33,7 @@ use trainjob_process::config::Rate;
 use crate::{
     answer::timed,
     error::Class,
+    lease::Mandate,
     limit::{Bucket, Limiter},
 };
 
@@ -82,6 +83,7 @@ pub struct Sender {
     receiver: mpsc::Receiver<HandedIn>,
     client: Client,
     limiter: Option<Arc<Limiter>>,
+    mandate: Mandate,
     state: Arc<State>,
 }
 
@@ -90,6 +92,7 @@ pub struct Sender {
 pub fn channel(
     client: Client,
     limiter: Option<Arc<Limiter>>,
+    mandate: Mandate,
     normal: Option<Rate>,
 ) -> (Events, Sender) {
     let (sender, receiver) = mpsc::channel(BACKLOG);
@@ -99,7 +102,7 @@ pub fn channel(
     // In a Pod this is the Pod's name.
     let instance = std::env::var("HOSTNAME").unwrap_or_else(|_| EVENT_REPORTER.to_owned());
     let events = Events { sender, state: Arc::clone(&state), instance };
-    (events, Sender { receiver, client, limiter, state })
+    (events, Sender { receiver, client, limiter, mandate, state })
 }
 
 impl Events {
@@ -162,6 +165,9 @@ impl Sender {
             tokio::time::sleep_until(handed_in + AFTER).await;
             if let Some(limiter) = &self.limiter {
                 limiter.acquire(Lane::Cleanup).await;
+            }
+            if !self.mandate.holds() {
+                continue;
             }
             let namespace = event.metadata.namespace.clone().unwrap_or_default();
             let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);

@@ -40,6 +40,7 @@ use crate::{
     cache::{Cache, Lists, Source},
     error::{Class, RequestError},
     events::Events,
+    lease::Mandate,
     limit::Limiter,
 };
 
@@ -58,6 +59,8 @@ pub struct Executor {
     pub events: Events,
     /// The configured rate limit, if there is one.
     pub limiter: Option<Arc<Limiter>>,
+    /// Whether anything may be done.
+    pub mandate: Mandate,
 }
 
 /// For whom and how urgently an action is carried out.
@@ -376,6 +379,7 @@ impl Executor {
         if let Some(limiter) = &self.limiter {
             limiter.acquire(pass.lane).await;
         }
+        self.mandate.check()?;
         match pass.lane {
             Lane::Stop => answer::impatient(request).await,
             Lane::Live | Lane::Cleanup => answer::before(pass.due, request).await,

@@ -22,6 +22,7 @@ use trainjob_core::runtime::{RuntimeKey, without_legacy_finalizer};
 use crate::{
     answer,
     error::{Class, RequestError},
+    lease::Mandate,
 };
 
 /// How long before what failed is tried again.
@@ -29,18 +30,21 @@ const AGAIN: Duration = Duration::from_secs(10);
 
 /// Takes in runtimes as the watches see them.
 #[derive(Debug, Clone)]
-pub struct Finder(mpsc::UnboundedSender<Held>);
+pub struct Finder(mpsc::UnboundedSender<Found>);
+
+/// A runtime, with what is to be done about it if it has the finalizer.
+type Found = (RuntimeKey, Option<Held>);
 
 /// Removes the finalizer from the runtimes that have it.
 pub struct Remover {
     client: Client,
-    found: mpsc::UnboundedReceiver<Held>,
+    mandate: Mandate,
+    found: mpsc::UnboundedReceiver<Found>,
 }
 
 /// A runtime that has the finalizer.
 #[derive(Debug)]
 struct Held {
-    key: RuntimeKey,
     uid: Option<String>,
     resource_version: Option<String>,
     /// The finalizers it may keep.
@@ -49,68 +53,87 @@ struct Held {
 
 /// What finds runtimes that have the finalizer, and what removes it from them.
 #[must_use]
-pub fn channel(client: Client) -> (Finder, Remover) {
+pub fn channel(client: Client, mandate: Mandate) -> (Finder, Remover) {
     let (finder, found) = mpsc::unbounded_channel();
-    (Finder(finder), Remover { client, found })
+    (Finder(finder), Remover { client, mandate, found })
 }
 
 impl Finder {
     /// Looks at a runtime.
     pub fn look(&self, key: RuntimeKey, metadata: &ObjectMeta) {
-        let Some(others) = without_legacy_finalizer(metadata) else { return };
-        let (uid, resource_version) = (metadata.uid.clone(), metadata.resource_version.clone());
+        let held = without_legacy_finalizer(metadata).map(|others| Held {
+            uid: metadata.uid.clone(),
+            resource_version: metadata.resource_version.clone(),
+            others,
+        });
         // It cannot be taken in any more when the operator ends.
-        let _ = self.0.send(Held { key, uid, resource_version, others });
+        let _ = self.0.send((key, held));
     }
 }
 
+/// Waits until what is held is tried: as soon as there is a mandate, and a while after a failure.
+async fn again(mandate: &Mandate) {
+    if mandate.holds() { sleep(AGAIN).await } else { mandate.granted().await }
+}
+
 impl Remover {
-    /// Removes the finalizer from what is found, until nothing can be found any more.
+    /// Removes the finalizer from what is found, until nothing can be found any more. Before there is a
+    /// mandate it is only remembered: whoever has one removes it, which is news then.
     pub async fn run(mut self) {
+        let mandate = self.mandate.clone();
         let mut held = HashMap::new();
         loop {
-            let found = tokio::select! {
-                found = self.found.recv() => found,
-                () = sleep(AGAIN), if !held.is_empty() => None,
-            };
-            match found {
-                Some(found) => {
-                    let key = found.key.clone();
-                    if !self.release(&found).await {
+            tokio::select! {
+                found = self.found.recv() => match found {
+                    None => return,
+                    Some((key, None)) => {
+                        held.remove(&key);
+                    }
+                    Some((key, Some(found))) if self.mandate.holds() => {
+                        self.release_or_keep(key, found, &mut held).await;
+                    }
+                    Some((key, Some(found))) => {
                         held.insert(key, found);
                     }
+                },
+                () = again(&mandate), if !held.is_empty() => {
+                    for (key, found) in std::mem::take(&mut held) {
+                        self.release_or_keep(key, found, &mut held).await;
+                    }
                 }
-                None if self.found.is_closed() => return,
-                None => self.try_again(&mut held).await,
             }
         }
     }
 
-    async fn try_again(&self, held: &mut HashMap<RuntimeKey, Held>) {
-        for runtime in std::mem::take(held).into_values() {
-            if !self.release(&runtime).await {
-                held.insert(runtime.key.clone(), runtime);
-            }
+    async fn release_or_keep(
+        &self,
+        key: RuntimeKey,
+        found: Held,
+        held: &mut HashMap<RuntimeKey, Held>,
+    ) {
+        if !self.release(&key, &found).await {
+            held.insert(key, found);
         }
     }
 
     /// Whether nothing is left to do for what was seen. A newer version is seen in its own time.
-    async fn release(&self, runtime: &Held) -> bool {
-        match self.patch(runtime).await {
+    async fn release(&self, key: &RuntimeKey, runtime: &Held) -> bool {
+        match self.patch(key, runtime).await {
             Ok(()) => {
-                tracing::info!(runtime = %runtime.key, "removed {LEGACY_FINALIZER}");
+                tracing::info!(runtime = %key, "removed {LEGACY_FINALIZER}");
                 true
             }
             Err(error) if matches!(error.class(), Class::Conflict | Class::Gone) => true,
             Err(error) => {
-                tracing::warn!(runtime = %runtime.key, %error, "cannot remove {LEGACY_FINALIZER}");
+                tracing::warn!(runtime = %key, %error, "cannot remove {LEGACY_FINALIZER}");
                 false
             }
         }
     }
 
-    async fn patch(&self, runtime: &Held) -> Result<(), RequestError> {
-        let path = match &runtime.key {
+    async fn patch(&self, key: &RuntimeKey, runtime: &Held) -> Result<(), RequestError> {
+        self.mandate.check()?;
+        let path = match key {
             RuntimeKey::Cluster { .. } => ClusterTrainingRuntime::url_path(&(), None),
             RuntimeKey::Namespaced { namespace, .. } => {
                 TrainingRuntime::url_path(&(), Some(namespace))
@@ -124,7 +147,7 @@ impl Remover {
         let params =
             PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
         let request = Request::new(path)
-            .patch(runtime.key.name(), &params, &Patch::Merge(freed))
+            .patch(key.name(), &params, &Patch::Merge(freed))
             .map_err(kube::Error::BuildRequest)?;
         answer::timed(self.client.request_text(request)).await?;
         Ok(())

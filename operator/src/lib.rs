@@ -4,7 +4,7 @@
 //! the [queue], a worker [reconciles](reconcile) one key at a time by asking the core (`trainjob-core`)
 //! what to do and [executing](execute) it, and what the API server then stores comes back by the
 //! watches. A second, tiny way: the Pods of a job that its deadline failed are [asked for](survey).
-//! Nothing else writes.
+//! Nothing else writes, but for the [Lease](lease) by which several replicas agree on one that works.
 //!
 //! Nothing here has to survive a restart: every timer and every goal is derived anew from what is
 //! stored.
@@ -16,6 +16,7 @@ pub mod clock;
 pub mod error;
 pub mod events;
 pub mod execute;
+pub mod lease;
 pub mod legacy_finalizer;
 pub mod limit;
 pub mod metrics;

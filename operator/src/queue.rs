@@ -7,6 +7,9 @@
 //! Two kinds of timers bring keys back: alarms at an instant of the wall clock, which lifecycle rules
 //! ask for, and retries after a while. All of them are entries of two heaps, so that a hundred thousand
 //! of them cost no task each. An entry counts only while it is the one its key is armed with.
+//!
+//! Before there is somebody who works, nothing is taken in: on a replica that waits for weeks, what has
+//! come and gone would pile up. Whoever begins to work puts every job that there is then.
 
 use std::{
     cmp::Reverse,
@@ -48,6 +51,7 @@ struct State {
     retries: Timers<Instant>,
     turn: u8,
     tickets: u64,
+    standby: bool,
     closed: bool,
 }
 
@@ -140,6 +144,18 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// One that takes in nothing before [`Self::open`].
+    #[must_use]
+    pub fn standby() -> Self {
+        let state = State { standby: true, ..State::default() };
+        Self { state: Mutex::new(state), ..Self::default() }
+    }
+
+    /// From now on keys are taken in.
+    pub fn open(&self) {
+        self.lock().standby = false;
+    }
+
     /// Puts a key to be worked on. A better place than it waits in moves it there.
     pub fn add(&self, key: ObjectKey, place: Place) {
         self.lock().add(key, place);
@@ -199,8 +215,8 @@ impl Queue {
         self.timer.notify_one();
     }
 
-    /// Puts what came due at the same instant, before any of it is begun.
-    fn add_all(&self, placed: Vec<(Place, ObjectKey)>) {
+    /// Puts what is due at the same instant, before any of it is begun.
+    pub fn add_all(&self, placed: Vec<(Place, ObjectKey)>) {
         let mut state = self.lock();
         for (place, key) in placed {
             state.add(key, place);
@@ -247,6 +263,9 @@ impl State {
     }
 
     fn add(&mut self, key: ObjectKey, place: Place) {
+        if self.standby {
+            return;
+        }
         if self.running.contains(&key) {
             let again = self.again.entry(key).or_insert(place);
             *again = place.min(*again);
@@ -312,6 +331,18 @@ mod tests {
         let share = lanes[..24].iter().filter(|lane| **lane == Lane::Cleanup).count();
         assert_eq!(share, 3, "{order:?}");
         assert_eq!(order.len(), 41);
+    }
+
+    #[test]
+    fn on_standby_nothing_is_taken_in_and_nothing_takes_room() {
+        let queue = Queue::standby();
+        queue.add(key("a"), at(Lane::Stop, 0));
+        queue.add_all(vec![(Place::LIVE, key("b"))]);
+        assert!(queue.lock().waiting.is_empty());
+        assert_eq!(drain(&queue), vec![]);
+        queue.open();
+        queue.add(key("c"), Place::LIVE);
+        assert_eq!(drain(&queue), vec![("c".to_owned(), Lane::Live)]);
     }
 
     #[test]

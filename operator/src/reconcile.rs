@@ -119,6 +119,15 @@ impl Reconciler {
         })
     }
 
+    /// From now on there is somebody who works: every job that is known is looked at, and is told its next
+    /// instant then.
+    pub fn take_over(&self) {
+        // What is news from here on is queued; what was before is in the cache.
+        self.queue.open();
+        let placed = |key| Some((self.place(&key)?, key));
+        self.queue.add_all(self.cache.keys().into_iter().filter_map(placed).collect());
+    }
+
     /// A pass over the job has ended otherwise than by itself: it is tried again.
     pub fn broken_off(&self, key: &ObjectKey, lane: Lane) {
         self.retry(key, lane, Duration::ZERO);
@@ -281,7 +290,7 @@ impl Reconciler {
         // The deadline may have come meanwhile, and stopping is tried again sooner.
         let lane = self.place(&job.key).map_or(lane, |place| place.lane);
         self.retry(&job.key, lane, at_least);
-        let reached = !matches!(error, RequestError::Unreachable(_));
+        let reached = !matches!(error, RequestError::Unreachable(_) | RequestError::NotLeading);
         let refusals = self.with_progress(&job.key, |progress| {
             progress.refusals = progress.refusals.saturating_add(u32::from(reached));
             progress.refusals

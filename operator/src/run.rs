@@ -1,12 +1,15 @@
 //! The wiring, and the order of starting and stopping.
 //!
 //! Starting: health is served at once, watches begin, and nothing is decided before every cache has
-//! been filled. Stopping: readiness goes off, no new work is taken in, the work under way is finished,
-//! then the servers end.
+//! been filled and, where a leader is elected, this process leads. Until then it only watches. Stopping:
+//! readiness goes off, no new work is taken in, the work under way is finished, the Lease is given back,
+//! then the servers end. A process that has led and does not any more ends at once, with an error: what
+//! it had under way is for its successor to decide anew.
 
 use std::{
     collections::HashSet,
     convert::Infallible,
+    future::pending,
     io,
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
@@ -30,6 +33,7 @@ use crate::{
     },
     events,
     execute::Executor,
+    lease::{Election, Mandate},
     legacy_finalizer::{self, Finder},
     limit::Limiter,
     metrics::Metrics,
@@ -56,6 +60,9 @@ pub enum RunError {
     /// There are no metrics.
     #[error("cannot set up metrics: {0}")]
     Metrics(#[from] prometheus::Error),
+    /// It has led and does not any more.
+    #[error("this process leads no more: {0}")]
+    LeadershipLost(String),
     /// A task that never ends has ended.
     #[error("{0} ended unexpectedly")]
     TaskEnded(&'static str),
@@ -77,13 +84,33 @@ pub async fn run(
     let servers = Servers::start(&config, &readiness, metrics.registry(), &until_drained).await;
     let mut servers = servers.map_err(RunError::Server)?;
 
+    let unreachable = Arc::new(AtomicBool::new(false));
+    let (listed, all_listed) = watch::channel(HashSet::new());
+    let (mut election, mandate) = match config.leader_election {
+        None => (None, Mandate::always()),
+        Some(settings) => {
+            let (unreachable, ready) = (Arc::clone(&unreachable), complete(all_listed.clone()));
+            let (election, mandate) = Election::begin(&clients, settings, unreachable, ready);
+            (Some(election), mandate)
+        }
+    };
+
     let limiter =
         config.rate_limit.map(|rate| Arc::new(Limiter::new(rate.per_second, rate.burst.get())));
-    let (events, sender) =
-        events::channel(clients.work.clone(), limiter.clone(), config.normal_events);
-    let (cache, queue) = (Arc::new(Cache::default()), Arc::new(Queue::default()));
-    let executor =
-        Executor { client: clients.work.clone(), cache: Arc::clone(&cache), events, limiter };
+    let (events, sender) = events::channel(
+        clients.work.clone(),
+        limiter.clone(),
+        mandate.clone(),
+        config.normal_events,
+    );
+    let (cache, queue) = (Arc::new(Cache::default()), Arc::new(Queue::standby()));
+    let executor = Executor {
+        client: clients.work.clone(),
+        cache: Arc::clone(&cache),
+        events,
+        limiter,
+        mandate: mandate.clone(),
+    };
     let reconciler = Arc::new(Reconciler::new(
         Arc::clone(&cache),
         Arc::clone(&queue),
@@ -91,9 +118,8 @@ pub async fn run(
         metrics,
         config.settings,
     ));
-    let (listed, all_listed) = watch::channel(HashSet::new());
-    let (legacy, remover) = legacy_finalizer::channel(clients.work.clone());
-    let watcher = watcher(&clients, &reconciler, legacy, readiness.clone(), listed);
+    let (legacy, remover) = legacy_finalizer::channel(clients.work.clone(), mandate.clone());
+    let watcher = watcher(&clients, &reconciler, legacy, readiness.clone(), (listed, unreachable));
 
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
@@ -114,9 +140,15 @@ pub async fn run(
         "the timers"
     });
 
-    let work = work(&reconciler, &clients, &readiness, all_listed, config.concurrency.get(), stop);
+    let begun = async move {
+        complete(all_listed).await;
+        mandate.granted().await;
+    };
+    let stopping = stop.clone();
+    let work = work(&reconciler, &clients, &readiness, begun, config.concurrency.get(), stop);
     let ended = tokio::select! {
         () = work => Ok(()),
+        why = lost(&mut election) => Err(RunError::LeadershipLost(why)),
         ended = tasks.join_next() => {
             let task = ended.and_then(Result::ok).unwrap_or("a task");
             Err(RunError::TaskEnded(task))
@@ -126,11 +158,37 @@ pub async fn run(
     readiness.shutting_down();
     queue.close();
     tasks.shutdown().await;
+    // Nobody is left who could write.
+    if let Some(election) = election {
+        election.give_back().await;
+    }
     drained.send_replace(true);
     while let Some(ended) = servers.ended().await {
         ended.map_err(RunError::Server)?;
     }
-    ended
+    match ended {
+        Err(RunError::LeadershipLost(why)) if *stopping.borrow() => {
+            tracing::warn!(why, "this process leads no more, and was to stop anyway");
+            Ok(())
+        }
+        ended => ended,
+    }
+}
+
+/// Waits until every kind has been listed.
+async fn complete(mut listed: watch::Receiver<HashSet<&'static str>>) {
+    if listed.wait_for(|kinds| kinds.len() == KINDS.len()).await.is_err() {
+        // The watches have ended, and so does the process.
+        pending::<()>().await;
+    }
+}
+
+/// Waits until this process has led and does not any more; says why.
+async fn lost(election: &mut Option<Election>) -> String {
+    match election {
+        Some(election) => election.lost().await,
+        None => pending().await,
+    }
 }
 
 /// Starts the thread of the timers; waits for its end.
@@ -152,7 +210,7 @@ fn watcher(
     reconciler: &Arc<Reconciler>,
     legacy: Finder,
     readiness: Readiness,
-    listed: watch::Sender<HashSet<&'static str>>,
+    (listed, unreachable): (watch::Sender<HashSet<&'static str>>, Arc<AtomicBool>),
 ) -> Watcher {
     let waker = Arc::clone(reconciler);
     Watcher {
@@ -167,21 +225,22 @@ fn watcher(
         readiness,
         listed,
         tried: watch::Sender::default(),
-        unreachable: AtomicBool::new(false),
+        unreachable,
     }
 }
 
-/// Works on keys, at most `concurrency` at a time, until `stop`; then finishes what is under way.
+/// Works on keys from `begun` on, at most `concurrency` at a time, until `stop`; then finishes what is
+/// under way.
 async fn work(
     reconciler: &Arc<Reconciler>,
     clients: &Clients,
     readiness: &Readiness,
-    mut listed: watch::Receiver<HashSet<&'static str>>,
+    begun: impl Future<Output = ()>,
     concurrency: usize,
     mut stop: watch::Receiver<bool>,
 ) {
     tokio::select! {
-        _ = listed.wait_for(|kinds| kinds.len() == KINDS.len()) => {}
+        () = begun => {}
         _ = stop.wait_for(|stop| *stop) => return,
     }
     tracing::info!("watching; working on TrainJobs");
@@ -189,6 +248,7 @@ async fn work(
         () = survey::pods(&clients.work, &reconciler.cache) => {}
         _ = stop.wait_for(|stop| *stop) => return,
     }
+    reconciler.take_over();
     let places = Arc::new(Semaphore::new(concurrency));
     let mut workers = JoinSet::new();
     loop {

@@ -52,7 +52,7 @@ pub struct Watcher {
     /// The kinds that were listed, or could not be.
     pub tried: watch::Sender<HashSet<&'static str>>,
     /// Whether the API server could not be reached when last tried; said once for all kinds.
-    pub unreachable: AtomicBool,
+    pub unreachable: Arc<AtomicBool>,
 }
 
 /// Names of the kinds that are watched, as readiness shows them.

@@ -1,0 +1,427 @@
+//! Takes part in leader election: carries out what [`trainjob_core::lease`] decides.
+//!
+//! One task, which looks at the clock, at a watch of the one Lease and at the answers to its own requests,
+//! of which there is at most one at a time. It speaks with the API server on the client for watches, so that
+//! no amount of work delays a renewal.
+//!
+//! What everybody else gets is a [`Mandate`]: whether this process may act at this moment. It ends by
+//! itself, at the very instant until which the last renewal lasts, whatever this task is doing then.
+
+use std::{
+    future::pending,
+    sync::{Arc, atomic::AtomicBool},
+    time::{Duration, SystemTime},
+};
+
+use k8s_openapi::{
+    api::coordination::v1::Lease, apimachinery::pkg::apis::meta::v1::MicroTime, jiff,
+};
+use kube::{Api, api::PostParams, runtime::watcher::Event};
+use tokio::{
+    sync::{oneshot, watch},
+    task::JoinHandle,
+    time::{Instant, sleep_until, timeout},
+};
+use trainjob_api::constants::FIELD_MANAGER;
+use trainjob_core::lease::{Elector, Loss, Step};
+use trainjob_process::{
+    client::Clients,
+    config::LeaderElection,
+    spread,
+    watch::{Subject, follow_one},
+};
+
+use crate::{
+    answer,
+    error::{Class, RequestError},
+};
+
+/// How long the end of the process may wait until the Lease is given back.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+/// How often it is tried: somebody else may change the Lease at the same time.
+const GIVE_BACK_TRIES: u32 = 3;
+
+/// The kind, as the log names it.
+const SUBJECT: Subject =
+    Subject { kind: "Lease", install: Some("it is part of Kubernetes since 1.14") };
+
+/// What this process is in the election.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leadership {
+    /// Somebody else leads, or nobody.
+    Waiting,
+    /// This process leads.
+    Leading {
+        /// Until when, unless it renews in time.
+        until: Instant,
+    },
+}
+
+impl Leadership {
+    fn holds(self) -> bool {
+        matches!(self, Self::Leading { until } if Instant::now() < until)
+    }
+}
+
+/// Whether this process may act. Whatever writes asks it before each write.
+#[derive(Debug, Clone)]
+pub struct Mandate(Option<watch::Receiver<Leadership>>);
+
+impl Mandate {
+    /// Where no leader is elected.
+    #[must_use]
+    pub const fn always() -> Self {
+        Self(None)
+    }
+
+    /// Whether it may act now.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.0.as_ref().is_none_or(|leadership| leadership.borrow().holds())
+    }
+
+    /// Refuses when it may not act now.
+    ///
+    /// # Errors
+    ///
+    /// This process does not lead.
+    pub fn check(&self) -> Result<(), RequestError> {
+        if self.holds() { Ok(()) } else { Err(RequestError::NotLeading) }
+    }
+
+    /// Waits until it may act.
+    pub async fn granted(&self) {
+        let Some(mut leadership) = self.0.clone() else { return };
+        if leadership.wait_for(|leadership| leadership.holds()).await.is_err() {
+            // The election is over, and so is the process soon.
+            pending::<()>().await;
+        }
+    }
+}
+
+/// The part that this process takes in an election.
+#[derive(Debug)]
+pub struct Election {
+    task: JoinHandle<Option<String>>,
+    end: oneshot::Sender<()>,
+}
+
+impl Election {
+    /// Takes part once `ready`: who cannot work does not lead. `unreachable` is what watches share.
+    pub fn begin(
+        clients: &Clients,
+        settings: LeaderElection,
+        unreachable: Arc<AtomicBool>,
+        ready: impl Future<Output = ()> + Send + 'static,
+    ) -> (Self, Mandate) {
+        let (leadership, mandate) = watch::channel(Leadership::Waiting);
+        let (end, until) = oneshot::channel();
+        let namespace = settings.namespace.unwrap_or_else(|| clients.namespace.clone());
+        let candidate = Candidate {
+            api: Api::namespaced(clients.watch.clone(), &namespace),
+            lease: format!("{namespace}/{}", settings.name),
+            name: settings.name,
+            retry_period: settings.times.retry_period,
+            renew_deadline: settings.times.renew_deadline,
+            elector: Elector::new(identity(), settings.times),
+            begun: Instant::now(),
+            leadership,
+            told: None,
+            trouble: None,
+        };
+        let task = tokio::spawn(candidate.take_part(unreachable, ready, until));
+        (Self { task, end }, Mandate(Some(mandate)))
+    }
+
+    /// Waits until this process has led and does not any more; says why.
+    pub async fn lost(&mut self) -> String {
+        match (&mut self.task).await {
+            Ok(Some(why)) => why,
+            Ok(None) => pending().await,
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Ends the mandate and gives the Lease back, so that somebody else takes it at once.
+    pub async fn give_back(self) {
+        if self.task.is_finished() || self.end.send(()).is_err() {
+            return;
+        }
+        if timeout(FAREWELL, self.task).await.is_err() {
+            tracing::warn!("the Lease could not be given back; others wait until it expires");
+        }
+    }
+}
+
+struct Candidate {
+    api: Api<Lease>,
+    /// Namespace and name, as the log names it.
+    lease: String,
+    name: String,
+    retry_period: Duration,
+    renew_deadline: Duration,
+    elector: Elector,
+    /// Where its clock begins.
+    begun: Instant,
+    leadership: watch::Sender<Leadership>,
+    /// Whom it has said to wait for.
+    told: Option<String>,
+    /// What its last request failed with.
+    trouble: Option<String>,
+}
+
+impl Candidate {
+    /// Why it does not lead any more; `None` if it was to end.
+    async fn take_part(
+        self,
+        unreachable: Arc<AtomicBool>,
+        ready: impl Future<Output = ()>,
+        mut until: oneshot::Receiver<()>,
+    ) -> Option<String> {
+        tokio::select! {
+            () = ready => {}
+            _ = &mut until => return None,
+        }
+        let (news, heard) = watch::channel(None);
+        let watched = follow(self.api.clone(), self.name.clone(), news, unreachable);
+        tokio::select! {
+            () = watched => None,
+            why = self.run(heard, until) => why,
+        }
+    }
+
+    async fn run(
+        mut self,
+        mut heard: watch::Receiver<Option<Lease>>,
+        mut until: oneshot::Receiver<()>,
+    ) -> Option<String> {
+        loop {
+            match self.elector.next(self.now(), &wall()) {
+                Step::Read => self.read().await,
+                Step::Write(lease) => self.write(*lease).await,
+                Step::Wait(instant) => tokio::select! {
+                    _ = &mut until => {
+                        self.give_back().await;
+                        return None;
+                    }
+                    Ok(()) = heard.changed() => {
+                        let lease = heard.borrow_and_update().clone();
+                        self.elector.heard(lease, self.now());
+                    }
+                    () = sleep_until(self.begun + instant) => {}
+                },
+                Step::StepDown(loss) => {
+                    self.leadership.send_replace(Leadership::Waiting);
+                    return Some(self.why(&loss));
+                }
+            }
+            self.publish();
+        }
+    }
+
+    /// What its clock shows.
+    fn now(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    async fn read(&mut self) {
+        let limit = self.elector.patience(self.now());
+        match answer::within(limit, self.api.get_opt(&self.name)).await {
+            Ok(lease) => {
+                self.elector.saw(lease, self.now());
+                self.trouble = None;
+            }
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    /// Not cut off when the process is to end: it may be stored all the same, and has to be given back then.
+    async fn write(&mut self, lease: Lease) {
+        let sent = self.now();
+        let limit = self.elector.patience(sent);
+        match answer::within(limit, self.send(lease)).await {
+            Ok(stored) => {
+                self.elector.wrote(stored, sent, self.now());
+                self.trouble = None;
+            }
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    async fn send(&self, mut lease: Lease) -> Result<Lease, kube::Error> {
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), dry_run: false };
+        if lease.metadata.resource_version.is_some() {
+            return self.api.replace(&self.name, &params, &lease).await;
+        }
+        lease.metadata.name = Some(self.name.clone());
+        self.api.create(&params, &lease).await
+    }
+
+    fn failed(&mut self, error: &RequestError) {
+        self.elector.failed(self.now(), spread(self.retry_period));
+        if was_slower(error) {
+            tracing::debug!(lease = self.lease, %error, "somebody else was faster");
+            return;
+        }
+        let first = self.trouble.replace(error.to_string()).is_none();
+        let lease = &self.lease;
+        if let (true, Some(until)) = (first, self.elector.leads_until()) {
+            let left = until.saturating_sub(self.now());
+            tracing::warn!(lease, %error, "cannot renew the Lease; leading for {left:.1?} more");
+        } else if first && error.class() == Class::Denied {
+            tracing::error!(lease, %error, "cannot use the Lease. Waiting for the right");
+        } else {
+            // That the API server cannot be reached is said by the watches.
+            tracing::debug!(lease, %error, "cannot use the Lease");
+        }
+    }
+
+    fn publish(&mut self) {
+        let now = match self.elector.leads_until() {
+            Some(until) => Leadership::Leading { until: self.begun + until },
+            None => Leadership::Waiting,
+        };
+        let before = self.leadership.send_replace(now);
+        if before == Leadership::Waiting && now != Leadership::Waiting {
+            let (lease, identity) = (&self.lease, self.elector.identity());
+            tracing::info!(lease, identity, "leading");
+        }
+        let holder = self.elector.other_holder();
+        if now == Leadership::Waiting && holder != self.told.as_deref() {
+            self.told = holder.map(str::to_owned);
+            if let Some(holder) = holder {
+                tracing::info!(lease = self.lease, holder, "waiting: {holder} leads");
+            }
+        }
+    }
+
+    fn why(&self, loss: &Loss) -> String {
+        let lease = &self.lease;
+        match loss {
+            Loss::TakenBy(holder) => format!("the Lease {lease} is held by {holder}"),
+            Loss::NotRenewed => {
+                let within = self.renew_deadline;
+                let error = self.trouble.as_deref().unwrap_or("the process stood still");
+                format!("the Lease {lease} was not renewed within {within:?}: {error}")
+            }
+        }
+    }
+
+    async fn give_back(mut self) {
+        // The fate of a renewal may not be known.
+        let mut look = self.elector.leads_until().is_some() && self.elector.is_outdated();
+        self.leadership.send_replace(Leadership::Waiting);
+        for _ in 0..GIVE_BACK_TRIES {
+            if look {
+                self.read().await;
+            }
+            let Some(lease) = self.elector.give_back(&wall()) else { return };
+            let limit = self.elector.patience(self.now());
+            match answer::within(limit, self.send(lease)).await {
+                Ok(_) => {
+                    tracing::info!(lease = self.lease, "gave the Lease back");
+                    return;
+                }
+                Err(error) if was_slower(&error) => look = true,
+                Err(error) => {
+                    tracing::warn!(lease = self.lease, %error, "cannot give the Lease back");
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Hands on what the watch of the one Lease shows; never ends.
+async fn follow(
+    api: Api<Lease>,
+    name: String,
+    news: watch::Sender<Option<Lease>>,
+    unreachable: Arc<AtomicBool>,
+) {
+    let mut listed = None;
+    follow_one(api, &name, SUBJECT, &unreachable, |event| match event {
+        Ok(Event::Init) => listed = None,
+        Ok(Event::InitApply(lease)) => listed = Some(lease),
+        Ok(Event::InitDone) => {
+            news.send_replace(listed.take());
+        }
+        Ok(Event::Apply(lease)) => {
+            news.send_replace(Some(lease));
+        }
+        Ok(Event::Delete(_)) => {
+            news.send_replace(None);
+        }
+        // Without news the Lease is looked at when it seems to have expired.
+        Err(_) => {}
+    })
+    .await;
+}
+
+/// Whether a write was decided on an old version: the Lease has been changed, made or deleted since.
+fn was_slower(error: &RequestError) -> bool {
+    matches!(error.class(), Class::Conflict | Class::Exists | Class::Gone)
+}
+
+fn wall() -> MicroTime {
+    MicroTime(jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default())
+}
+
+/// Who this process is among all that ever hold the Lease.
+fn identity() -> String {
+    format!("{}_{:016x}", hostname(), random())
+}
+
+/// In a Pod this is the Pod's name.
+fn hostname() -> String {
+    std::env::var("HOSTNAME")
+        .ok()
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned())
+}
+
+/// A number that no other process has: the system's randomness, which hash maps are keyed with.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_mandate_ends_by_itself_when_nobody_renews_it() {
+        let (leadership, mandate) = watch::channel(Leadership::Waiting);
+        let mandate = Mandate(Some(mandate));
+        assert!(matches!(mandate.check(), Err(RequestError::NotLeading)));
+        let begin = Instant::now();
+        let until = begin + Duration::from_secs(10);
+        tokio::spawn(async move {
+            sleep_until(begin + Duration::from_secs(3)).await;
+            leadership.send_replace(Leadership::Leading { until });
+            pending::<()>().await;
+        });
+        mandate.granted().await;
+        assert_eq!(begin.elapsed().as_secs(), 3);
+        assert!(mandate.holds() && mandate.check().is_ok());
+        sleep_until(until).await;
+        assert!(!mandate.holds());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_an_election_there_always_is_a_mandate() {
+        let mandate = Mandate::always();
+        mandate.granted().await;
+        assert!(mandate.holds());
+    }
+
+    #[test]
+    fn no_two_processes_of_a_host_have_one_name() {
+        let (one, other) = (identity(), identity());
+        assert_ne!(one, other);
+        let (host, random) = one.rsplit_once('_').unwrap();
+        assert!(!host.is_empty() && random.len() == 16, "{one}");
+    }
+}
