@@ -111,7 +111,9 @@ impl Remover {
         found: Held,
         held: &mut HashMap<RuntimeKey, Held>,
     ) {
-        if !self.release(&key, &found).await {
+        if self.release(&key, &found).await {
+            held.remove(&key);
+        } else {
             held.insert(key, found);
         }
     }

@@ -1,0 +1,485 @@
+//! Several operators on one cluster: one acts, and another takes its place, whatever becomes of it.
+//!
+//! Each operator has a proxy of its own, which tells who asked for what.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, ensure};
+use e2e::component::Component;
+use e2e::fixtures::tenant::{
+    Tenant, conditions_of, created_at, finished_at, is_failed_by_deadline,
+};
+use e2e::fixtures::{PATIENCE, Pool, RUNS, SYSTEM, runtime, stays};
+use e2e::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT, install_operator_rbac, rights};
+use e2e::proxy::{Proxy, Scope};
+use e2e::recorder::Recorder;
+use e2e::until::{until, until_ok};
+use invariants::{History, Millis, Request, Terms};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::rbac::v1::RoleBinding;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{Api, DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use trainjob_api::ClusterTrainingRuntime;
+use trainjob_api::conditions::FAILED;
+use trainjob_api::constants::LEGACY_FINALIZER;
+
+/// The Lease of Kubeflow Trainer.
+const LEASE: &str = "trainer.kubeflow.org";
+/// The defaults of the durations are long for a test.
+const SHORT: Election = Election {
+    yaml: "leaderElection:
+  {leaderElect: true, leaseDuration: 3s, renewDeadline: 2s, retryPeriod: 500ms}",
+    lease: 3_000,
+};
+const DEFAULT: Election = Election { yaml: "leaderElection: {leaderElect: true}", lease: 15_000 };
+/// How long there may be no leader after one that was asked to stop.
+const HANDOVER: Millis = 1_000;
+/// How much longer than its lease there may be none after one that was killed.
+const TAKEOVER: Millis = 2_000;
+/// How soon a new leader does what came due before it led.
+const RIGHT_AFTER: Millis = 1_000;
+/// How long a test looks on while nothing is to happen.
+const WINDOW: Duration = Duration::from_secs(4);
+/// How late what is due may be: somebody has to notice first that nobody leads.
+const ALLOWANCE: Millis = 30_000;
+
+struct Election {
+    yaml: &'static str,
+    lease: Millis,
+}
+
+/// Runs a test in a box to itself, without an operator and without a Lease.
+async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
+    static POOL: Pool = Pool::new();
+    POOL.test(prefix, async |tenant| {
+        let deleted = leases(tenant).delete(LEASE, &DeleteParams::default()).await;
+        ensure!(
+            matches!(&deleted, Ok(_) | Err(kube::Error::Api(_))),
+            "the Lease cannot be deleted: {deleted:?}"
+        );
+        story(tenant).await
+    })
+    .await
+}
+
+/// One of several operators.
+struct Replica {
+    name: &'static str,
+    operator: Operator,
+    proxy: Proxy,
+}
+
+impl Replica {
+    async fn start(tenant: &Tenant<'_>, name: &'static str, election: &Election) -> Result<Self> {
+        let cluster = &tenant.world.cluster;
+        let kubeconfig = cluster.service_account_kubeconfig(SYSTEM, SERVICE_ACCOUNT).await?;
+        let proxy = Proxy::start(cluster, Scope::Cluster).await?;
+        let options = OperatorOptions {
+            config_yaml: election.yaml.to_owned(),
+            env: [("HOSTNAME", name), ("POD_NAMESPACE", SYSTEM)]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            kubeconfig: Some(proxy.kubeconfig(&kubeconfig)?),
+            ..OperatorOptions::default()
+        };
+        let operator = Operator::start(cluster, options).await?;
+        Ok(Self { name, operator, proxy })
+    }
+
+    /// One that is ready, whether or not it leads.
+    async fn ready(tenant: &Tenant<'_>, name: &'static str, election: &Election) -> Result<Self> {
+        let replica = Self::start(tenant, name, election).await?;
+        replica.operator.wait_ready().await?;
+        Ok(replica)
+    }
+
+    /// Waits until it holds the Lease.
+    async fn leads(&self, tenant: &Tenant<'_>) -> Result<()> {
+        until_ok(format!("{} leads", self.name), PATIENCE, || async {
+            let holder = holder(tenant).await?;
+            ensure!(holder.starts_with(&format!("{}_", self.name)), "{holder:?} leads");
+            Ok(())
+        })
+        .await
+    }
+
+    /// Everything it has asked for that changes something, but for the Lease.
+    fn writes(&self) -> Vec<Request> {
+        let mut requests = self.proxy.requests();
+        requests.retain(|it| is_write(it) && it.resource != "leases");
+        requests
+    }
+
+    /// When it had the Lease; the first time since `from`.
+    fn took_over(&self, from: Millis) -> Result<Millis> {
+        let requests = self.proxy.requests();
+        let taken = requests.iter().find(|it| {
+            let stored = it.answer.served.is_some_and(|code| code < 300);
+            it.resource == "leases" && is_write(it) && stored && it.ended >= from
+        });
+        Ok(taken.with_context(|| format!("{} never had it", self.name))?.ended)
+    }
+
+    /// What it serves as its metrics.
+    async fn metrics(&self) -> Result<String> {
+        let server = format!("http://{}", self.operator.metrics_address());
+        let client = kube::Client::try_from(kube::Config::new(server.parse()?))?;
+        Ok(client.request_text(http::Request::get("/metrics").body(Vec::new())?).await?)
+    }
+
+    fn has_logged(&self, text: &str) -> Result<usize> {
+        Ok(self.operator.log()?.lines().filter(|line| line.contains(text)).count())
+    }
+}
+
+fn is_write(request: &Request) -> bool {
+    !matches!(request.verb.as_str(), "get" | "list" | "watch")
+}
+
+fn leases(tenant: &Tenant<'_>) -> Api<Lease> {
+    Api::namespaced(tenant.client.clone(), SYSTEM)
+}
+
+async fn record(tenant: &Tenant<'_>) -> Result<LeaseSpec> {
+    leases(tenant).get(LEASE).await?.spec.context("an empty Lease")
+}
+
+/// Who holds the Lease; empty when nobody does.
+async fn holder(tenant: &Tenant<'_>) -> Result<String> {
+    Ok(record(tenant).await?.holder_identity.unwrap_or_default())
+}
+
+fn now() -> Result<Millis> {
+    Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis().try_into()?)
+}
+
+/// Looks on until so many milliseconds before the deadline of a job that runs.
+async fn runs_until(tenant: &Tenant<'_>, name: &str, before: Millis) -> Result<Millis> {
+    tenant.runs(name).await?;
+    let job = tenant.jobs.get(name).await?;
+    let seconds = job.spec.active_deadline_seconds.context("it has no deadline")?;
+    let due = created_at(&job).plus(seconds).0 * 1_000;
+    let left = u64::try_from(due - before - now()?).context("it took too long to run")?;
+    tokio::time::sleep(Duration::from_millis(left)).await;
+    Ok(due)
+}
+
+/// Judges all that has happened in the namespace of the test, by the rules that hold for every run.
+async fn judge(tenant: &Tenant<'_>, recorder: &Recorder, replicas: &[&Replica]) -> Result<()> {
+    recorder.caught_up_in(&tenant.namespace).await?;
+    let mut requests = Vec::new();
+    for (number, replica) in (1..).zip(replicas) {
+        let numbered = |request| Request { process: number, ..request };
+        requests.extend(replica.proxy.requests().into_iter().map(numbered));
+    }
+    requests.sort_by_key(|request| request.sent);
+    let all = History { requests: requests.clone(), ..History::default() };
+    let mut violations = invariants::rights(&all, &rights()?);
+    requests.retain(|request| request.namespace == tenant.namespace);
+    let history = History {
+        changes: recorder.changes(Some(&tenant.namespace)),
+        requests,
+        terms: Terms { allowance: ALLOWANCE, ..Terms::default() },
+        end: now()?,
+    };
+    violations.extend(invariants::check(&history));
+    let violations: Vec<String> = violations.iter().map(ToString::to_string).collect();
+    ensure!(violations.is_empty(), "{violations:#?}");
+    Ok(())
+}
+
+async fn recorder(tenant: &Tenant<'_>) -> Result<Recorder> {
+    Recorder::start(tenant.world.cluster.client().await?).await
+}
+
+#[tokio::test]
+async fn one_of_two_acts_and_the_other_is_ready_and_writes_nothing() -> Result<()> {
+    test("two", async |tenant| {
+        let recorder = recorder(tenant).await?;
+        // Everything that an operator writes without being asked by a job, too.
+        let mut held = runtime("held", &json!({}), 3, None);
+        held["metadata"]["finalizers"] = json!([LEGACY_FINALIZER]);
+        tenant.world.cluster.apply_yaml("default", &held.to_string()).await?;
+        let first = Replica::ready(tenant, "first", &SHORT).await?;
+        first.leads(tenant).await?;
+        let second = Replica::ready(tenant, "second", &SHORT).await?;
+        until("it says who leads", PATIENCE, || async {
+            (second.has_logged("waiting: first_").ok()? == 1).then_some(())
+        })
+        .await?;
+        let runtimes: Api<ClusterTrainingRuntime> = Api::all(tenant.client.clone());
+        let late = json!({"metadata": {"finalizers": [LEGACY_FINALIZER]}});
+        runtimes.patch("runs", &PatchParams::default(), &Patch::Merge(late)).await?;
+        tenant.create("stopped", RUNS, json!({"activeDeadlineSeconds": 4})).await?;
+        tenant.create("waits", "no-such-runtime", json!({})).await?;
+        tenant.create("job", "held", json!({})).await?;
+        tenant.has_job_set("job").await?;
+        tenant.fails_by_deadline("stopped").await?;
+        tenant.released("stopped").await?;
+        until_ok("both runtimes lose the finalizer", PATIENCE, || async {
+            for name in ["held", "runs"] {
+                let finalizers = runtimes.get(name).await?.metadata.finalizers;
+                ensure!(finalizers.unwrap_or_default().is_empty(), "{name} has one");
+            }
+            Ok(())
+        })
+        .await?;
+
+        ensure!(!first.writes().is_empty(), "the leader wrote nothing");
+        ensure!(second.writes().is_empty(), "the other one wrote {:#?}", second.writes());
+        second.operator.wait_ready().await?;
+        for (replica, failed) in [(&first, 1), (&second, 0)] {
+            let metrics = replica.metrics().await?;
+            let line = format!("trainjob_deadline_exceeded_total {failed}\n");
+            ensure!(metrics.contains(&line), "{} counts otherwise: {metrics}", replica.name);
+        }
+        ensure!(
+            first.has_logged("waiting")? == 0 && second.has_logged("\"leading\"")? == 0,
+            "mixed up"
+        );
+        judge(tenant, &recorder, &[&first, &second]).await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_leader_that_is_asked_to_stop_hands_over_at_once() -> Result<()> {
+    test("handover", async |tenant| {
+        let recorder = recorder(tenant).await?;
+        let first = Replica::ready(tenant, "first", &SHORT).await?;
+        first.leads(tenant).await?;
+        let second = Replica::ready(tenant, "second", &SHORT).await?;
+        tenant.create("job", RUNS, json!({})).await?;
+        let before = tenant.has_job_set("job").await?;
+        tenant.create("stopped", RUNS, json!({"activeDeadlineSeconds": 8})).await?;
+
+        let due = runs_until(tenant, "stopped", 20).await?;
+        let asked = now()?;
+        first.operator.sigterm()?;
+        let status = first.operator.wait(PATIENCE).await?;
+        ensure!(status.code() == Some(0), "{status}");
+        second.leads(tenant).await?;
+        let gap = second.took_over(asked)? - asked;
+        ensure!(gap < HANDOVER, "nobody led for {gap} ms");
+        let record = record(tenant).await?;
+        ensure!(record.lease_transitions == Some(1), "{record:?}");
+
+        tenant.fails_by_deadline("stopped").await?;
+        tenant.released("stopped").await?;
+        let failed = [first.writes(), second.writes()].concat();
+        let failed = failed.iter().find(|it| it.subresource == "status" && it.sent >= due);
+        let late = failed.context("nobody failed it")?.sent - due.max(asked + gap);
+        ensure!(late < RIGHT_AFTER, "its deadline was met {late} ms after somebody led");
+        println!("after SIGTERM, nobody led for {gap} ms; a deadline was met {late} ms later");
+
+        tenant.create("next", RUNS, json!({})).await?;
+        tenant.has_job_set("next").await?;
+        let after = tenant.has_job_set("job").await?;
+        ensure!(after.metadata.uid == before.metadata.uid, "its JobSet was made again");
+        judge(tenant, &recorder, &[&first, &second]).await
+    })
+    .await
+}
+
+/// Kills a leader a second before a deadline, and sees that the other one meets it; says how soon.
+async fn is_killed(tenant: &Tenant<'_>, election: &Election) -> Result<String> {
+    let recorder = recorder(tenant).await?;
+    let first = Replica::ready(tenant, "first", election).await?;
+    first.leads(tenant).await?;
+    let second = Replica::ready(tenant, "second", election).await?;
+    tenant.create("job", RUNS, json!({})).await?;
+    let before = tenant.has_job_set("job").await?;
+    tenant.create("stopped", RUNS, json!({"activeDeadlineSeconds": 8})).await?;
+
+    runs_until(tenant, "stopped", 1_000).await?;
+    let killed = now()?;
+    first.operator.kill9();
+    second.leads(tenant).await?;
+    let gap = second.took_over(killed)? - killed;
+    let longest = election.lease + TAKEOVER;
+    ensure!(gap < longest, "nobody led for {gap} ms");
+
+    let job = tenant.becomes("stopped", FAILED).await?;
+    ensure!(is_failed_by_deadline(&job), "{:?}", conditions_of(&job));
+    let due = created_at(&job).plus(8);
+    ensure!(finished_at(&job)? >= due, "it was stopped early");
+    tenant.released("stopped").await?;
+    let writes = second.writes();
+    let failed = writes.iter().find(|it| it.subresource == "status" && it.name == "stopped");
+    let late = failed.context("it did not fail it")?.sent - (killed + gap).max(due.0 * 1_000);
+    ensure!(late < RIGHT_AFTER, "its deadline was met {late} ms after somebody led");
+    let after = tenant.has_job_set("job").await?;
+    ensure!(after.metadata.uid == before.metadata.uid, "its JobSet was made again");
+    judge(tenant, &recorder, &[&first, &second]).await?;
+    let lease = election.lease;
+    Ok(format!(
+        "after kill -9, nobody led for {gap} ms with a lease of {lease} ms; a deadline was met \
+         {late} ms later"
+    ))
+}
+
+#[tokio::test]
+async fn a_leader_that_is_killed_is_replaced_when_its_lease_is_over() -> Result<()> {
+    test("killed", async |tenant| {
+        println!("{}", is_killed(tenant, &SHORT).await?);
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_leader_that_is_killed_is_replaced_with_the_default_durations_too() -> Result<()> {
+    test("default", async |tenant| {
+        println!("{}", is_killed(tenant, &DEFAULT).await?);
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_leader_that_stood_still_writes_nothing_when_it_goes_on_and_ends() -> Result<()> {
+    test("frozen", async |tenant| {
+        let recorder = recorder(tenant).await?;
+        let first = Replica::ready(tenant, "first", &SHORT).await?;
+        first.leads(tenant).await?;
+        let second = Replica::ready(tenant, "second", &SHORT).await?;
+        tenant.create("stopped", RUNS, json!({"activeDeadlineSeconds": 8})).await?;
+        runs_until(tenant, "stopped", 1_000).await?;
+        first.operator.process().signal(Signal::STOP)?;
+        tenant.create("job", RUNS, json!({})).await?;
+        second.leads(tenant).await?;
+        // Both have seen that the job is there and that the other is due.
+        tenant.has_job_set("job").await?;
+        tenant.becomes("stopped", FAILED).await?;
+        let known = first.writes().len();
+        first.operator.process().signal(Signal::CONT)?;
+        let status = first.operator.wait(PATIENCE).await?;
+        ensure!(status.code() == Some(1), "{status}");
+        ensure!(first.has_logged("leads no more")? > 0, "it does not say why");
+        tenant.released("stopped").await?;
+        let more = first.writes().split_off(known);
+        ensure!(more.is_empty(), "it wrote {more:#?}");
+        ensure!(holder(tenant).await?.starts_with("second_"), "it took the Lease with it");
+        judge(tenant, &recorder, &[&first, &second]).await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_leader_without_an_api_server_ends_in_time_with_an_error() -> Result<()> {
+    test("outage", async |tenant| {
+        let first = Replica::ready(tenant, "first", &SHORT).await?;
+        first.leads(tenant).await?;
+        tenant.world.cluster.pause(Component::ApiServer)?;
+        let begin = now()?;
+        let status = first.operator.wait(PATIENCE).await;
+        let took = now()? - begin;
+        tenant.world.cluster.resume(Component::ApiServer)?;
+        let status = status?;
+        ensure!(status.code() == Some(1), "{status}");
+        // Before anybody else may lead.
+        ensure!(took < SHORT.lease, "it ended after {took} ms");
+        let log = first.operator.log()?;
+        let last = log.lines().last().unwrap_or_default();
+        let lease = format!("the Lease {SYSTEM}/{LEASE} was not renewed within 2s: no answer");
+        ensure!(last.contains("leads no more") && last.contains(&lease), "it says {last}");
+        println!("without an API server, the leader ended after {took} ms");
+
+        let second = Replica::ready(tenant, "second", &SHORT).await?;
+        tenant.create("job", RUNS, json!({})).await?;
+        second.leads(tenant).await?;
+        tenant.has_job_set("job").await?;
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn beside_a_running_trainer_an_operator_waits_and_says_who_leads() -> Result<()> {
+    test("trainer", async |tenant| {
+        let api = leases(tenant);
+        let holder = "kubeflow-trainer-controller-manager-6f4d7_0c5f";
+        let trainer = Lease {
+            metadata: ObjectMeta { name: Some(LEASE.into()), ..ObjectMeta::default() },
+            spec: Some(LeaseSpec {
+                holder_identity: Some(holder.into()),
+                lease_duration_seconds: Some(3),
+                lease_transitions: Some(4),
+                // Its clock is wrong; nobody minds.
+                renew_time: Some(MicroTime(Timestamp::UNIX_EPOCH)),
+                ..LeaseSpec::default()
+            }),
+        };
+        api.create(&PostParams::default(), &trainer).await?;
+        let renewing = tokio::spawn({
+            let api = api.clone();
+            async move {
+                for time in 1.. {
+                    tokio::time::sleep(Duration::from_millis(500)).await;
+                    let renewed = MicroTime(Timestamp::from_second(time).unwrap_or_default());
+                    let patch = json!({"spec": {"renewTime": renewed}});
+                    let how = PatchParams::default();
+                    if api.patch(LEASE, &how, &Patch::Merge(patch)).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+        let replica = Replica::ready(tenant, "replica", &SHORT).await?;
+        tenant.create("job", RUNS, json!({})).await?;
+        stays("it waits", WINDOW, async || {
+            ensure!(replica.writes().is_empty(), "it wrote {:#?}", replica.writes());
+            Ok(())
+        })
+        .await?;
+        let log = replica.operator.log()?;
+        let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let said: Vec<Value> = lines.filter(|line| line.get("holder").is_some()).collect();
+        let (lease, line) = (format!("{SYSTEM}/{LEASE}"), said.first().context("it says nothing")?);
+        ensure!(said.len() == 1 && line["holder"] == holder && line["lease"] == lease, "{said:#?}");
+
+        renewing.abort();
+        let given = json!({"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}});
+        let asked = now()?;
+        api.patch(LEASE, &PatchParams::default(), &Patch::Merge(given)).await?;
+        replica.leads(tenant).await?;
+        let gap = replica.took_over(asked)? - asked;
+        ensure!(gap < HANDOVER, "nobody led for {gap} ms");
+        let record = record(tenant).await?;
+        ensure!(record.lease_transitions == Some(5), "{record:?}");
+        tenant.has_job_set("job").await?;
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn without_rights_to_its_lease_an_operator_names_them_and_waits() -> Result<()> {
+    test("powerless", async |tenant| {
+        let bindings: Api<RoleBinding> = Api::namespaced(tenant.client.clone(), SYSTEM);
+        bindings.delete(SERVICE_ACCOUNT, &DeleteParams::default()).await?;
+        let replica = Replica::ready(tenant, "replica", &SHORT).await?;
+        tenant.create("job", RUNS, json!({})).await?;
+        let errors = || replica.has_logged("\"level\":\"ERROR\"");
+        until_ok("both are named", PATIENCE, || async {
+            let said = (replica.has_logged("cannot get resource")?, errors()?);
+            ensure!(said == (1, 2), "it says {said:?}");
+            Ok(())
+        })
+        .await?;
+        stays("it waits", WINDOW, async || {
+            ensure!(replica.writes().is_empty(), "it wrote {:#?}", replica.writes());
+            ensure!(errors()? == 2, "it says more: {}", replica.operator.log()?);
+            Ok(())
+        })
+        .await?;
+        install_operator_rbac(&tenant.world.cluster, SYSTEM).await?;
+        replica.leads(tenant).await?;
+        tenant.has_job_set("job").await?;
+        Ok(())
+    })
+    .await
+}
