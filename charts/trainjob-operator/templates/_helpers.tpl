@@ -137,13 +137,19 @@ without what says nothing. An empty section is not the same as none, so it must 
 {{- if not $text }}{{ fail (printf "%s is missing from the chart" $path) }}{{ end -}}
 {{- $rules := list -}}
 {{- $makesCertificate := .root.Values.manager.config.certManagement.enable -}}
+{{- $election := .root.Values.manager.config.leaderElection -}}
 {{- range fromYamlArray $text -}}
 {{- if not (kindIs "map" .) }}{{ fail (printf "%s: %v" $path .) }}{{ end -}}
 {{- /* Secrets and registrations are the business of a webhook that makes its certificate itself. */ -}}
 {{- $ofCertificate := or (has "admissionregistration.k8s.io" .apiGroups) (and (has "secrets" .resources) (hasPrefix "webhook" $.file)) -}}
-{{- if or $makesCertificate (not $ofCertificate) -}}
+{{- /* And the Lease is that of whoever is elected. */ -}}
+{{- $ofLease := has "leases" .resources -}}
+{{- if and (or $makesCertificate (not $ofCertificate)) (or $election.leaderElect (not $ofLease)) -}}
 {{- if has "kubeflow-trainer-webhook-cert" (default list .resourceNames) -}}
 {{- $_ := set . "resourceNames" (list (include "trainjob-operator.webhookSecret" $.root)) -}}
+{{- end -}}
+{{- if and $ofLease .resourceNames -}}
+{{- $_ := set . "resourceNames" (list (default "trainer.kubeflow.org" $election.resourceName)) -}}
 {{- end -}}
 {{- $rules = append $rules . -}}
 {{- end -}}

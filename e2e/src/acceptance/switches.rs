@@ -73,7 +73,14 @@ pub(super) const SWITCHES: &[(&str, &[&str])] = &[
         "no budgets",
         &["manager.podDisruptionBudget.enabled=false", "webhook.podDisruptionBudget.enabled=false"],
     ),
-    ("a Lease elsewhere", &["manager.config.leaderElection.resourceNamespace=default"]),
+    ("one replica", &["manager.replicas=1", "manager.config.leaderElection.leaderElect=false"]),
+    (
+        "a Lease of one's own, elsewhere",
+        &[
+            "manager.config.leaderElection.resourceName=ours",
+            "manager.config.leaderElection.resourceNamespace=default",
+        ],
+    ),
     (
         "other ports",
         &[
