@@ -9,7 +9,7 @@ use serde_json::Value;
 use trainjob_api::{JobSet, time::Timestamp, trainjob::JobStatus};
 
 use crate::{
-    facts::{Outcome, Scheduler},
+    facts::{self, Finished, Outcome, Scheduler},
     notice::Notice,
     observed::Propagation,
     runtime::{JobSetUpdate, PodGroup, RuntimeKey, SecretClaim},
@@ -120,6 +120,14 @@ pub struct StatusWrite {
     pub urgency: Urgency,
     /// When the deadline that this write enforces was due, if it does.
     pub deadline_due: Option<Timestamp>,
+}
+
+impl StatusWrite {
+    /// The end that the job has come to once this is stored, and the reason of the condition that says so.
+    #[must_use]
+    pub fn end(&self) -> Option<(Finished, &str)> {
+        facts::end(self.conditions.as_deref()?)
+    }
 }
 
 /// How soon a status must be written.

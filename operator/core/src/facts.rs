@@ -179,8 +179,13 @@ fn ttl(stored: Option<i32>) -> (Option<u32>, Option<OutOfRange>) {
     (None, Some(OutOfRange { field, value, minimum: 0 }))
 }
 
-/// The terminal condition that became true first; of two in the same second, the first in the list.
 fn finished(conditions: &[Condition]) -> Option<Finished> {
+    end(conditions).map(|(finished, _)| finished)
+}
+
+/// What the terminal condition that became true first says, and its reason; of two in the same second, the
+/// first in the list.
+pub(crate) fn end(conditions: &[Condition]) -> Option<(Finished, &str)> {
     let terminal = conditions.iter().filter(|condition| condition.status == "True");
     let first = terminal
         .filter(|condition| condition.type_ == COMPLETE || condition.type_ == FAILED)
@@ -190,7 +195,8 @@ fn finished(conditions: &[Condition]) -> Option<Finished> {
         (_, conditions::REASON_DEADLINE_EXCEEDED) => Outcome::DeadlineExceeded,
         _ => Outcome::Failed,
     };
-    Some(Finished { at: Timestamp::from(&first.last_transition_time), outcome })
+    let finished = Finished { at: Timestamp::from(&first.last_transition_time), outcome };
+    Some((finished, &first.reason))
 }
 
 /// The facts about a JobSet.

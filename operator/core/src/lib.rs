@@ -13,6 +13,7 @@
 //! * [`action`]: everything this operator can ever do to a cluster.
 //! * [`notice`]: what users are told in events.
 //! * [`lane`]: which work goes first.
+//! * [`census`]: how all jobs are, in numbers.
 //! * [`lease`]: which of several replicas works.
 //! * [`lifecycle`]: deadline, release, TTL and status, one file a rule.
 //! * [`admission`]: what is refused, warned of and filled in before an object is stored.
@@ -20,6 +21,7 @@
 
 pub mod action;
 pub mod admission;
+pub mod census;
 mod children;
 pub mod facts;
 pub mod lane;

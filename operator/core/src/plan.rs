@@ -22,7 +22,7 @@ use crate::{
     facts::{Finished, JobFacts, JobSetFacts, Outcome, PodGroupFacts},
     lifecycle::{deadline, release, status, ttl},
     notice::Notice,
-    observed::Observed,
+    observed::{Observed, Readings, Settings},
     runtime::{self, UnsupportedRuntime},
 };
 
@@ -180,12 +180,7 @@ fn release(
     own: Option<&JobSetFacts>,
     now: Timestamp,
 ) -> bool {
-    let subject = release::Subject {
-        job_set: own
-            .map(|job_set| release::JobSet { terminating_since: job_set.terminating_since }),
-        pods: release::Pods::from(&observed.readings.pods),
-    };
-    match (release::decide(&subject, now), own) {
+    match (release::decide(&release_subject(own, observed.readings), now), own) {
         (release::Decision::DeleteJobSet, Some(job_set)) => {
             plan.actions.push(delete(job_set));
         }
@@ -216,17 +211,7 @@ fn apply_ttl(
     now: Timestamp,
 ) {
     let job = observed.job;
-    let exemption = if job.managed_elsewhere && !observed.settings.ttl_for_managed_elsewhere {
-        Some(ttl::Exemption::ManagedElsewhere)
-    } else if job.remote_copy {
-        Some(ttl::Exemption::RemoteCopy)
-    } else if job.terminating {
-        Some(ttl::Exemption::Terminating)
-    } else {
-        (!released).then_some(ttl::Exemption::AwaitingRelease)
-    };
-    let subject = ttl::Subject { finished_at: Some(finished.at), ttl: job.ttl, exemption };
-    match ttl::decide(&subject, now) {
+    match ttl::decide(&ttl_subject(job, released, *observed.settings), now) {
         ttl::Decision::Keep => {}
         ttl::Decision::Wait { due } => plan.next = plan.next.into_iter().chain([due]).min(),
         ttl::Decision::Delete { due } => {
@@ -244,6 +229,28 @@ fn apply_ttl(
             ];
         }
     }
+}
+
+/// What a job that its deadline failed is for the rule of release, with its own JobSet.
+pub(crate) fn release_subject(own: Option<&JobSetFacts>, readings: &Readings) -> release::Subject {
+    let job_set =
+        own.map(|job_set| release::JobSet { terminating_since: job_set.terminating_since });
+    release::Subject { job_set, pods: release::Pods::from(&readings.pods) }
+}
+
+/// What a job is for the rule of its TTL.
+pub(crate) fn ttl_subject(job: &JobFacts, released: bool, settings: Settings) -> ttl::Subject {
+    let exemption = if job.managed_elsewhere && !settings.ttl_for_managed_elsewhere {
+        Some(ttl::Exemption::ManagedElsewhere)
+    } else if job.remote_copy {
+        Some(ttl::Exemption::RemoteCopy)
+    } else if job.terminating {
+        Some(ttl::Exemption::Terminating)
+    } else {
+        (!released).then_some(ttl::Exemption::AwaitingRelease)
+    };
+    let finished_at = job.finished.map(|finished| finished.at);
+    ttl::Subject { finished_at, ttl: job.ttl, exemption }
 }
 
 /// The end of the job calls for it, whatever is in the JobSet.

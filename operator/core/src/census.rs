@@ -1,0 +1,271 @@
+//! Counts: how all jobs are, at one moment, as metrics show it (`docs/metrics.md`).
+//!
+//! A count is made anew from what is known, with the rules that decisions are made by; nothing is added and
+//! taken away as jobs change, so no number can drift from the truth. It costs one look at each job.
+
+use std::collections::BinaryHeap;
+
+use trainjob_api::{time::Timestamp, trainjob::JobStatus};
+
+use crate::{
+    facts::{JobFacts, JobSetFacts, ObjectKey, Outcome},
+    lifecycle::{deadline, release, ttl},
+    observed::{Readings, Settings},
+    plan,
+};
+
+/// How a job is: of those that fit, the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Somebody else manages it.
+    ManagedElsewhere,
+    /// It has a `deletionTimestamp`.
+    Terminating,
+    /// It has finished, so.
+    Finished(Outcome),
+    /// It is not to run.
+    Suspended,
+    /// It is to run, and none of it does.
+    Queued,
+    /// It [runs](is_running).
+    Running,
+}
+
+impl State {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::ManagedElsewhere,
+        Self::Terminating,
+        Self::Finished(Outcome::Complete),
+        Self::Finished(Outcome::Failed),
+        Self::Finished(Outcome::DeadlineExceeded),
+        Self::Suspended,
+        Self::Queued,
+        Self::Running,
+    ];
+
+    /// How a job is.
+    #[must_use]
+    pub fn of(job: &JobFacts) -> Self {
+        match job.finished {
+            _ if job.managed_elsewhere => Self::ManagedElsewhere,
+            _ if job.terminating => Self::Terminating,
+            Some(finished) => Self::Finished(finished.outcome),
+            None if job.suspend => Self::Suspended,
+            None if is_running(&job.jobs_status) => Self::Running,
+            None => Self::Queued,
+        }
+    }
+}
+
+/// Whether a job with these counts runs: one of its parts is ready, or has succeeded already.
+#[must_use]
+pub fn is_running(counts: &[JobStatus]) -> bool {
+    counts.iter().any(|part| part.ready > 0 || part.succeeded > 0)
+}
+
+/// How far away a deadline is, at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Horizon {
+    /// A minute.
+    Minute,
+    /// Ten minutes.
+    TenMinutes,
+    /// An hour.
+    Hour,
+    /// A day.
+    Day,
+    /// More than that.
+    Later,
+}
+
+impl Horizon {
+    /// All of them, the nearest first.
+    pub const ALL: [Self; 5] = [Self::Minute, Self::TenMinutes, Self::Hour, Self::Day, Self::Later];
+
+    /// The first that a deadline in so many seconds is within.
+    #[must_use]
+    pub const fn of(seconds: i64) -> Self {
+        match seconds {
+            ..=60 => Self::Minute,
+            61..=600 => Self::TenMinutes,
+            601..=3_600 => Self::Hour,
+            3_601..=86_400 => Self::Day,
+            _ => Self::Later,
+        }
+    }
+}
+
+/// Jobs that something is late for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Late {
+    /// How many there are.
+    pub jobs: u64,
+    /// By how many seconds it is late for the first of them; 0 if there is none.
+    pub longest: i64,
+}
+
+impl Late {
+    const NONE: Self = Self { jobs: 0, longest: 0 };
+
+    fn add(&mut self, since: Timestamp, now: Timestamp) {
+        self.jobs += 1;
+        self.longest = self.longest.max(now.since(since));
+    }
+}
+
+/// A count that is under way, and its result.
+#[derive(Debug, Clone)]
+pub struct Census<'a> {
+    settings: &'a Settings,
+    now: Timestamp,
+    states: [u64; State::ALL.len()],
+    horizons: [u64; Horizon::ALL.len()],
+    /// Finished jobs with a TTL that is not due yet, or whose release it awaits.
+    pub pending: u64,
+    /// Finished jobs whose TTL is due and whose deletion nobody has begun, and for how long.
+    pub overdue: Late,
+    /// Finished jobs whose TTL has passed and that are being deleted.
+    pub terminating: u64,
+    /// Unfinished jobs whose deadline is due, and for how long.
+    pub overdue_deadlines: Late,
+    /// Jobs that their deadline failed and that are not released, and for how long.
+    pub unreleased: Late,
+    /// Jobs that their deadline failed, whose Pods are gone and whose JobSet a finalizer keeps.
+    pub blocked: u64,
+    nearest: BinaryHeap<(Timestamp, ObjectKey)>,
+    most_nearest: usize,
+}
+
+impl<'a> Census<'a> {
+    /// Nothing has been counted. Of the deadlines to come, `most_nearest` are remembered with their jobs.
+    #[must_use]
+    pub const fn new(settings: &'a Settings, now: Timestamp, most_nearest: usize) -> Self {
+        Self {
+            settings,
+            now,
+            states: [0; State::ALL.len()],
+            horizons: [0; Horizon::ALL.len()],
+            pending: 0,
+            overdue: Late::NONE,
+            terminating: 0,
+            overdue_deadlines: Late::NONE,
+            unreleased: Late::NONE,
+            blocked: 0,
+            nearest: BinaryHeap::new(),
+            most_nearest,
+        }
+    }
+
+    /// Counts one job. How its release stands is asked only where that matters, which is seldom.
+    pub fn add(&mut self, job: &JobFacts, release: impl FnOnce() -> release::Decision) {
+        count(&mut self.states, &State::ALL, &State::of(job));
+        let by_deadline =
+            job.finished.is_some_and(|finished| finished.outcome == Outcome::DeadlineExceeded);
+        let released = job.managed_elsewhere || !by_deadline || self.add_release(job, release());
+        match job.finished {
+            Some(_) => self.add_ttl(job, released),
+            None if !job.managed_elsewhere => self.add_deadline(job),
+            None => {}
+        }
+    }
+
+    /// How many jobs are so.
+    #[must_use]
+    pub fn in_state(&self, state: State) -> u64 {
+        counted(&self.states, &State::ALL, &state)
+    }
+
+    /// How many deadlines are within this horizon, and no nearer one.
+    #[must_use]
+    pub fn within(&self, horizon: Horizon) -> u64 {
+        counted(&self.horizons, &Horizon::ALL, &horizon)
+    }
+
+    /// The jobs whose deadlines are nearest, with the seconds that are left; the nearest first.
+    #[must_use]
+    pub fn nearest(&self) -> Vec<(ObjectKey, i64)> {
+        let left = |(due, key): (Timestamp, ObjectKey)| (key, due.since(self.now).max(0));
+        self.nearest.clone().into_sorted_vec().into_iter().map(left).collect()
+    }
+
+    /// Whether it is released.
+    fn add_release(&mut self, job: &JobFacts, release: release::Decision) -> bool {
+        match release {
+            release::Decision::Released => return true,
+            release::Decision::Blocked => self.blocked += 1,
+            release::Decision::DeleteJobSet
+            | release::Decision::Terminating { .. }
+            | release::Decision::CheckPods
+            | release::Decision::PodsRunning => {
+                // A release is about a job that has finished.
+                let since = job.finished.map_or(self.now, |finished| finished.at);
+                self.unreleased.add(since, self.now);
+            }
+        }
+        false
+    }
+
+    fn add_ttl(&mut self, job: &JobFacts, released: bool) {
+        let subject = plan::ttl_subject(job, released, *self.settings);
+        let unexempted = ttl::Subject { exemption: None, ..subject };
+        match (ttl::decide(&unexempted, self.now), subject.exemption) {
+            (ttl::Decision::Wait { .. }, None)
+            | (
+                ttl::Decision::Wait { .. } | ttl::Decision::Delete { .. },
+                Some(ttl::Exemption::AwaitingRelease),
+            ) => self.pending += 1,
+            (ttl::Decision::Delete { due }, None) => self.overdue.add(due, self.now),
+            (ttl::Decision::Delete { .. }, Some(ttl::Exemption::Terminating)) => {
+                self.terminating += 1;
+            }
+            _ => {}
+        }
+    }
+
+    fn add_deadline(&mut self, job: &JobFacts) {
+        let subject = deadline::Subject::of(job, self.settings.deadline_clock);
+        let due = match deadline::decide(&subject, self.now) {
+            deadline::Decision::Never => return,
+            deadline::Decision::Wait { due } => due,
+            deadline::Decision::Exceeded { due } => {
+                self.overdue_deadlines.add(due, self.now);
+                due
+            }
+        };
+        let horizon = Horizon::of(due.since(self.now));
+        count(&mut self.horizons, &Horizon::ALL, &horizon);
+        if self.nearest.len() < self.most_nearest {
+            self.nearest.push((due, job.key.clone()));
+        } else if let Some(mut last) = self.nearest.peek_mut()
+            && (due, &job.key) < (last.0, &last.1)
+        {
+            *last = (due, job.key.clone());
+        }
+    }
+}
+
+/// How the release of a job that its deadline failed stands at `now`.
+#[must_use]
+pub fn release_of(
+    job: &JobFacts,
+    job_set: Option<&JobSetFacts>,
+    readings: &Readings,
+    now: Timestamp,
+) -> release::Decision {
+    let own = job_set.filter(|job_set| job_set.train_job_uid.as_ref() == Some(&job.uid));
+    release::decide(&plan::release_subject(own, readings), now)
+}
+
+fn count<T: PartialEq, const N: usize>(counts: &mut [u64; N], all: &[T; N], of: &T) {
+    for (count, _) in counts.iter_mut().zip(all).filter(|(_, it)| *it == of) {
+        *count += 1;
+    }
+}
+
+fn counted<T: PartialEq, const N: usize>(counts: &[u64; N], all: &[T; N], of: &T) -> u64 {
+    counts.iter().zip(all).filter(|(_, it)| *it == of).map(|(count, _)| count).sum()
+}
+
+#[cfg(test)]
+mod tests;
