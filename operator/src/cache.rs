@@ -6,6 +6,7 @@
 //!
 //! A record holds the facts that decisions need; a TrainJob itself is kept only while it is unfinished.
 
+mod count;
 mod pod_groups;
 pub mod versions;
 pub mod watch;

@@ -59,7 +59,67 @@ pub enum Class {
     Denied,
 }
 
+/// Why a request failed, as metrics tell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// 403: a right is missing, or an admission webhook refuses.
+    Forbidden,
+    /// Any other answer that says the request is at fault.
+    Denied,
+    /// There are too many requests.
+    Throttled,
+    /// The API server, or something behind it, does not work.
+    Unavailable,
+    /// There was no answer.
+    Unanswered,
+    /// The answer makes no sense.
+    Other,
+}
+
+impl Failure {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Forbidden,
+        Self::Denied,
+        Self::Throttled,
+        Self::Unavailable,
+        Self::Unanswered,
+        Self::Other,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Forbidden => "forbidden",
+            Self::Denied => "denied",
+            Self::Throttled => "throttled",
+            Self::Unavailable => "unavailable",
+            Self::Unanswered => "unanswered",
+            Self::Other => "other",
+        }
+    }
+}
+
 impl RequestError {
+    /// Why it failed; `None` where that belongs to normal life: what it was about has changed or is gone,
+    /// its namespace is going, or another process leads.
+    #[must_use]
+    pub fn failure(&self) -> Option<Failure> {
+        match self {
+            Self::Refused(status) => match (self.class(), status.code) {
+                (Class::Conflict | Class::Gone | Class::Exists | Class::NamespaceGoing, _) => None,
+                (Class::Throttled(_), _) => Some(Failure::Throttled),
+                (_, 403) => Some(Failure::Forbidden),
+                (Class::Denied, _) => Some(Failure::Denied),
+                (Class::Transient, _) => Some(Failure::Unavailable),
+            },
+            Self::TimedOut(_) | Self::Unreachable(_) => Some(Failure::Unanswered),
+            Self::BadReply(_) | Self::Keys(_) | Self::Foreign { .. } => Some(Failure::Other),
+            Self::NotLeading => None,
+        }
+    }
+
     /// What the failure means for trying again.
     #[must_use]
     pub fn class(&self) -> Class {
@@ -136,6 +196,31 @@ mod tests {
             let class = refused(json!({ "code": code, "reason": reason }));
             assert_eq!(class, expected, "{code} {reason}");
         }
+    }
+
+    #[test]
+    fn what_is_no_failure_is_not_counted_as_one() {
+        let of = |code: u16, reason: &str| {
+            let status: Status =
+                serde_json::from_value(json!({ "code": code, "reason": reason })).unwrap();
+            RequestError::Refused(status.boxed()).failure()
+        };
+        for (code, reason, expected) in [
+            (409, "Conflict", None),
+            (409, "AlreadyExists", None),
+            (404, "NotFound", None),
+            (403, "Forbidden", Some(Failure::Forbidden)),
+            (400, "BadRequest", Some(Failure::Denied)),
+            (422, "Invalid", Some(Failure::Denied)),
+            (429, "TooManyRequests", Some(Failure::Throttled)),
+            (401, "Unauthorized", Some(Failure::Unavailable)),
+            (503, "ServiceUnavailable", Some(Failure::Unavailable)),
+        ] {
+            assert_eq!(of(code, reason), expected, "{code} {reason}");
+        }
+        let timed_out = RequestError::TimedOut(Duration::ZERO);
+        assert_eq!(timed_out.failure(), Some(Failure::Unanswered));
+        assert_eq!(RequestError::NotLeading.failure(), None);
     }
 
     #[test]

@@ -8,10 +8,7 @@
 use std::{
     collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -21,6 +18,7 @@ use k8s_openapi::{
     jiff,
 };
 use kube::{Api, Client, api::PostParams};
+use prometheus::IntCounter;
 use tokio::{sync::mpsc, time::Instant};
 use trainjob_api::constants::{API_VERSION, EVENT_REPORTER, TRAIN_JOB_KIND};
 use trainjob_core::{
@@ -63,7 +61,8 @@ type HandedIn = (Instant, Event);
 struct State {
     normal: Option<Mutex<Bucket>>,
     warnings: Mutex<Warnings>,
-    dropped: AtomicU64,
+    /// All that were not sent.
+    dropped: IntCounter,
 }
 
 /// What was told, by UID of the job and reason.
@@ -87,18 +86,20 @@ pub struct Sender {
     state: Arc<State>,
 }
 
-/// The two ends of event telling. `normal` limits Normal events; `None` sends none.
+/// The two ends of event telling. `normal` limits Normal events; `None` sends none. What is not sent because
+/// there was too much is counted by `dropped`.
 #[must_use]
 pub fn channel(
     client: Client,
     limiter: Option<Arc<Limiter>>,
     mandate: Mandate,
     normal: Option<Rate>,
+    dropped: IntCounter,
 ) -> (Events, Sender) {
     let (sender, receiver) = mpsc::channel(BACKLOG);
     let bucket = normal.map(|rate| Mutex::new(Bucket::new(rate.per_second, rate.burst.get())));
     let warnings = Mutex::new(Warnings { told: HashMap::new(), sweep_at: REMEMBER_AT_LEAST });
-    let state = Arc::new(State { normal: bucket, warnings, dropped: AtomicU64::new(0) });
+    let state = Arc::new(State { normal: bucket, warnings, dropped });
     // In a Pod this is the Pod's name.
     let instance = std::env::var("HOSTNAME").unwrap_or_else(|_| EVENT_REPORTER.to_owned());
     let events = Events { sender, state: Arc::clone(&state), instance };
@@ -117,7 +118,7 @@ impl Events {
         }
         let handed_in = (Instant::now(), event(job, notice, &self.instance));
         if self.sender.try_send(handed_in).is_err() {
-            self.state.dropped.fetch_add(1, Ordering::Relaxed);
+            self.state.dropped.inc();
             // It was not told after all, and may be once there is room.
             self.state.warnings().told.remove(&(job.uid.clone(), notice.reason()));
         }
@@ -127,7 +128,7 @@ impl Events {
         let Some(bucket) = &self.state.normal else { return false };
         let token = bucket.lock().unwrap_or_else(PoisonError::into_inner).take(1.0);
         if token.is_err() {
-            self.state.dropped.fetch_add(1, Ordering::Relaxed);
+            self.state.dropped.inc();
         }
         token.is_ok()
     }
@@ -160,7 +161,7 @@ impl State {
 impl Sender {
     /// Sends events one after the other; returns when there will be no more.
     pub async fn run(mut self) {
-        let mut reported = Instant::now();
+        let (mut reported, mut told) = (Instant::now(), 0);
         while let Some((handed_in, event)) = self.receiver.recv().await {
             tokio::time::sleep_until(handed_in + AFTER).await;
             if let Some(limiter) = &self.limiter {
@@ -181,10 +182,12 @@ impl Sender {
             }
             if reported.elapsed() >= WARN_EVERY {
                 reported = Instant::now();
-                match self.state.dropped.swap(0, Ordering::Relaxed) {
+                let dropped = self.state.dropped.get();
+                match dropped - told {
                     0 => {}
                     dropped => tracing::info!(dropped, "events dropped; there were too many"),
                 }
+                told = dropped;
             }
         }
     }

@@ -17,6 +17,7 @@ use k8s_openapi::{
     api::coordination::v1::Lease, apimachinery::pkg::apis::meta::v1::MicroTime, jiff,
 };
 use kube::{Api, api::PostParams, runtime::watcher::Event};
+use prometheus::IntCounter;
 use tokio::{
     sync::{oneshot, watch},
     task::JoinHandle,
@@ -34,6 +35,7 @@ use trainjob_process::{
 use crate::{
     answer,
     error::{Class, RequestError},
+    metrics::work::LEASE,
 };
 
 /// How long the end of the process may wait until the Lease is given back.
@@ -42,9 +44,8 @@ const FAREWELL: Duration = Duration::from_secs(3);
 /// How often it is tried: somebody else may change the Lease at the same time.
 const GIVE_BACK_TRIES: u32 = 3;
 
-/// The kind, as the log names it.
-const SUBJECT: Subject =
-    Subject { kind: "Lease", install: Some("it is part of Kubernetes since 1.14") };
+/// How to get Leases.
+const INSTALL: &str = "it is part of Kubernetes since 1.14";
 
 /// What this process is in the election.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +101,15 @@ impl Mandate {
     }
 }
 
+/// What its watch has in common with others.
+#[derive(Debug)]
+pub struct Watched {
+    /// Whether the API server could not be reached when last tried; said once for all kinds.
+    pub unreachable: Arc<AtomicBool>,
+    /// What counts its failures.
+    pub restarts: IntCounter,
+}
+
 /// The part that this process takes in an election.
 #[derive(Debug)]
 pub struct Election {
@@ -108,11 +118,11 @@ pub struct Election {
 }
 
 impl Election {
-    /// Takes part once `ready`: who cannot work does not lead. `unreachable` is what watches share.
+    /// Takes part once `ready`: who cannot work does not lead.
     pub fn begin(
         clients: &Clients,
         settings: LeaderElection,
-        unreachable: Arc<AtomicBool>,
+        watched: Watched,
         ready: impl Future<Output = ()> + Send + 'static,
     ) -> (Self, Mandate) {
         let (leadership, mandate) = watch::channel(Leadership::Waiting);
@@ -130,7 +140,7 @@ impl Election {
             told: None,
             trouble: None,
         };
-        let task = tokio::spawn(candidate.take_part(unreachable, ready, until));
+        let task = tokio::spawn(candidate.take_part(watched, ready, until));
         (Self { task, end }, Mandate(Some(mandate)))
     }
 
@@ -175,7 +185,7 @@ impl Candidate {
     /// Why it does not lead any more; `None` if it was to end.
     async fn take_part(
         self,
-        unreachable: Arc<AtomicBool>,
+        watched: Watched,
         ready: impl Future<Output = ()>,
         mut until: oneshot::Receiver<()>,
     ) -> Option<String> {
@@ -184,9 +194,9 @@ impl Candidate {
             _ = &mut until => return None,
         }
         let (news, heard) = watch::channel(None);
-        let watched = follow(self.api.clone(), self.name.clone(), news, unreachable);
+        let watch = follow(self.api.clone(), self.name.clone(), news, watched);
         tokio::select! {
-            () = watched => None,
+            () = watch => None,
             why = self.run(heard, until) => why,
         }
     }
@@ -338,10 +348,12 @@ async fn follow(
     api: Api<Lease>,
     name: String,
     news: watch::Sender<Option<Lease>>,
-    unreachable: Arc<AtomicBool>,
+    watched: Watched,
 ) {
     let mut listed = None;
-    follow_one(api, &name, SUBJECT, &unreachable, |event| match event {
+    let Watched { unreachable, restarts } = &watched;
+    let subject = Subject { kind: LEASE, install: Some(INSTALL), restarts };
+    follow_one(api, &name, subject, unreachable, |event| match event {
         Ok(Event::Init) => listed = None,
         Ok(Event::InitApply(lease)) => listed = Some(lease),
         Ok(Event::InitDone) => {

@@ -2,12 +2,27 @@
 
 use std::process::ExitCode;
 
-use trainjob_operator::run;
+use trainjob_operator::{metrics, run};
 use trainjob_process::{Program, start};
 
 const PROGRAM: Program = Program {
     name: "trainjob-operator",
     about: "The controller of TrainJobs: runs them, ends them on time, removes what is finished.",
+    metrics: metrics::PREFIX,
+    kinds: &[
+        ("trainjobs", "TrainJob"),
+        ("trainingruntimes", "TrainingRuntime"),
+        ("clustertrainingruntimes", "ClusterTrainingRuntime"),
+        ("jobsets", "JobSet"),
+        ("podgroups", "PodGroup"),
+        ("pods", "Pod"),
+        ("configmaps", "ConfigMap"),
+        ("secrets", "Secret"),
+        ("events", "Event"),
+        ("leases", "Lease"),
+        ("tokenreviews", "TokenReview"),
+        ("subjectaccessreviews", "SubjectAccessReview"),
+    ],
 };
 
 fn main() -> ExitCode {

@@ -11,6 +11,8 @@
 //! Before there is somebody who works, nothing is taken in: on a replica that waits for weeks, what has
 //! come and gone would pile up. Whoever begins to work puts every job that there is then.
 
+pub mod numbers;
+
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap, HashMap, HashSet},
@@ -58,15 +60,29 @@ struct State {
 /// A place in the queue and when it was taken.
 type Ticket = (Place, u64);
 
-#[derive(Debug, Default)]
-struct Lanes {
-    stop: BTreeMap<Ticket, ObjectKey>,
-    live: BTreeMap<Ticket, ObjectKey>,
-    cleanup: BTreeMap<Ticket, ObjectKey>,
+/// What is worked on next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Next {
+    /// The job.
+    pub key: ObjectKey,
+    /// The lane it waited in.
+    pub lane: Lane,
+    /// For how long.
+    pub waited: Duration,
 }
 
+#[derive(Debug, Default)]
+struct Lanes {
+    stop: Waiters,
+    live: Waiters,
+    cleanup: Waiters,
+}
+
+/// Keys by their tickets, and since when they wait in this lane.
+type Waiters = BTreeMap<Ticket, (ObjectKey, Instant)>;
+
 impl Lanes {
-    const fn of(&mut self, lane: Lane) -> &mut BTreeMap<Ticket, ObjectKey> {
+    const fn of(&mut self, lane: Lane) -> &mut Waiters {
         match lane {
             Lane::Stop => &mut self.stop,
             Lane::Live => &mut self.live,
@@ -158,14 +174,14 @@ impl Queue {
 
     /// Puts a key to be worked on. A better place than it waits in moves it there.
     pub fn add(&self, key: ObjectKey, place: Place) {
-        self.lock().add(key, place);
+        self.lock().add(key, place, Instant::now());
         self.work.notify_one();
     }
 
     /// The next key to work on, of no worse lane than `worst`. `None` when there is none yet and the
     /// caller should look again: at the queue, and at what `worst` is now. The caller must call
     /// [`Self::done`] for a key it got.
-    pub async fn next(&self, worst: Lane) -> Option<(ObjectKey, Lane)> {
+    pub async fn next(&self, worst: Lane) -> Option<Next> {
         let next = self.lock().pop(worst);
         if next.is_none() {
             self.work.notified().await;
@@ -178,7 +194,7 @@ impl Queue {
         let mut state = self.lock();
         state.running.remove(key);
         if let Some(place) = state.again.remove(key) {
-            state.add(key.clone(), place);
+            state.add(key.clone(), place, Instant::now());
         }
         self.work.notify_one();
     }
@@ -217,9 +233,9 @@ impl Queue {
 
     /// Puts what is due at the same instant, before any of it is begun.
     pub fn add_all(&self, placed: Vec<(Place, ObjectKey)>) {
-        let mut state = self.lock();
+        let (mut state, now) = (self.lock(), Instant::now());
         for (place, key) in placed {
-            state.add(key, place);
+            state.add(key, place, now);
         }
         self.work.notify_one();
     }
@@ -262,7 +278,7 @@ impl State {
         alarm.into_iter().chain(retry).chain([LONGEST_SLEEP]).min().unwrap_or(LONGEST_SLEEP)
     }
 
-    fn add(&mut self, key: ObjectKey, place: Place) {
+    fn add(&mut self, key: ObjectKey, place: Place, now: Instant) {
         if self.standby {
             return;
         }
@@ -280,17 +296,17 @@ impl State {
         self.tickets += 1;
         let ticket = (place, self.tickets);
         self.waiting.insert(key.clone(), ticket);
-        self.lanes.of(place.lane).insert(ticket, key);
+        self.lanes.of(place.lane).insert(ticket, (key, now));
     }
 
-    fn pop(&mut self, worst: Lane) -> Option<(ObjectKey, Lane)> {
+    fn pop(&mut self, worst: Lane) -> Option<Next> {
         let order = Lane::order(self.turn).into_iter().filter(|lane| *lane <= worst);
         for lane in order {
-            if let Some((_, key)) = self.lanes.of(lane).pop_first() {
+            if let Some((_, (key, since))) = self.lanes.of(lane).pop_first() {
                 self.turn = self.turn.wrapping_add(1);
                 self.waiting.remove(&key);
                 self.running.insert(key.clone());
-                return Some((key, lane));
+                return Some(Next { key, lane, waited: since.elapsed() });
             }
         }
         None
@@ -307,7 +323,7 @@ mod tests {
 
     fn drain(queue: &Queue) -> Vec<(String, Lane)> {
         let next = || queue.lock().pop(Lane::Cleanup);
-        std::iter::from_fn(next).map(|(key, lane)| (key.name.to_string(), lane)).collect()
+        std::iter::from_fn(next).map(|next| (next.key.name.to_string(), next.lane)).collect()
     }
 
     const fn at(lane: Lane, due: i64) -> Place {

@@ -13,7 +13,8 @@ use std::{
 use tokio::time::Instant;
 use trainjob_core::{
     action::{Action, Plan, StatusWrite, Urgency, Waiting},
-    facts::{JobFacts, JobSetFacts, ObjectKey},
+    census,
+    facts::{JobFacts, JobSetFacts, ObjectKey, Outcome},
     lane::{self, Lane, Place},
     notice::Notice,
     observed::{Reading, Readings, Settings},
@@ -24,9 +25,9 @@ use crate::{
     backoff::backoff,
     cache::{Cache, View},
     clock,
-    error::{Class, RequestError},
+    error::{Class, Failure, RequestError},
     execute::{Executor, Pass},
-    metrics::Metrics,
+    metrics::{Metrics, work::End},
     queue::Queue,
 };
 
@@ -76,6 +77,8 @@ struct Progress {
     told_to_wait: Option<(Instant, Duration)>,
     /// When counts were last written.
     counts_written: Option<Instant>,
+    /// Since when it has been seen to run.
+    runs_since: Option<Instant>,
     /// When the last Pod of a job that its deadline failed was seen gone.
     released: Option<SystemTime>,
 }
@@ -95,6 +98,8 @@ enum Round {
     Again,
     /// There is nothing to do for now.
     Settled,
+    /// A request failed.
+    Failed,
 }
 
 impl Reconciler {
@@ -135,21 +140,22 @@ impl Reconciler {
     }
 
     /// Works on one job until there is nothing to do for now, and arms its timers.
-    pub async fn work(&self, key: &ObjectKey, lane: Lane) {
+    pub async fn work(&self, key: &ObjectKey, lane: Lane) -> End {
         for _ in 0..ROUNDS {
             let Some(view) = self.cache.view(key) else {
                 self.forget(key);
-                return;
+                return End::Gone;
             };
             // The deadline may have come meanwhile.
             let lane = self.place(key).map_or(lane, |place| place.lane.min(lane));
             if let Some(wait) = self.wait(key, lane) {
                 self.queue.retry(key, Some(wait));
-                return;
+                return End::Postponed;
             }
             match self.round(&view, lane).await {
                 Round::Again => {}
-                Round::Settled => return,
+                Round::Settled => return End::Settled,
+                Round::Failed => return End::Failed,
             }
         }
         // What was read is old by the next pass.
@@ -160,6 +166,7 @@ impl Reconciler {
             });
         }
         self.retry(key, lane, Duration::ZERO);
+        End::Postponed
     }
 
     async fn round(&self, view: &View, lane: Lane) -> Round {
@@ -210,20 +217,46 @@ impl Reconciler {
                     let now = Some(Instant::now());
                     self.with_progress(&job.key, |progress| progress.counts_written = now);
                 }
-                if let Some(due) = write.deadline_due {
-                    self.metrics.deadline_exceeded(due);
-                }
+                self.count(job, write);
             }
             Action::CheckPods { .. } => self.pods_checked(job),
             Action::DeleteTrainJob(deletion) => {
                 // T9: a job that its deadline failed may not go before it is released.
                 let released = self.with_progress(&job.key, |progress| progress.released);
                 let due = SystemTime::from(deletion.due);
-                self.metrics.ttl_deleted(deletion.outcome, released.map_or(due, |at| at.max(due)));
+                let due = released.map_or(due, |at| at.max(due));
+                self.metrics.jobs.ttl_deleted(deletion.outcome, due);
             }
             _ => {}
         }
         report(job, action);
+    }
+
+    /// Counts what a job has come to with this status. What is stored after its end is about the past.
+    fn count(&self, job: &JobFacts, write: &StatusWrite) {
+        if job.finished.is_some() {
+            return;
+        }
+        let did_run = census::is_running(&job.jobs_status);
+        let runs = write.jobs_status.as_deref().map_or(did_run, census::is_running);
+        let jobs = &self.metrics.jobs;
+        if runs && !did_run {
+            let resumed = job.suspended.map_or(job.created_at, |condition| condition.since);
+            jobs.started(resumed.max(job.created_at));
+        }
+        if let Some(due) = write.deadline_due {
+            jobs.deadline_exceeded(due);
+        }
+        let (now, end) = (Instant::now(), write.end());
+        let ran = self.with_progress(&job.key, |progress| {
+            let since =
+                progress.runs_since.filter(|_| did_run).or((!did_run && runs).then_some(now));
+            progress.runs_since = since.filter(|_| runs && end.is_none());
+            since.map(|since| now.duration_since(since))
+        });
+        if let Some((finished, reason)) = end {
+            jobs.finished(finished.outcome, reason, ran);
+        }
     }
 
     fn pods_checked(&self, job: &JobFacts) {
@@ -235,7 +268,7 @@ impl Reconciler {
                 progress.released.replace(SystemTime::now()).is_none()
             });
         if let (true, Some(finished)) = (first, job.finished) {
-            self.metrics.released(finished.at);
+            self.metrics.jobs.released(finished.at);
         }
     }
 
@@ -287,6 +320,9 @@ impl Reconciler {
             let told = Some((Instant::now(), wait));
             self.with_progress(&job.key, |progress| progress.told_to_wait = told);
         }
+        if let Some(failure) = error.failure() {
+            self.count_failure(job, lane, action, failure);
+        }
         // The deadline may have come meanwhile, and stopping is tried again sooner.
         let lane = self.place(&job.key).map_or(lane, |place| place.lane);
         self.retry(&job.key, lane, at_least);
@@ -311,7 +347,21 @@ impl Reconciler {
         } else {
             tracing::debug!(job = %job.key, uid = job.uid, ?class, %error, "{} failed", name(action));
         }
-        Round::Settled
+        Round::Failed
+    }
+
+    fn count_failure(&self, job: &JobFacts, lane: Lane, action: &Action, failure: Failure) {
+        // In the pass that fails a job by its deadline, its facts do not say so yet.
+        let by_deadline = job
+            .finished
+            .map_or(lane == Lane::Stop, |finished| finished.outcome == Outcome::DeadlineExceeded);
+        match action {
+            Action::DeleteTrainJob(_) => self.metrics.jobs.ttl_deletion_failed(failure),
+            Action::DeleteJobSet { .. } | Action::CheckPods { .. } if by_deadline => {
+                self.metrics.jobs.release_failed(failure);
+            }
+            _ => {}
+        }
     }
 
     fn wait(&self, key: &ObjectKey, lane: Lane) -> Option<Duration> {

@@ -12,7 +12,7 @@ use std::{
     future::pending,
     io,
     sync::{Arc, atomic::AtomicBool},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use thiserror::Error;
@@ -24,7 +24,12 @@ use trainjob_core::{
     facts::ObjectKey,
     lane::{Lane, Place},
 };
-use trainjob_process::{Servers, client::Clients, config::Config, health::Readiness};
+use trainjob_process::{
+    Servers,
+    client::Clients,
+    config::{Config, LeaderElection},
+    health::Readiness,
+};
 
 use crate::{
     cache::{
@@ -33,11 +38,15 @@ use crate::{
     },
     events,
     execute::Executor,
-    lease::{Election, Mandate},
+    lease::{Election, Mandate, Watched},
     legacy_finalizer::{self, Finder},
     limit::Limiter,
-    metrics::Metrics,
-    queue::Queue,
+    metrics::{
+        Metrics,
+        gauges::Sources,
+        work::{End, LEASE},
+    },
+    queue::{Next, Queue},
     reconcile::Reconciler,
     survey,
 };
@@ -86,14 +95,12 @@ pub async fn run(
 
     let unreachable = Arc::new(AtomicBool::new(false));
     let (listed, all_listed) = watch::channel(HashSet::new());
-    let (mut election, mandate) = match config.leader_election {
-        None => (None, Mandate::always()),
-        Some(settings) => {
-            let (unreachable, ready) = (Arc::clone(&unreachable), complete(all_listed.clone()));
-            let (election, mandate) = Election::begin(&clients, settings, unreachable, ready);
-            (Some(election), mandate)
-        }
+    let of_lease = Watched {
+        unreachable: Arc::clone(&unreachable),
+        restarts: metrics.work.restarts(LEASE).clone(),
     };
+    let ready = complete(all_listed.clone());
+    let (mut election, mandate) = take_part(config.leader_election, &clients, of_lease, ready);
 
     let limiter =
         config.rate_limit.map(|rate| Arc::new(Limiter::new(rate.per_second, rate.burst.get())));
@@ -102,8 +109,17 @@ pub async fn run(
         limiter.clone(),
         mandate.clone(),
         config.normal_events,
+        metrics.work.events_dropped.clone(),
     );
     let (cache, queue) = (Arc::new(Cache::default()), Arc::new(Queue::standby()));
+    let sources = Sources {
+        cache: Arc::clone(&cache),
+        queue: Arc::clone(&queue),
+        mandate: mandate.clone(),
+        settings: config.settings,
+        nearest_deadlines: config.nearest_deadlines,
+    };
+    metrics.show(&clients.requests, sources)?;
     let executor = Executor {
         client: clients.work.clone(),
         cache: Arc::clone(&cache),
@@ -175,6 +191,22 @@ pub async fn run(
     }
 }
 
+/// Takes part in the election, where there is one, once `ready`.
+fn take_part(
+    election: Option<LeaderElection>,
+    clients: &Clients,
+    watched: Watched,
+    ready: impl Future<Output = ()> + Send + 'static,
+) -> (Option<Election>, Mandate) {
+    match election {
+        None => (None, Mandate::always()),
+        Some(settings) => {
+            let (election, mandate) = Election::begin(clients, settings, watched, ready);
+            (Some(election), mandate)
+        }
+    }
+}
+
 /// Waits until every kind has been listed.
 async fn complete(mut listed: watch::Receiver<HashSet<&'static str>>) {
     if listed.wait_for(|kinds| kinds.len() == KINDS.len()).await.is_err() {
@@ -226,6 +258,7 @@ fn watcher(
         listed,
         tried: watch::Sender::default(),
         unreachable,
+        metrics: Arc::clone(&reconciler.metrics),
     }
 }
 
@@ -249,6 +282,7 @@ async fn work(
         _ = stop.wait_for(|stop| *stop) => return,
     }
     reconciler.take_over();
+    reconciler.metrics.work.set_concurrency(concurrency);
     let places = Arc::new(Semaphore::new(concurrency));
     let mut workers = JoinSet::new();
     loop {
@@ -263,9 +297,8 @@ async fn work(
             next = reconciler.queue.next(worst) => next,
             _ = stop.wait_for(|stop| *stop) => break,
         };
-        if let Some((key, lane)) = next {
-            let turn = Turn { reconciler: Arc::clone(reconciler), key, lane, place: place.ok() };
-            workers.spawn(turn.take());
+        if let Some(next) = next {
+            workers.spawn(Turn::new(Arc::clone(reconciler), next, place.ok()).take());
         }
         while let Some(ended) = workers.try_join_next() {
             if let Err(error) = ended {
@@ -289,11 +322,19 @@ struct Turn {
     key: ObjectKey,
     lane: Lane,
     place: Option<OwnedSemaphorePermit>,
+    begun: Instant,
+    end: End,
 }
 
 impl Turn {
-    async fn take(self) {
-        self.reconciler.work(&self.key, self.lane).await;
+    fn new(reconciler: Arc<Reconciler>, next: Next, place: Option<OwnedSemaphorePermit>) -> Self {
+        let Next { key, lane, waited } = next;
+        reconciler.metrics.work.begun(lane, waited);
+        Self { reconciler, key, lane, place, begun: Instant::now(), end: End::BrokenOff }
+    }
+
+    async fn take(mut self) {
+        self.end = self.reconciler.work(&self.key, self.lane).await;
     }
 }
 
@@ -301,6 +342,7 @@ impl Drop for Turn {
     fn drop(&mut self) {
         // The place first: the queue wakes who looks for one.
         self.place = None;
+        self.reconciler.metrics.work.ended(self.lane, self.end, self.begun.elapsed());
         if std::thread::panicking() {
             self.reconciler.broken_off(&self.key, self.lane);
         } else {

@@ -3,11 +3,24 @@
 use std::process::ExitCode;
 
 use trainjob_process::{Program, start};
-use trainjob_webhook::run;
+use trainjob_webhook::{metrics, run};
 
 const PROGRAM: Program = Program {
     name: "trainjob-webhook",
     about: "The admission server of TrainJobs and their runtimes: fills in defaults, refuses mistakes.",
+    metrics: metrics::PREFIX,
+    kinds: &[
+        ("trainingruntimes", "TrainingRuntime"),
+        ("clustertrainingruntimes", "ClusterTrainingRuntime"),
+        ("jobsets", "JobSet"),
+        ("configmaps", "ConfigMap"),
+        ("secrets", "Secret"),
+        ("priorityclasses", "PriorityClass"),
+        ("mutatingwebhookconfigurations", "MutatingWebhookConfiguration"),
+        ("validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
+        ("tokenreviews", "TokenReview"),
+        ("subjectaccessreviews", "SubjectAccessReview"),
+    ],
 };
 
 fn main() -> ExitCode {

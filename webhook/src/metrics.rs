@@ -1,5 +1,5 @@
-//! What admission looks like in numbers.
-
+//! What admission looks like in numbers (`docs/metrics.md`).
+//!
 //! Every series is there from the start, and none is added by what somebody sends.
 
 use std::{
@@ -8,12 +8,17 @@ use std::{
 };
 
 use hyper::StatusCode;
-use prometheus::{Gauge, HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
+use prometheus::{Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
+use trainjob_process::metrics::{Sampled, build_info, counters, own};
 
 use crate::{
     door::Task,
     review::{Answer, Refusal},
+    runtimes::{KINDS, Runtimes},
 };
+
+/// What the names of all metrics of the admission server begin with.
+pub const PREFIX: &str = "trainjob_webhook";
 
 /// Upper bounds of how long an answer takes, in seconds: up to the ten that the API server waits.
 const LATENCY: [f64; 14] = [
@@ -117,6 +122,7 @@ pub struct Metrics {
     rejected: IntCounterVec,
     certificate_expiry: Gauge,
     reloads: IntCounterVec,
+    restarts: [IntCounter; KINDS.len()],
 }
 
 impl Metrics {
@@ -126,8 +132,20 @@ impl Metrics {
     ///
     /// If two of them have one name, or one has none: never, as the tests see.
     pub fn new() -> Result<Arc<Self>, prometheus::Error> {
+        let registry = Registry::new();
+        build_info(&registry, PREFIX)?;
+        own(&registry)?;
         let metrics = Self {
-            registry: Registry::new(),
+            restarts: counters(
+                &registry,
+                (
+                    "trainjob_webhook_watch_restarts_total",
+                    "Watches that failed and were begun anew, by kind.",
+                ),
+                "kind",
+                KINDS,
+            )?,
+            registry,
             requests: IntCounterVec::new(
                 Opts::new(
                     "trainjob_webhook_requests_total",
@@ -187,6 +205,31 @@ impl Metrics {
         for result in [LOADED, REFUSED] {
             self.reloads.with_label_values(&[result]);
         }
+    }
+
+    /// Shows how many runtimes are known.
+    ///
+    /// # Errors
+    ///
+    /// They are shown already.
+    pub fn show(&self, runtimes: Arc<Runtimes>) -> Result<(), prometheus::Error> {
+        let mut metrics = Sampled::default();
+        let cached = metrics.gauges(
+            ("trainjob_webhook_cached_objects", "Objects in the cache, by kind."),
+            "kind",
+            KINDS,
+        )?;
+        metrics.register(&self.registry, move || {
+            for (cached, kind) in cached.iter().zip(KINDS) {
+                cached.set(i64::try_from(runtimes.count(kind)).unwrap_or(i64::MAX));
+            }
+        })
+    }
+
+    /// What counts the failures of the watch of this kind, by the place of the kind in [`KINDS`].
+    #[must_use]
+    pub const fn restarts(&self) -> &[IntCounter; KINDS.len()] {
+        &self.restarts
     }
 
     /// What they are to be read from.

@@ -71,10 +71,13 @@ pub async fn run(
     let serving = Serving::default();
     follow_certificate(&mut tasks, &config.admission, &clients, &serving, &metrics);
     let runtimes = Arc::new(Runtimes::default());
+    metrics.show(Arc::clone(&runtimes))?;
+    clients.requests.register(metrics.registry())?;
     tasks.spawn({
         let (runtimes, readiness) = (Arc::clone(&runtimes), readiness.clone());
+        let metrics = Arc::clone(&metrics);
         async move {
-            runtimes.watch(&clients.watch, &readiness).await;
+            runtimes.watch(&clients.watch, &readiness, &metrics).await;
             "the watches"
         }
     });

@@ -26,6 +26,8 @@ use trainjob_process::{
     watch::{Subject, follow},
 };
 
+use crate::metrics::Metrics;
+
 /// The kinds that are watched, as readiness shows them.
 pub const KINDS: [&str; 2] = [TRAINING_RUNTIME_KIND, CLUSTER_TRAINING_RUNTIME_KIND];
 
@@ -57,17 +59,23 @@ impl Runtimes {
         kept.value.or_else(|| value(key, &kept.text).map(Arc::new))
     }
 
-    /// Watches both kinds; never returns. `readiness` is told when a first list is complete.
-    pub async fn watch(&self, client: &Client, readiness: &Readiness) {
+    /// How many of a kind are known.
+    #[must_use]
+    pub fn count(&self, kind: &str) -> usize {
+        self.read().keys().filter(|key| key.kind() == kind).count()
+    }
+
+    /// Watches both kinds; never returns. `readiness` is told when a first list is complete, and `metrics`
+    /// of failures.
+    pub async fn watch(&self, client: &Client, readiness: &Readiness, metrics: &Metrics) {
         let unreachable = AtomicBool::new(false);
+        let [of_namespaces, of_cluster] = metrics.restarts();
+        let subject = |kind, restarts| Subject { kind, install: Some(INSTALL_CRDS), restarts };
+        let of_namespaces = subject(TRAINING_RUNTIME_KIND, of_namespaces);
+        let of_cluster = subject(CLUSTER_TRAINING_RUNTIME_KIND, of_cluster);
         tokio::join!(
-            self.follow::<TrainingRuntime>(client, readiness, TRAINING_RUNTIME_KIND, &unreachable),
-            self.follow::<ClusterTrainingRuntime>(
-                client,
-                readiness,
-                CLUSTER_TRAINING_RUNTIME_KIND,
-                &unreachable
-            ),
+            self.follow::<TrainingRuntime>(client, readiness, of_namespaces, &unreachable),
+            self.follow::<ClusterTrainingRuntime>(client, readiness, of_cluster, &unreachable),
         );
     }
 
@@ -75,14 +83,14 @@ impl Runtimes {
         &self,
         client: &Client,
         readiness: &Readiness,
-        kind: &'static str,
+        subject: Subject<'_>,
         unreachable: &AtomicBool,
     ) where
         K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
         K: Serialize + Send + 'static,
     {
         let api: Api<Readable<K>> = Api::all(client.clone());
-        let subject = Subject { kind, install: Some(INSTALL_CRDS) };
+        let kind = subject.kind;
         let mut listed = Known::new();
         follow(api, subject, unreachable, |news| match news {
             Ok(Event::Init) => listed.clear(),

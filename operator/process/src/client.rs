@@ -4,13 +4,16 @@
 //! the operator's own (per key, with backoff): the client library's would repeat creations inside a
 //! call and could not be ended. Every request of the work client has a time limit.
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use kube::{
     Client, Config,
+    client::ClientBuilder,
     config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use thiserror::Error;
+
+use crate::metrics::{Requests, requests::Counting};
 
 /// Time limit of one request, from sending it to the last byte of the reply. Longer than the ten
 /// seconds an admission webhook may take by default, so that its verdict still arrives.
@@ -36,6 +39,8 @@ pub struct Clients {
     /// The namespace of this process: `$POD_NAMESPACE`; without it, that of the Pod's service account or
     /// of the kubeconfig's context.
     pub namespace: String,
+    /// What counts the requests of both.
+    pub requests: Arc<Requests>,
 }
 
 /// Why there is no client.
@@ -58,12 +63,15 @@ pub enum ClientError {
 }
 
 /// Sets up the clients: from the given kubeconfig file; without one, from that of `$KUBECONFIG` or
-/// `~/.kube/config`, or as a Pod. Sends nothing.
+/// `~/.kube/config`, or as a Pod. Sends nothing. What they will send is counted by `requests`.
 ///
 /// # Errors
 ///
 /// See [`ClientError`].
-pub async fn connect(kubeconfig: Option<&Path>) -> Result<Clients, ClientError> {
+pub async fn connect(
+    kubeconfig: Option<&Path>,
+    requests: Arc<Requests>,
+) -> Result<Clients, ClientError> {
     let mut config = match kubeconfig {
         Some(path) => from_file(path).await?,
         None => Config::infer().await?,
@@ -72,10 +80,15 @@ pub async fn connect(kubeconfig: Option<&Path>) -> Result<Clients, ClientError> 
     let namespace = own.unwrap_or_else(|| config.default_namespace.clone());
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.default_retry = false;
-    let work = Client::try_from(config.clone())?;
+    let work = client(config.clone(), &requests)?;
     config.read_timeout = Some(SILENCE);
-    let watch = Client::try_from(config)?;
-    Ok(Clients { watch, work, namespace })
+    let watch = client(config, &requests)?;
+    Ok(Clients { watch, work, namespace, requests })
+}
+
+fn client(config: Config, requests: &Arc<Requests>) -> Result<Client, kube::Error> {
+    let counting = Counting(Arc::clone(requests));
+    Ok(ClientBuilder::try_from(config)?.with_layer(&counting).build())
 }
 
 async fn from_file(path: &Path) -> Result<Config, ClientError> {

@@ -51,6 +51,8 @@ const OTHER_KINDS: [&str; 2] =
 const TRAINERS_LIMIT: Rate = Rate { per_second: 50.0, burst: NonZeroU32::MIN.saturating_add(99) };
 /// How many TrainJobs are worked on at the same time unless the file says otherwise.
 const DEFAULT_CONCURRENCY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
+/// How many jobs metrics show by name unless the file says otherwise.
+const DEFAULT_NEAREST: usize = 100;
 
 /// What the two processes use, complete and valid.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,6 +71,8 @@ pub struct Config {
     pub health_endpoints: Endpoints,
     /// Where metrics are served, over HTTP; `None`, the default: nowhere.
     pub metrics_address: Option<SocketAddr>,
+    /// How many of the jobs that are nearest to their deadline metrics show by name; 100 by default.
+    pub nearest_deadlines: usize,
     /// The limit of Normal events; `None`: none are written. 5 a second and 50 at once by default.
     pub normal_events: Option<Rate>,
     /// What only the admission server uses.
@@ -129,6 +133,7 @@ fn resolve(file: &Configuration) -> Config {
         health_address: health_address(file.health.as_ref()),
         health_endpoints: health_endpoints(file.health.as_ref()),
         metrics_address: file.metrics.as_ref().and_then(metrics_address),
+        nearest_deadlines: nearest_deadlines(file.metrics.as_ref()),
         normal_events: normal_events(file.lifecycle.as_ref()),
         admission: admission::resolve(file),
         warnings: rules::warnings(file),
@@ -184,6 +189,11 @@ fn metrics_address(metrics: &Metrics) -> Option<SocketAddr> {
         BindAddress::Off => None,
         BindAddress::At(address) => Some(address),
     }
+}
+
+fn nearest_deadlines(metrics: Option<&Metrics>) -> usize {
+    let given = metrics.and_then(|metrics| metrics.nearest_deadlines);
+    given.map_or(DEFAULT_NEAREST, |given| usize::try_from(given.get()).unwrap_or(DEFAULT_NEAREST))
 }
 
 fn health_endpoints(health: Option<&Health>) -> Endpoints {

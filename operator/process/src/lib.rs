@@ -1,9 +1,9 @@
 //! What the operator and the admission server have in common as processes.
 //!
 //! Both read the same [configuration](config) and the same flags, [log](logging) alike, serve
-//! [health](mod@health) and metrics as [pages], reach the API server by two [clients](client), and end on
-//! the first signal ([`start`]). They [watch](mod@watch) kinds and [read](Readable) objects in one way. Nothing here
-//! knows what a TrainJob is.
+//! [health](mod@health) and [metrics] as [pages], reach the API server by two [clients](client), and end on
+//! the first signal ([`start`]). They [watch](mod@watch) kinds and [read](Readable) objects in one way.
+//! Nothing here knows what a TrainJob is.
 
 pub mod client;
 pub mod config;
@@ -12,6 +12,7 @@ mod exposition;
 pub mod health;
 pub mod lean;
 pub mod logging;
+pub mod metrics;
 pub mod pages;
 mod readable;
 mod servers;

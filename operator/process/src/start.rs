@@ -11,6 +11,7 @@ use crate::{
     client::{self, Clients},
     config::{self, Config, Flags, FlagsError},
     logging,
+    metrics::{Requests, requests::Kinds},
 };
 
 /// Which program this is.
@@ -20,6 +21,10 @@ pub struct Program {
     pub name: &'static str,
     /// What it does, in one line.
     pub about: &'static str,
+    /// What the names of its own metrics begin with.
+    pub metrics: &'static str,
+    /// The kinds that it sends requests about.
+    pub kinds: Kinds,
 }
 
 /// Runs `work` with what flags, file and environment say, until it ends by itself or because its third
@@ -68,7 +73,11 @@ where
             Ok(stop) => stop,
             Err(error) => return refuse(&error),
         };
-        let clients = match client::connect(flags.kubeconfig.as_deref()).await {
+        let requests = match Requests::new(program.metrics, program.kinds) {
+            Ok(requests) => requests,
+            Err(error) => return refuse(&error),
+        };
+        let clients = match client::connect(flags.kubeconfig.as_deref(), requests).await {
             Ok(clients) => clients,
             Err(error) => return refuse(&error),
         };

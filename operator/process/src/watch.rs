@@ -19,6 +19,7 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
+use prometheus::IntCounter;
 use tokio::time::Instant;
 
 use crate::spread;
@@ -37,12 +38,14 @@ const QUIET: Duration = Duration::from_secs(15);
 const LOOK_FOR_OPTIONAL: Duration = Duration::from_secs(30);
 
 /// What is watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Subject {
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
     /// Its kind, as the log names it.
     pub kind: &'static str,
     /// How to install the kind; `None` if it need not be there.
     pub install: Option<&'static str>,
+    /// What counts its failures, but for those to find a kind that need not be there.
+    pub restarts: &'a IntCounter,
 }
 
 /// A watch has failed, and will be tried again.
@@ -56,7 +59,7 @@ pub struct Failed {
 /// server could not be reached when last tried, which is said once for all kinds that share it.
 pub async fn follow<K>(
     api: Api<K>,
-    subject: Subject,
+    subject: Subject<'_>,
     unreachable: &AtomicBool,
     take: impl FnMut(Result<Event<K>, Failed>),
 ) where
@@ -71,7 +74,7 @@ pub async fn follow<K>(
 pub async fn follow_one<K>(
     api: Api<K>,
     name: &str,
-    subject: Subject,
+    subject: Subject<'_>,
     unreachable: &AtomicBool,
     take: impl FnMut(Result<Event<K>, Failed>),
 ) where
@@ -86,7 +89,7 @@ pub async fn follow_one<K>(
 async fn follow_with<K>(
     api: Api<K>,
     selected: watcher::Config,
-    subject: Subject,
+    subject: Subject<'_>,
     unreachable: &AtomicBool,
     mut take: impl FnMut(Result<Event<K>, Failed>),
 ) where
@@ -107,7 +110,11 @@ async fn follow_with<K>(
                 }
             }
             Err(error) => {
-                take(Err(Failed { is_refused: is_refused(&error) }));
+                let is_refused = is_refused(&error);
+                if subject.install.is_some() || !is_refused {
+                    subject.restarts.inc();
+                }
+                take(Err(Failed { is_refused }));
                 trouble.with(&error);
             }
         }
@@ -165,7 +172,7 @@ impl Backoff for Wait {
 
 /// What is wrong with a watch, said once.
 struct Trouble<'a> {
-    subject: Subject,
+    subject: Subject<'a>,
     last: Option<Cause>,
     said: Option<Cause>,
     unreachable: &'a AtomicBool,
@@ -192,7 +199,7 @@ impl Trouble<'_> {
             return;
         }
         self.said = Some(cause);
-        let Subject { kind, install } = self.subject;
+        let Subject { kind, install, .. } = self.subject;
         match cause {
             Cause::NotInstalled => {
                 let Some(install) = install else { return };

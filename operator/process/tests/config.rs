@@ -30,8 +30,12 @@ use trainjob_process::{
     logging::{Format, Options},
 };
 
-const PROGRAM: Program =
-    Program { name: "trainjob-operator", about: "The controller of TrainJobs." };
+const PROGRAM: Program = Program {
+    name: "trainjob-operator",
+    about: "The controller of TrainJobs.",
+    metrics: "trainjob_operator",
+    kinds: &[],
+};
 const DAY: Duration = Duration::from_hours(24);
 const HEADER: &str = "apiVersion: config.trainer.kubeflow.org/v1alpha1\nkind: Configuration\n";
 
@@ -48,6 +52,7 @@ fn defaults() -> Config {
         health_address: Some("[::]:8081".parse().unwrap()),
         health_endpoints: Endpoints { ready: "/readyz".into(), live: "/healthz".into() },
         metrics_address: None,
+        nearest_deadlines: 100,
         normal_events: rate(5.0, 50),
         admission: Admission {
             address: "[::]:9443".parse().unwrap(),
@@ -183,6 +188,7 @@ fn every_field_is_read() {
         health_address: Some("[::1]:9091".parse().unwrap()),
         health_endpoints: Endpoints { ready: "/ready".into(), live: "/live".into() },
         metrics_address: Some("127.0.0.1:9090".parse().unwrap()),
+        nearest_deadlines: 7,
         normal_events: rate(0.25, 1),
         admission: Admission {
             address: "10.0.0.1:1".parse().unwrap(),

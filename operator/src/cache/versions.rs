@@ -69,6 +69,12 @@ impl<T> Versions<T> {
         self.objects.get(key).map(|(_, object)| object)
     }
 
+    /// How many objects there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.objects.len()
+    }
+
     /// All objects.
     pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &T)> {
         self.objects.iter().map(|(key, (_, object))| (key, object))

@@ -27,7 +27,7 @@ use trainjob_process::{
 };
 
 use super::{Cache, Source};
-use crate::legacy_finalizer::Finder;
+use crate::{legacy_finalizer::Finder, metrics::Metrics};
 
 /// How to get the kinds that others install.
 const INSTALL_CRDS: &str =
@@ -53,6 +53,8 @@ pub struct Watcher {
     pub tried: watch::Sender<HashSet<&'static str>>,
     /// Whether the API server could not be reached when last tried; said once for all kinds.
     pub unreachable: Arc<AtomicBool>,
+    /// Where failures are counted.
+    pub metrics: Arc<Metrics>,
 }
 
 /// Names of the kinds that are watched, as readiness shows them.
@@ -268,7 +270,8 @@ impl Watcher {
         K: Send + 'static,
     {
         let api: Api<K> = Api::all(self.client.clone());
-        let subject = Subject { kind, install };
+        let restarts = self.metrics.work.restarts(kind);
+        let subject = Subject { kind, install, restarts };
         follow(api, subject, &self.unreachable, |news| match news {
             Ok(event) => {
                 let listed = matches!(event, Event::InitDone);

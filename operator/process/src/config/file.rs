@@ -12,8 +12,8 @@ use serde::Deserialize;
 use super::{
     gates::Gate,
     value::{
-        BindAddress, CertificateName, Concurrency, Count, EndpointName, GoDuration, PerSecond,
-        Port, section,
+        BindAddress, CertificateName, Concurrency, Count, EndpointName, GoDuration,
+        NearestDeadlines, PerSecond, Port, section,
     },
 };
 
@@ -130,6 +130,9 @@ pub struct Metrics {
     /// Who may read.
     #[serde(default, deserialize_with = "section")]
     pub auth: Option<MetricsAuth>,
+    /// How many of the jobs that are nearest to their deadline are shown by name; 100. 0: none. Not part of
+    /// Trainer's format.
+    pub nearest_deadlines: Option<NearestDeadlines>,
 }
 
 /// `metrics.auth`: who may read metrics.

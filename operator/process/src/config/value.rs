@@ -26,6 +26,9 @@ pub type Concurrency = Whole<1, MAX_INT32>;
 /// A number of seconds, or of tokens in a bucket.
 pub type Count = Whole<0, MAX_INT32>;
 
+/// How many series jobs may have of their own.
+pub type NearestDeadlines = Whole<0, 1_000>;
+
 /// The largest value of Go's `int32`, which the format's integers are.
 const MAX_INT32: u32 = i32::MAX.unsigned_abs();
 

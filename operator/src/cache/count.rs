@@ -1,0 +1,49 @@
+//! What the cache holds, in numbers.
+
+use std::sync::Arc;
+
+use trainjob_api::constants::{CLUSTER_TRAINING_RUNTIME_KIND, TRAINING_RUNTIME_KIND};
+use trainjob_core::{
+    census::{self, Census},
+    lifecycle::release,
+};
+
+use super::{Cache, JobRecord, pod_groups::Groups, versions::Versions, watch::KINDS};
+use crate::clock;
+
+impl Cache {
+    /// Counts every job. Others wait only while the jobs are noted, not while they are looked at.
+    pub fn count(&self, census: &mut Census<'_>) {
+        let now = clock::now();
+        for record in self.records() {
+            let job = &record.facts;
+            census.add(job, || {
+                let release = self.with_job(&job.key, |job, job_set, readings| {
+                    census::release_of(job, job_set, readings, now)
+                });
+                // A job that has gone meanwhile holds nothing.
+                release.unwrap_or(release::Decision::Released)
+            });
+        }
+    }
+
+    fn records(&self) -> Vec<Arc<JobRecord>> {
+        self.lock().jobs.iter().map(|(_, record)| Arc::clone(record)).collect()
+    }
+
+    /// How many objects there are of each kind, in the order of [`KINDS`].
+    #[must_use]
+    pub fn sizes(&self) -> [usize; KINDS.len()] {
+        let state = self.lock();
+        let runtimes = |kind| state.runtimes.keys().filter(|key| key.kind() == kind).count();
+        let groups = |groups: &Option<Groups>| groups.as_ref().map_or(0, Versions::count);
+        [
+            state.jobs.count(),
+            state.job_sets.count(),
+            runtimes(TRAINING_RUNTIME_KIND),
+            runtimes(CLUSTER_TRAINING_RUNTIME_KIND),
+            groups(&state.coscheduling),
+            groups(&state.volcano),
+        ]
+    }
+}

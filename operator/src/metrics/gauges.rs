@@ -1,0 +1,260 @@
+//! What is looked up when somebody reads the metrics: how jobs are, what waits, what is remembered.
+//!
+//! It costs one look at each job for each reading, and nothing in between. What is said of jobs is what
+//! the leader sees; everybody else shows zero.
+
+use std::sync::Arc;
+
+use prometheus::{IntGauge, IntGaugeVec, Opts, Registry, Result};
+use trainjob_core::{
+    census::{Census, Horizon, Late, State},
+    lane::Lane,
+    observed::Settings,
+};
+use trainjob_process::metrics::Sampled;
+
+use super::{jobs::label, work::lane_name};
+use crate::{
+    cache::{Cache, watch::KINDS},
+    clock,
+    lease::Mandate,
+    queue::Queue,
+};
+
+/// Where the truth is.
+pub struct Sources {
+    /// How jobs are.
+    pub cache: Arc<Cache>,
+    /// What waits.
+    pub queue: Arc<Queue>,
+    /// Whether this process leads.
+    pub mandate: Mandate,
+    /// What decisions depend on.
+    pub settings: Settings,
+    /// How many of the nearest deadlines are shown with their jobs.
+    pub nearest_deadlines: usize,
+}
+
+/// Shows the gauges that are looked up in these.
+///
+/// # Errors
+///
+/// There is a metric of one of their names.
+pub fn show(registry: &Registry, sources: Sources) -> Result<()> {
+    let mut metrics = Sampled::default();
+    let (operator, jobs) = (OperatorGauges::new(&mut metrics)?, JobGauges::new(&mut metrics)?);
+    metrics.register(registry, move || {
+        let leads = sources.mandate.holds();
+        let works = operator.look(&sources, leads);
+        let most = sources.nearest_deadlines;
+        let mut census = Census::new(&sources.settings, clock::now(), most);
+        if works && leads {
+            sources.cache.count(&mut census);
+        }
+        jobs.set(&census);
+    })
+}
+
+/// About the operator.
+struct OperatorGauges {
+    leader: IntGauge,
+    depth: [IntGauge; Lane::ALL.len()],
+    oldest: [IntGauge; Lane::ALL.len()],
+    timers: [IntGauge; 2],
+    cached: [IntGauge; KINDS.len()],
+}
+
+impl OperatorGauges {
+    fn new(metrics: &mut Sampled) -> Result<Self> {
+        let lanes = Lane::ALL.map(lane_name);
+        Ok(Self {
+            leader: metrics.gauge(
+                "trainjob_operator_leader",
+                "1 while this process leads, or where no leader is elected; else 0.",
+            )?,
+            depth: metrics.gauges(
+                ("trainjob_operator_queue_depth", "Jobs that wait to be worked on, by lane."),
+                "lane",
+                lanes,
+            )?,
+            oldest: metrics.gauges(
+                (
+                    "trainjob_operator_queue_oldest_seconds",
+                    "For how long the job has waited that waits longest, by lane; 0 if none does.",
+                ),
+                "lane",
+                lanes,
+            )?,
+            timers: metrics.gauges(
+                ("trainjob_operator_timers", "Armed timers: alarms of the lifecycle, and retries."),
+                "timer",
+                ["alarm", "retry"],
+            )?,
+            cached: metrics.gauges(
+                ("trainjob_operator_cached_objects", "Objects in the cache, by kind."),
+                "kind",
+                KINDS,
+            )?,
+        })
+    }
+
+    /// Sets them; tells whether there is somebody who works.
+    fn look(&self, sources: &Sources, leads: bool) -> bool {
+        let numbers = sources.queue.numbers();
+        self.leader.set(i64::from(leads));
+        for ((depth, oldest), waiting) in self.depth.iter().zip(&self.oldest).zip(numbers.lanes) {
+            set(depth, waiting.jobs);
+            set(oldest, waiting.longest.as_secs());
+        }
+        for (timers, armed) in self.timers.iter().zip([numbers.alarms, numbers.retries]) {
+            set(timers, armed);
+        }
+        for (cached, objects) in self.cached.iter().zip(sources.cache.sizes()) {
+            set(cached, objects);
+        }
+        numbers.open
+    }
+}
+
+/// About jobs.
+struct JobGauges {
+    states: [IntGauge; State::ALL.len()],
+    overdue_deadlines: LateGauges,
+    horizons: [IntGauge; Horizon::ALL.len()],
+    nearest: IntGaugeVec,
+    unreleased: LateGauges,
+    blocked: IntGauge,
+    pending: IntGauge,
+    overdue: LateGauges,
+    terminating: IntGauge,
+}
+
+impl JobGauges {
+    fn new(metrics: &mut Sampled) -> Result<Self> {
+        let nearest = IntGaugeVec::new(
+            Opts::new(
+                "trainjob_active_deadline_remaining_seconds",
+                "Time left of the jobs that are nearest to their deadline.",
+            ),
+            &["namespace", "name"],
+        )?;
+        metrics.add(nearest.clone());
+        Ok(Self {
+            states: metrics.gauges(
+                ("trainjob_jobs", "TrainJobs, by state."),
+                "state",
+                State::ALL.map(state_name),
+            )?,
+            overdue_deadlines: LateGauges {
+                jobs: metrics.gauge(
+                    "trainjob_overdue_deadlines",
+                    "Unfinished jobs whose deadline is due; about 0 in health.",
+                )?,
+                longest: metrics.gauge(
+                    "trainjob_overdue_deadlines_longest_seconds",
+                    "For how long the longest overdue deadline has been due; 0 if there is none.",
+                )?,
+            },
+            horizons: metrics.gauges(
+                (
+                    "trainjob_active_deadlines",
+                    "Unfinished jobs with a running deadline, by the time left: up to that long, and \
+                     longer than the one before.",
+                ),
+                "horizon",
+                Horizon::ALL.map(horizon_name),
+            )?,
+            nearest,
+            unreleased: LateGauges {
+                jobs: metrics.gauge(
+                    "trainjob_unreleased",
+                    "Jobs failed by their deadline that are not yet released.",
+                )?,
+                longest: metrics.gauge(
+                    "trainjob_unreleased_longest_seconds",
+                    "For how long the longest unreleased job has been failed; 0 if there is none.",
+                )?,
+            },
+            blocked: metrics.gauge(
+                "trainjob_release_blocked",
+                "Jobs failed by their deadline whose Pods are gone and whose JobSet is kept by a \
+                 finalizer.",
+            )?,
+            pending: metrics.gauge(
+                "trainjob_ttl_pending_deletions",
+                "Finished jobs with a TTL that is not yet due.",
+            )?,
+            overdue: LateGauges {
+                jobs: metrics.gauge(
+                    "trainjob_ttl_overdue_deletions",
+                    "Finished jobs whose TTL is due and that are not being deleted; about 0 in health.",
+                )?,
+                longest: metrics.gauge(
+                    "trainjob_ttl_overdue_longest_seconds",
+                    "For how long the longest overdue TTL deletion has been due; 0 if there is none.",
+                )?,
+            },
+            terminating: metrics.gauge(
+                "trainjob_ttl_terminating",
+                "Jobs past their TTL that are being deleted and still there.",
+            )?,
+        })
+    }
+
+    fn set(&self, census: &Census<'_>) {
+        for (gauge, state) in self.states.iter().zip(State::ALL) {
+            set(gauge, census.in_state(state));
+        }
+        for (gauge, horizon) in self.horizons.iter().zip(Horizon::ALL) {
+            set(gauge, census.within(horizon));
+        }
+        self.nearest.reset();
+        for (key, seconds) in census.nearest() {
+            self.nearest.with_label_values(&[&*key.namespace, &*key.name]).set(seconds);
+        }
+        self.overdue_deadlines.set(census.overdue_deadlines);
+        self.unreleased.set(census.unreleased);
+        self.overdue.set(census.overdue);
+        set(&self.blocked, census.blocked);
+        set(&self.pending, census.pending);
+        set(&self.terminating, census.terminating);
+    }
+}
+
+/// How many are late, and by how much.
+struct LateGauges {
+    jobs: IntGauge,
+    longest: IntGauge,
+}
+
+impl LateGauges {
+    fn set(&self, late: Late) {
+        set(&self.jobs, late.jobs);
+        self.longest.set(late.longest);
+    }
+}
+
+fn set(gauge: &IntGauge, number: impl TryInto<i64>) {
+    gauge.set(number.try_into().unwrap_or(i64::MAX));
+}
+
+const fn state_name(state: State) -> &'static str {
+    match state {
+        State::ManagedElsewhere => "managed_elsewhere",
+        State::Terminating => "terminating",
+        State::Finished(outcome) => label(outcome),
+        State::Suspended => "suspended",
+        State::Queued => "queued",
+        State::Running => "running",
+    }
+}
+
+const fn horizon_name(horizon: Horizon) -> &'static str {
+    match horizon {
+        Horizon::Minute => "1m",
+        Horizon::TenMinutes => "10m",
+        Horizon::Hour => "1h",
+        Horizon::Day => "1d",
+        Horizon::Later => "later",
+    }
+}

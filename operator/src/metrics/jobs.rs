@@ -1,0 +1,324 @@
+//! What has been done for jobs, as the API server has accepted it.
+
+use std::time::{Duration, SystemTime};
+
+use prometheus::{Histogram, IntCounter, IntCounterVec, Opts, Registry, Result};
+use trainjob_api::{
+    conditions::{REASON_DEADLINE_EXCEEDED, REASON_RUNTIME_NOT_SUPPORTED},
+    time::Timestamp,
+};
+use trainjob_core::facts::Outcome;
+use trainjob_process::metrics::{counter, counters, histogram, histograms};
+
+use crate::error::Failure;
+
+/// Upper bounds of lateness in seconds: from what is aimed at (milliseconds) past what is promised (5
+/// seconds for a deadline, 30 for a deletion) to what is a disaster (an hour).
+const LATENESS: [f64; 17] = [
+    0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0,
+    600.0, 3_600.0,
+];
+/// Upper bounds in seconds of what people wait for: from one to a week.
+const LIFE: [f64; 12] = [
+    1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0, 43_200.0, 86_400.0, 259_200.0, 604_800.0,
+];
+
+const OUTCOMES: [Outcome; 3] = [Outcome::Complete, Outcome::Failed, Outcome::DeadlineExceeded];
+
+/// How jobs end, by the reasons that JobSet and this operator give.
+const ENDS: [(Outcome, &str); 8] = [
+    (Outcome::Complete, "AllJobsCompleted"),
+    (Outcome::Complete, OTHER_REASON),
+    (Outcome::Failed, "FailedJobs"),
+    (Outcome::Failed, "ReachedMaxRestarts"),
+    (Outcome::Failed, "FailJobSetFailurePolicyAction"),
+    (Outcome::Failed, REASON_RUNTIME_NOT_SUPPORTED),
+    (Outcome::Failed, OTHER_REASON),
+    (Outcome::DeadlineExceeded, REASON_DEADLINE_EXCEEDED),
+];
+const OTHER_REASON: &str = "other";
+
+/// Counters about jobs.
+#[derive(Debug)]
+pub struct Jobs {
+    started: IntCounter,
+    finished: [IntCounter; ENDS.len()],
+    queued: Histogram,
+    running: [Histogram; OUTCOMES.len()],
+    deadlines_exceeded: IntCounter,
+    deadline_enforcement_latency: Histogram,
+    release_latency: Histogram,
+    release_failures: [IntCounter; Failure::ALL.len()],
+    ttl_deletions: [IntCounter; OUTCOMES.len()],
+    ttl_deletion_latency: Histogram,
+    ttl_deletion_failures: [IntCounter; Failure::ALL.len()],
+}
+
+impl Jobs {
+    pub(super) fn new(registry: &Registry) -> Result<Self> {
+        let outcomes = OUTCOMES.map(label);
+        let failures = Failure::ALL.map(Failure::name);
+        Ok(Self {
+            started: counter(
+                registry,
+                "trainjob_started_total",
+                "Times a job was seen to begin running, after its creation or a resume.",
+            )?,
+            finished: finished(registry)?,
+            queued: histogram(
+                registry,
+                (
+                    "trainjob_queued_duration_seconds",
+                    "From the creation of a job, or its last resume, to being seen to run.",
+                ),
+                &LIFE,
+            )?,
+            running: histograms(
+                registry,
+                (
+                    "trainjob_running_duration_seconds",
+                    "From being seen to run to the end, by outcome, of jobs whose beginning this process \
+                     has seen.",
+                ),
+                &LIFE,
+                "outcome",
+                outcomes,
+            )?,
+            deadlines_exceeded: counter(
+                registry,
+                "trainjob_deadline_exceeded_total",
+                "Jobs that were failed by their deadline.",
+            )?,
+            deadline_enforcement_latency: histogram(
+                registry,
+                (
+                    "trainjob_deadline_enforcement_latency_seconds",
+                    "From the instant a deadline was due to the stored Failed condition.",
+                ),
+                &LATENESS,
+            )?,
+            release_latency: histogram(
+                registry,
+                (
+                    "trainjob_release_latency_seconds",
+                    "From the stored Failed condition of a deadline to the last Pod seen gone.",
+                ),
+                &LATENESS,
+            )?,
+            release_failures: counters(
+                registry,
+                (
+                    "trainjob_release_failures_total",
+                    "Failed requests to stop a job that its deadline failed, or to ask for its Pods, by \
+                     reason.",
+                ),
+                "reason",
+                failures,
+            )?,
+            ttl_deletions: counters(
+                registry,
+                (
+                    "trainjob_ttl_deletions_total",
+                    "TTL deletions that the API server accepted, by outcome of the job.",
+                ),
+                "outcome",
+                outcomes,
+            )?,
+            ttl_deletion_latency: histogram(
+                registry,
+                (
+                    "trainjob_ttl_deletion_latency_seconds",
+                    "From the instant a TTL deletion was due to its acceptance.",
+                ),
+                &LATENESS,
+            )?,
+            ttl_deletion_failures: counters(
+                registry,
+                (
+                    "trainjob_ttl_deletion_failures_total",
+                    "TTL deletions that failed and will be tried again, by reason.",
+                ),
+                "reason",
+                failures,
+            )?,
+        })
+    }
+
+    /// A job that had to run since `since` has been seen to run.
+    pub fn started(&self, since: Timestamp) {
+        self.started.inc();
+        self.queued.observe(elapsed(since.into()));
+    }
+
+    /// The end of a job has been stored, with this reason; it has been seen to run for so long.
+    pub fn finished(&self, outcome: Outcome, reason: &str, ran: Option<Duration>) {
+        let known = ENDS.contains(&(outcome, reason));
+        let end = (outcome, if known { reason } else { OTHER_REASON });
+        for (counter, _) in self.finished.iter().zip(ENDS).filter(|(_, it)| *it == end) {
+            counter.inc();
+        }
+        if let Some(ran) = ran {
+            of(&self.running, outcome).for_each(|running| running.observe(ran.as_secs_f64()));
+        }
+    }
+
+    /// The condition of a deadline that was due at `due` has been stored.
+    pub fn deadline_exceeded(&self, due: Timestamp) {
+        self.deadlines_exceeded.inc();
+        self.deadline_enforcement_latency.observe(elapsed(due.into()));
+    }
+
+    /// The last Pod of a job that its deadline failed at `failed` has been seen gone.
+    pub fn released(&self, failed: Timestamp) {
+        self.release_latency.observe(elapsed(failed.into()));
+    }
+
+    /// A request that serves the release of such a job has failed.
+    pub fn release_failed(&self, failure: Failure) {
+        failed(&self.release_failures, failure);
+    }
+
+    /// A TTL deletion that was possible from `due` on has been accepted.
+    pub fn ttl_deleted(&self, outcome: Outcome, due: SystemTime) {
+        of(&self.ttl_deletions, outcome).for_each(IntCounter::inc);
+        self.ttl_deletion_latency.observe(elapsed(due));
+    }
+
+    /// A TTL deletion has failed.
+    pub fn ttl_deletion_failed(&self, failure: Failure) {
+        failed(&self.ttl_deletion_failures, failure);
+    }
+}
+
+/// Only pairs that there can be have a series.
+fn finished(registry: &Registry) -> Result<[IntCounter; ENDS.len()]> {
+    let opts = Opts::new(
+        "trainjob_finished_total",
+        "Jobs whose end was stored, by outcome and by reason of the condition.",
+    );
+    let counters = IntCounterVec::new(opts, &["outcome", "reason"])?;
+    registry.register(Box::new(counters.clone()))?;
+    Ok(ENDS.map(|(outcome, reason)| counters.with_label_values(&[label(outcome), reason])))
+}
+
+/// The one of these that is about this outcome.
+fn of<T>(by_outcome: &[T; OUTCOMES.len()], outcome: Outcome) -> impl Iterator<Item = &T> {
+    by_outcome.iter().zip(OUTCOMES).filter(move |(_, it)| *it == outcome).map(|(metric, _)| metric)
+}
+
+fn failed(by_failure: &[IntCounter; Failure::ALL.len()], failure: Failure) {
+    for (counter, _) in by_failure.iter().zip(Failure::ALL).filter(|(_, it)| *it == failure) {
+        counter.inc();
+    }
+}
+
+pub(super) const fn label(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Complete => "complete",
+        Outcome::Failed => "failed",
+        Outcome::DeadlineExceeded => "deadline_exceeded",
+    }
+}
+
+/// Seconds since an instant.
+fn elapsed(since: SystemTime) -> f64 {
+    // The clock may have been set back meanwhile.
+    SystemTime::now().duration_since(since).unwrap_or_default().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(count: impl FnOnce(&Jobs)) -> Vec<String> {
+        let registry = Registry::new();
+        count(&Jobs::new(&registry).unwrap());
+        let page = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        page.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+    }
+
+    fn says(lines: &[String], expected: &[&str]) {
+        for line in expected {
+            assert!(lines.iter().any(|it| it == line), "no {line} in\n{lines:#?}");
+        }
+    }
+
+    #[test]
+    fn every_series_is_there_from_the_start_and_jobs_add_none() {
+        let everything = |jobs: &Jobs| {
+            for outcome in OUTCOMES {
+                jobs.ttl_deleted(outcome, SystemTime::now());
+                for reason in ["AllJobsCompleted", "DeadlineExceeded", "whatever JobSet says next"]
+                {
+                    jobs.finished(outcome, reason, Some(Duration::ZERO));
+                }
+            }
+            for failure in Failure::ALL {
+                jobs.ttl_deletion_failed(failure);
+                jobs.release_failed(failure);
+            }
+            jobs.started(Timestamp(0));
+            jobs.deadline_exceeded(Timestamp(0));
+            jobs.released(Timestamp(i64::MAX));
+        };
+        assert_eq!(lines(everything).len(), lines(|_| ()).len());
+    }
+
+    #[test]
+    fn what_was_accepted_is_counted_by_outcome_and_by_lateness() {
+        let late = SystemTime::now() - Duration::from_secs(20);
+        let counted = lines(|jobs| {
+            jobs.ttl_deleted(Outcome::Failed, late);
+            jobs.ttl_deleted(Outcome::Failed, late);
+            jobs.deadline_exceeded(Timestamp(0));
+        });
+        says(
+            &counted,
+            &[
+                "trainjob_ttl_deletions_total{outcome=\"complete\"} 0",
+                "trainjob_ttl_deletions_total{outcome=\"failed\"} 2",
+                "trainjob_ttl_deletion_latency_seconds_bucket{le=\"10\"} 0",
+                "trainjob_ttl_deletion_latency_seconds_bucket{le=\"30\"} 2",
+                "trainjob_deadline_exceeded_total 1",
+                "trainjob_deadline_enforcement_latency_seconds_bucket{le=\"3600\"} 0",
+                "trainjob_deadline_enforcement_latency_seconds_bucket{le=\"+Inf\"} 1",
+                "trainjob_release_latency_seconds_count 0",
+            ],
+        );
+    }
+
+    #[test]
+    fn an_end_is_counted_by_its_reason_and_one_that_nobody_knows_as_another() {
+        let counted = lines(|jobs| {
+            jobs.finished(Outcome::Complete, "AllJobsCompleted", Some(Duration::from_secs(30)));
+            jobs.finished(Outcome::Failed, "SomethingNew", None);
+            jobs.finished(Outcome::Failed, "AllJobsCompleted", None);
+        });
+        says(
+            &counted,
+            &[
+                r#"trainjob_finished_total{outcome="complete",reason="AllJobsCompleted"} 1"#,
+                r#"trainjob_finished_total{outcome="failed",reason="other"} 2"#,
+                r#"trainjob_running_duration_seconds_bucket{outcome="complete",le="15"} 0"#,
+                r#"trainjob_running_duration_seconds_bucket{outcome="complete",le="60"} 1"#,
+                r#"trainjob_running_duration_seconds_count{outcome="failed"} 0"#,
+            ],
+        );
+    }
+
+    #[test]
+    fn what_failed_is_counted_by_reason() {
+        let counted = lines(|jobs| {
+            jobs.ttl_deletion_failed(Failure::Forbidden);
+            jobs.release_failed(Failure::Unanswered);
+        });
+        says(
+            &counted,
+            &[
+                r#"trainjob_ttl_deletion_failures_total{reason="forbidden"} 1"#,
+                r#"trainjob_ttl_deletion_failures_total{reason="unanswered"} 0"#,
+                r#"trainjob_release_failures_total{reason="unanswered"} 1"#,
+            ],
+        );
+    }
+}

@@ -1,0 +1,205 @@
+//! What the operator is busy with.
+
+use std::time::Duration;
+
+use prometheus::{Histogram, IntCounter, IntGauge, Registry, Result};
+use trainjob_core::lane::Lane;
+use trainjob_process::metrics::{counter, counters, histograms};
+
+use crate::cache::watch::KINDS;
+
+/// Upper bounds of passes and waits, in seconds.
+const DURATION: [f64; 17] = [
+    0.000_1, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
+    10.0, 30.0, 60.0,
+];
+
+/// The kind of the one object that is watched beside [`KINDS`].
+pub const LEASE: &str = "Lease";
+
+/// All that is watched.
+const WATCHED: [&str; KINDS.len() + 1] = {
+    let [jobs, job_sets, runtimes, cluster_runtimes, coscheduling, volcano] = KINDS;
+    [jobs, job_sets, runtimes, cluster_runtimes, coscheduling, volcano, LEASE]
+};
+
+/// How a pass over one job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// There is nothing left to do for now.
+    Settled,
+    /// A request failed.
+    Failed,
+    /// The job was told to wait, or took too many rounds.
+    Postponed,
+    /// There is no such job any more.
+    Gone,
+    /// By a panic, or because the process stops.
+    BrokenOff,
+}
+
+impl End {
+    const ALL: [Self; 5] =
+        [Self::Settled, Self::Failed, Self::Postponed, Self::Gone, Self::BrokenOff];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Settled => "settled",
+            Self::Failed => "failed",
+            Self::Postponed => "postponed",
+            Self::Gone => "gone",
+            Self::BrokenOff => "broken_off",
+        }
+    }
+}
+
+/// Metrics about passes, watches and events.
+#[derive(Debug)]
+pub struct Work {
+    passes: [IntCounter; End::ALL.len()],
+    duration: [Histogram; Lane::ALL.len()],
+    under_way: IntGauge,
+    concurrency: IntGauge,
+    waits: [Histogram; Lane::ALL.len()],
+    restarts: [IntCounter; WATCHED.len()],
+    /// Clock of the API server minus this machine's, in seconds.
+    pub clock_offset: IntGauge,
+    /// Events that were not sent.
+    pub events_dropped: IntCounter,
+}
+
+impl Work {
+    pub(super) fn new(registry: &Registry) -> Result<Self> {
+        let lanes = Lane::ALL.map(lane_name);
+        let gauge = |name, help| -> Result<IntGauge> {
+            let gauge = IntGauge::new(name, help)?;
+            registry.register(Box::new(gauge.clone()))?;
+            Ok(gauge)
+        };
+        Ok(Self {
+            passes: counters(
+                registry,
+                ("trainjob_operator_reconciles_total", "Passes over one job, by how they ended."),
+                "result",
+                End::ALL.map(End::name),
+            )?,
+            duration: histograms(
+                registry,
+                (
+                    "trainjob_operator_reconcile_duration_seconds",
+                    "How long a pass over one job takes, its requests included, by lane.",
+                ),
+                &DURATION,
+                "lane",
+                lanes,
+            )?,
+            under_way: gauge("trainjob_operator_reconciles_in_progress", "Passes under way.")?,
+            concurrency: gauge(
+                "trainjob_operator_reconcile_concurrency",
+                "How many passes may be under way at the same time.",
+            )?,
+            waits: histograms(
+                registry,
+                (
+                    "trainjob_operator_queue_wait_seconds",
+                    "For how long jobs waited to be worked on, by lane.",
+                ),
+                &DURATION,
+                "lane",
+                lanes,
+            )?,
+            restarts: counters(
+                registry,
+                (
+                    "trainjob_operator_watch_restarts_total",
+                    "Watches that failed and were begun anew, by kind.",
+                ),
+                "kind",
+                WATCHED,
+            )?,
+            clock_offset: gauge(
+                "trainjob_operator_clock_offset_seconds",
+                "Clock of the API server minus that of the operator, as the last answer showed it, to the \
+                 second.",
+            )?,
+            events_dropped: counter(
+                registry,
+                "trainjob_operator_events_dropped_total",
+                "Events that were not sent because there were too many.",
+            )?,
+        })
+    }
+
+    /// So many passes may be under way at the same time.
+    pub fn set_concurrency(&self, passes: usize) {
+        self.concurrency.set(i64::try_from(passes).unwrap_or(i64::MAX));
+    }
+
+    /// A pass begins, for which the job has waited so long.
+    pub fn begun(&self, lane: Lane, waited: Duration) {
+        self.under_way.inc();
+        of_lane(&self.waits, lane).for_each(|waits| waits.observe(waited.as_secs_f64()));
+    }
+
+    /// A pass that began has ended so, after so long.
+    pub fn ended(&self, lane: Lane, end: End, took: Duration) {
+        self.under_way.dec();
+        for (passes, _) in self.passes.iter().zip(End::ALL).filter(|(_, it)| *it == end) {
+            passes.inc();
+        }
+        of_lane(&self.duration, lane).for_each(|duration| duration.observe(took.as_secs_f64()));
+    }
+
+    /// What counts the failures of the watch of this kind; of the Lease, if it is none of the others.
+    #[must_use]
+    pub fn restarts(&self, kind: &str) -> &IntCounter {
+        let [others @ .., of_lease] = &self.restarts;
+        let known = others.iter().zip(WATCHED).find(|(_, it)| *it == kind);
+        known.map_or(of_lease, |(counter, _)| counter)
+    }
+}
+
+/// The one of these that is about this lane.
+fn of_lane<T>(by_lane: &[T; Lane::ALL.len()], lane: Lane) -> impl Iterator<Item = &T> {
+    by_lane.iter().zip(Lane::ALL).filter(move |(_, it)| *it == lane).map(|(metric, _)| metric)
+}
+
+pub(super) const fn lane_name(lane: Lane) -> &'static str {
+    match lane {
+        Lane::Stop => "stop",
+        Lane::Live => "live",
+        Lane::Cleanup => "cleanup",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passes_are_counted_by_end_and_lane_while_they_last_and_after() {
+        let registry = Registry::new();
+        let work = Work::new(&registry).unwrap();
+        let page = || prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        let has = |line: &str| page().lines().any(|it| it == line);
+        work.begun(Lane::Stop, Duration::from_secs(2));
+        assert!(has("trainjob_operator_reconciles_in_progress 1"));
+        assert!(has(r#"trainjob_operator_queue_wait_seconds_bucket{lane="stop",le="1"} 0"#));
+        assert!(has(r#"trainjob_operator_queue_wait_seconds_bucket{lane="stop",le="2.5"} 1"#));
+        work.ended(Lane::Stop, End::Failed, Duration::from_millis(3));
+        assert!(has("trainjob_operator_reconciles_in_progress 0"));
+        assert!(has(r#"trainjob_operator_reconciles_total{result="failed"} 1"#));
+        assert!(has(r#"trainjob_operator_reconcile_duration_seconds_count{lane="stop"} 1"#));
+        assert!(has(r#"trainjob_operator_reconcile_duration_seconds_count{lane="live"} 0"#));
+    }
+
+    #[test]
+    fn failures_of_a_watch_are_counted_by_its_kind() {
+        let registry = Registry::new();
+        let work = Work::new(&registry).unwrap();
+        for kind in WATCHED {
+            work.restarts(kind).inc();
+        }
+        assert_eq!(work.restarts.each_ref().map(IntCounter::get), [1; WATCHED.len()]);
+    }
+}

@@ -1,0 +1,51 @@
+//! How full the queue is, for whoever looks at metrics.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use trainjob_core::lane::Lane;
+
+use super::Queue;
+
+/// How full the queue is at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Numbers {
+    /// Whether there is somebody who works.
+    pub open: bool,
+    /// What waits in each lane, in the order of [`Lane::ALL`].
+    pub lanes: [Waiting; Lane::ALL.len()],
+    /// Armed alarms.
+    pub alarms: usize,
+    /// Armed retries.
+    pub retries: usize,
+}
+
+/// What waits in a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waiting {
+    /// How many jobs.
+    pub jobs: usize,
+    /// How long the one has waited that waits longest; zero if there is none.
+    pub longest: Duration,
+}
+
+impl Queue {
+    /// How full it is. Looks at everything that waits.
+    #[must_use]
+    pub fn numbers(&self) -> Numbers {
+        let now = Instant::now();
+        let mut state = self.lock();
+        let lanes = Lane::ALL.map(|lane| {
+            let waiting = state.lanes.of(lane);
+            let first = waiting.values().map(|(_, since)| *since).min();
+            let longest = first.map(|since| now.duration_since(since));
+            Waiting { jobs: waiting.len(), longest: longest.unwrap_or_default() }
+        });
+        Numbers {
+            open: !state.standby,
+            lanes,
+            alarms: state.alarms.armed.len(),
+            retries: state.retries.armed.len(),
+        }
+    }
+}
