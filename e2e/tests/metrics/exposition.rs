@@ -1,0 +1,73 @@
+//! What a program shows at `/metrics`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result, ensure};
+use e2e::product::Product;
+
+/// One program's metrics at one moment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Exposition {
+    /// Type and help, by metric.
+    pub(crate) families: BTreeMap<String, (String, String)>,
+    /// Values by series, as they are written.
+    pub(crate) samples: BTreeMap<String, f64>,
+}
+
+impl Exposition {
+    /// What this program shows now.
+    pub(crate) async fn of(program: &Product) -> Result<Self> {
+        let server = format!("http://{}", program.metrics_address());
+        let client = kube::Client::try_from(kube::Config::new(server.parse()?))?;
+        let request = http::Request::get("/metrics").body(Vec::new())?;
+        Self::read(&client.request_text(request).await?)
+    }
+
+    fn read(text: &str) -> Result<Self> {
+        let mut read = Self::default();
+        for line in text.lines() {
+            let line = line.trim();
+            if let Some(help) = line.strip_prefix("# HELP ") {
+                let (name, help) = help.split_once(' ').context("no help")?;
+                read.families.entry(name.to_owned()).or_default().1 = help.to_owned();
+            } else if let Some(kind) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = kind.split_once(' ').context("no type")?;
+                read.families.entry(name.to_owned()).or_default().0 = kind.to_owned();
+            } else if !line.is_empty() {
+                let (series, value) = line.rsplit_once(' ').context("no value")?;
+                let twice = read.samples.insert(series.to_owned(), value.parse()?);
+                ensure!(twice.is_none(), "{series} is there twice");
+            }
+        }
+        Ok(read)
+    }
+
+    /// The value of a series.
+    pub(crate) fn value(&self, series: &str) -> Result<f64> {
+        self.samples.get(series).copied().with_context(|| format!("there is no {series}"))
+    }
+
+    /// Every label of a metric with the values that it has.
+    pub(crate) fn labels(&self, metric: &str) -> BTreeMap<String, BTreeSet<String>> {
+        let mut labels: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let is_histogram = self.families.get(metric).is_some_and(|(kind, _)| kind == "histogram");
+        for series in self.samples.keys() {
+            let (name, pairs) = series.split_once('{').unwrap_or((series, ""));
+            let of_histogram = is_histogram
+                && ["_bucket", "_sum", "_count"]
+                    .iter()
+                    .any(|part| name.strip_suffix(part) == Some(metric));
+            if name != metric && !of_histogram {
+                continue;
+            }
+            let pairs = pairs.trim_end_matches('}').split("\",");
+            for (label, value) in pairs.filter_map(|pair| pair.split_once("=\"")) {
+                if !(is_histogram && label == "le") {
+                    let value = value.trim_end_matches('"').to_owned();
+                    labels.entry(label.to_owned()).or_default().insert(value);
+                }
+            }
+        }
+        labels
+    }
+}
