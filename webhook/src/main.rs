@@ -2,8 +2,13 @@
 
 use std::process::ExitCode;
 
+use mimalloc::MiMalloc;
 use trainjob_process::{Program, start};
 use trainjob_webhook::{metrics, run};
+
+/// Decision 19: reviews on two threads wait for each other in the allocator of glibc.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 const PROGRAM: Program = Program {
     name: "trainjob-webhook",

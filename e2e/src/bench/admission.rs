@@ -39,7 +39,7 @@ use super::report::{Bar, Bound, Report, row};
 use super::usage::{self, megabytes};
 
 /// Reviews of one round of either server.
-const REVIEWS: usize = 20_000;
+const REVIEWS: usize = 50_000;
 /// Connections, each with one review at a time.
 const CONNECTIONS: usize = 32;
 /// Reviews before what is measured.

@@ -106,7 +106,7 @@ fn create(request: &Request<'_>) -> Verdict {
 
 fn update(request: &Request<'_>, old: &TrainJob) -> Verdict {
     let job = request.job;
-    if job.metadata.deletion_timestamp.is_some() || same(&old.spec, &job.spec) {
+    if job.metadata.deletion_timestamp.is_some() || is_unchanged(&old.spec, &job.spec) {
         return Verdict::default();
     }
     if named(old) != named(job) {
@@ -131,6 +131,11 @@ fn update(request: &Request<'_>, old: &TrainJob) -> Verdict {
         warnings.extend(patches::warnings(job));
     }
     Verdict { errors, warnings, ..Verdict::default() }
+}
+
+/// Whether both say the same. Most updates change whether the job is suspended, which is quickly seen.
+fn is_unchanged(old: &TrainJobSpec, new: &TrainJobSpec) -> bool {
+    old.suspend == new.suspend && same(old, new)
 }
 
 /// Whether the verdict on this update depends on the job's runtime: not if all that changes is whether it

@@ -3,6 +3,8 @@
 //! A replicated job is known by its name or by its *ancestor* label, which says which step of a
 //! TrainJob it is; a container is known by its name.
 
+use std::collections::HashMap;
+
 use k8s_openapi::api::core::v1::{Container, ContainerPort, EnvVar, PodSpec, Volume, VolumeMount};
 use trainjob_api::{
     constants::{ANCESTOR_LABEL, ANCESTOR_TRAINER},
@@ -75,13 +77,22 @@ pub(super) fn upsert_env<'v>(
     container: &mut Container,
     variables: impl IntoIterator<Item = &'v EnvVar>,
 ) {
-    for variable in variables {
-        let env = container.env.get_or_insert_default();
-        match env.iter_mut().find(|known| known.name == variable.name) {
-            Some(known) => known.clone_from(variable),
-            None => env.push(variable.clone()),
+    let variables: Vec<_> = variables.into_iter().collect();
+    if variables.is_empty() {
+        return;
+    }
+    // There may be thousands. Of those with one name the last counts.
+    let mut missing: HashMap<&str, &EnvVar> =
+        variables.iter().map(|variable| (&*variable.name, *variable)).collect();
+    let env = container.env.get_or_insert_default();
+    for known in &mut *env {
+        if let Some(variable) = missing.remove(&*known.name)
+            && known != variable
+        {
+            known.clone_from(variable);
         }
     }
+    env.extend(variables.iter().filter_map(|variable| missing.remove(&*variable.name)).cloned());
 }
 
 /// Lets the container listen on a TCP port, unless it says so already, under whatever name.
@@ -118,5 +129,42 @@ fn upsert<T>(items: &mut Vec<T>, item: T, same: impl Fn(&T, &T) -> bool) {
     match items.iter_mut().find(|known| same(known, &item)) {
         Some(known) => *known = item,
         None => items.push(item),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables(text: &str) -> Vec<EnvVar> {
+        let pairs = text.split_whitespace().filter_map(|pair| pair.split_once('='));
+        let variable = |(name, value): (&str, &str)| EnvVar {
+            name: name.into(),
+            value: Some(value.into()),
+            ..EnvVar::default()
+        };
+        pairs.map(variable).collect()
+    }
+
+    #[test]
+    fn variables_are_replaced_in_their_place_or_follow_in_their_order() {
+        for (before, wished, after) in [
+            ("", "a=1 b=2", "a=1 b=2"),
+            ("a=1 b=2", "", "a=1 b=2"),
+            ("a=1 b=2 c=3", "d=5 b=4", "a=1 b=4 c=3 d=5"),
+            ("a=1", "b=2 b=3 a=4 a=5", "a=5 b=3"),
+            ("a=1 a=2", "a=3", "a=3 a=2"),
+        ] {
+            let mut container = Container { env: Some(variables(before)), ..Container::default() };
+            upsert_env(&mut container, &variables(wished));
+            assert_eq!(container.env, Some(variables(after)), "{before} and {wished}");
+        }
+    }
+
+    #[test]
+    fn no_variables_leave_the_list_absent() {
+        let mut container = Container::default();
+        upsert_env(&mut container, &[]);
+        assert_eq!(container.env, None);
     }
 }
