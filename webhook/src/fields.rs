@@ -18,6 +18,8 @@ const MANAGED_FIELDS: &str = "managedFields";
 
 /// How many fields metadata or a spec may have. The schemas know of less than twenty.
 const MOST_FIELDS: usize = 100;
+/// How many they have.
+const USUAL_FIELDS: usize = 12;
 
 /// An object.
 #[derive(Debug, Default, Deserialize)]
@@ -124,7 +126,7 @@ impl<'de> Visitor<'de> for FieldsVisitor {
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Fields<'de>, M::Error> {
-        let mut fields: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::new();
+        let mut fields: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::with_capacity(USUAL_FIELDS);
         while let Some(Name(name)) = map.next_key()? {
             if name == MANAGED_FIELDS {
                 map.next_value::<IgnoredAny>()?;

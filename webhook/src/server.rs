@@ -149,6 +149,7 @@ impl Server {
         });
         let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
         let longest = tokio::select! {
+            biased;
             // Both ends may break a connection; there is nobody to tell.
             _ = connection.as_mut() => return,
             () = place.gives_way(FIRST_TIME, IDLE_TIME) => FAREWELL,
@@ -190,27 +191,37 @@ impl Server {
     }
 
     /// The whole body, and the room it takes.
-    async fn body(&self, body: Incoming) -> Result<(Vec<u8>, Room<'_>), Rejection> {
+    async fn body(&self, body: Incoming) -> Result<(Bytes, Room<'_>), Rejection> {
         if body.size_hint().lower() > LONGEST_BODY as u64 {
             return Err(Rejection::TooLong);
         }
         timeout(BODY_TIME, self.collect(body)).await.unwrap_or(Err(Rejection::TooSlow))
     }
 
-    async fn collect(&self, mut body: Incoming) -> Result<(Vec<u8>, Room<'_>), Rejection> {
+    /// Most bodies come in one piece, which then is not copied.
+    async fn collect(&self, mut body: Incoming) -> Result<(Bytes, Room<'_>), Rejection> {
         let expected =
             usize::try_from(body.size_hint().lower()).unwrap_or(0).min(SMALL_BODY * 1024);
-        let mut read = Vec::with_capacity(expected);
+        let (mut piece, mut pieces) = (Bytes::new(), Vec::new());
         let mut room = Room { bodies: &self.bodies, taken: None };
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame.map_err(|_| Rejection::BrokenOff)?.into_data() else { continue };
-            if read.len() + frame.len() > LONGEST_BODY {
+            let length = piece.len() + pieces.len() + frame.len();
+            if length > LONGEST_BODY {
                 return Err(Rejection::TooLong);
             }
-            room.grow_to(read.len() + frame.len())?;
-            read.extend_from_slice(&frame);
+            room.grow_to(length)?;
+            if length == frame.len() {
+                piece = frame;
+                continue;
+            }
+            if pieces.is_empty() {
+                pieces.reserve(expected);
+                pieces.extend_from_slice(&std::mem::take(&mut piece));
+            }
+            pieces.extend_from_slice(&frame);
         }
-        Ok((read, room))
+        Ok((if pieces.is_empty() { piece } else { pieces.into() }, room))
     }
 
     fn reject(&self, rejection: Rejection, problem: &str) -> Response<Full<Bytes>> {

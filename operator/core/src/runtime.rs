@@ -48,6 +48,7 @@ mod xgboost;
 
 use trainjob_api::TrainJob;
 
+use self::draft::Draft;
 pub use self::{
     error::BuildError,
     fixed::fixed_difference,
@@ -71,7 +72,12 @@ pub use self::{
 /// When the two do not fit each other, the runtime asks for something that is not implemented, or
 /// JobSet could not name what it would have to make.
 pub fn build(job: &TrainJob, runtime: &Runtime) -> Result<Objects, BuildError> {
-    let mut draft = draft::Draft::new(job, runtime)?;
+    finish(Draft::new(job, runtime)?, runtime)
+}
+
+/// What [`build`] makes of a draft.
+pub(crate) fn finish(mut draft: Draft<'_>, runtime: &Runtime) -> Result<Objects, BuildError> {
+    let job = draft.job;
     framework::enforce(&mut draft, runtime)?;
     let mut objects = jobset::finish(draft);
     gang::enforce(&mut objects, job, &runtime.spec)?;

@@ -30,7 +30,7 @@ use super::{
 use crate::{
     lifecycle::deadline::Clock,
     runtime::{
-        BuildError, Runtime, RuntimeKey, UnsupportedRuntime, build, draft::Draft, runtime_key,
+        BuildError, Runtime, RuntimeKey, UnsupportedRuntime, draft::Draft, finish, runtime_key,
     },
 };
 
@@ -90,16 +90,17 @@ fn create(request: &Request<'_>) -> Verdict {
             return Verdict { errors: vec![missing(job, &key, problem)], ..Verdict::default() };
         }
     };
-    let mut errors = problems(job, Some(runtime), request.missing_priority_classes);
+    let (mut errors, draft) = drafted(job, Some(runtime), request.missing_priority_classes);
     let mut warnings: Vec<_> = deprecation(runtime, "Referenced ").into_iter().collect();
     warnings.extend(lifecycle::warnings(job, request.deadline_clock));
     warnings.extend(patches::warnings(job));
-    match build(job, runtime) {
-        Err(BuildError::NameTooLong(problem)) => errors.push(name(job, &problem)),
+    match draft.map(|draft| finish(draft, runtime)) {
+        Some(Err(BuildError::NameTooLong(problem))) => errors.push(name(job, &problem)),
+        Some(Err(problem)) if errors.is_empty() => {
+            warnings.push(format!("the TrainJob cannot start as it is: {problem}"));
+        }
         // What keeps it from being built is among the errors, then.
-        Err(_) if !errors.is_empty() => {}
-        Err(problem) => warnings.push(format!("the TrainJob cannot start as it is: {problem}")),
-        Ok(_) => {}
+        _ => {}
     }
     Verdict { errors, warnings, ..Verdict::default() }
 }
@@ -181,15 +182,24 @@ fn problems(
     runtime: Option<&Runtime>,
     missing_priority_classes: &BTreeMap<String, String>,
 ) -> Vec<FieldError> {
+    drafted(job, runtime, missing_priority_classes).0
+}
+
+/// The [`problems`], and what the two make together as far as they can.
+fn drafted<'j>(
+    job: &'j TrainJob,
+    runtime: Option<&Runtime>,
+    missing_priority_classes: &BTreeMap<String, String>,
+) -> (Vec<FieldError>, Option<Draft<'j>>) {
     let template = runtime.and_then(|runtime| runtime.spec.template.spec.as_ref());
     let steps = runtime.map(|_| template.and_then(|it| it.replicated_jobs.as_deref()));
     let mut errors = patches::content(job, steps.map(Option::unwrap_or_default));
-    let Some(runtime) = runtime else { return errors };
+    let Some(runtime) = runtime else { return (errors, None) };
     let draft = match Draft::new(job, runtime) {
         Ok(draft) => draft,
         Err(problem) => {
             errors.push(patches::unfit(job, &problem));
-            return errors;
+            return (errors, None);
         }
     };
     errors.extend(unions::check(job, &draft));
@@ -199,7 +209,7 @@ fn problems(
     if gang.is_some_and(|policy| policy.volcano.is_some()) {
         errors.extend(volcano::check(&draft, missing_priority_classes));
     }
-    errors
+    (errors, Some(draft))
 }
 
 fn of_framework(job: &TrainJob, draft: &Draft<'_>, policy: Option<&MlPolicy>) -> Vec<FieldError> {
