@@ -3,7 +3,7 @@
 //! A replicated job is known by its name or by its *ancestor* label, which says which step of a
 //! TrainJob it is; a container is known by its name.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Container, ContainerPort, EnvVar, PodSpec, Volume, VolumeMount};
 use trainjob_api::{
@@ -82,7 +82,7 @@ pub(super) fn upsert_env<'v>(
         return;
     }
     // There may be thousands. Of those with one name the last counts.
-    let mut missing: HashMap<&str, &EnvVar> =
+    let mut missing: BTreeMap<&str, &EnvVar> =
         variables.iter().map(|variable| (&*variable.name, *variable)).collect();
     let env = container.env.get_or_insert_default();
     for known in &mut *env {
