@@ -8,7 +8,9 @@ use std::{
 };
 
 use hyper::StatusCode;
-use prometheus::{Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
+use prometheus::{
+    Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry,
+};
 use trainjob_process::metrics::{Sampled, build_info, counters, own};
 
 use crate::{
@@ -26,6 +28,8 @@ const LATENCY: [f64; 14] = [
 ];
 
 const OPERATIONS: [&str; 3] = ["CREATE", "UPDATE", "OTHER"];
+/// Where the last of them is.
+const OTHER: usize = 2;
 
 /// How a request was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,12 +121,34 @@ impl Rejection {
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    requests: IntCounterVec,
-    latency: HistogramVec,
+    /// In the order of [`Task::ALL`].
+    answers: [Answers; Task::ALL.len()],
     rejected: IntCounterVec,
     certificate_expiry: Gauge,
     reloads: IntCounterVec,
     restarts: [IntCounter; KINDS.len()],
+}
+
+/// What counts the answers of one task.
+#[derive(Debug)]
+struct Answers {
+    /// By operation and verdict.
+    requests: [[IntCounter; Verdict::ALL.len()]; OPERATIONS.len()],
+    latency: Histogram,
+}
+
+impl Answers {
+    fn of(task: Task, requests: &IntCounterVec, latency: &HistogramVec) -> Self {
+        let kind = task.kind();
+        let of = |operation, verdict: Verdict| {
+            requests.with_label_values(&[operation, kind, verdict.label()])
+        };
+        Self {
+            requests: OPERATIONS
+                .map(|operation| Verdict::ALL.map(|verdict| of(operation, verdict))),
+            latency: latency.with_label_values(&[kind]),
+        }
+    }
 }
 
 impl Metrics {
@@ -135,6 +161,23 @@ impl Metrics {
         let registry = Registry::new();
         build_info(&registry, PREFIX)?;
         own(&registry)?;
+        let requests = IntCounterVec::new(
+            Opts::new(
+                "trainjob_webhook_requests_total",
+                "Admission requests that were answered, by operation, kind and verdict.",
+            ),
+            &["operation", "kind", "verdict"],
+        )?;
+        let latency = HistogramVec::new(
+            HistogramOpts::new(
+                "trainjob_webhook_request_duration_seconds",
+                "From the last byte of an admission request to its answer, by kind.",
+            )
+            .buckets(LATENCY.to_vec()),
+            &["kind"],
+        )?;
+        registry.register(Box::new(requests.clone()))?;
+        registry.register(Box::new(latency.clone()))?;
         let metrics = Self {
             restarts: counters(
                 &registry,
@@ -146,21 +189,7 @@ impl Metrics {
                 KINDS,
             )?,
             registry,
-            requests: IntCounterVec::new(
-                Opts::new(
-                    "trainjob_webhook_requests_total",
-                    "Admission requests that were answered, by operation, kind and verdict.",
-                ),
-                &["operation", "kind", "verdict"],
-            )?,
-            latency: HistogramVec::new(
-                HistogramOpts::new(
-                    "trainjob_webhook_request_duration_seconds",
-                    "From the last byte of an admission request to its answer, by kind.",
-                )
-                .buckets(LATENCY.to_vec()),
-                &["kind"],
-            )?,
+            answers: Task::ALL.map(|task| Answers::of(task, &requests, &latency)),
             rejected: IntCounterVec::new(
                 Opts::new(
                     "trainjob_webhook_rejected_bodies_total",
@@ -181,8 +210,6 @@ impl Metrics {
             )?,
         };
         metrics.begin_at_zero();
-        metrics.registry.register(Box::new(metrics.requests.clone()))?;
-        metrics.registry.register(Box::new(metrics.latency.clone()))?;
         metrics.registry.register(Box::new(metrics.rejected.clone()))?;
         metrics.registry.register(Box::new(metrics.certificate_expiry.clone()))?;
         metrics.registry.register(Box::new(metrics.reloads.clone()))?;
@@ -191,14 +218,6 @@ impl Metrics {
 
     /// Makes every series there is.
     fn begin_at_zero(&self) {
-        for task in Task::ALL {
-            self.latency.with_label_values(&[task.kind()]);
-            for operation in OPERATIONS {
-                for verdict in Verdict::ALL {
-                    self.requests.with_label_values(&[operation, task.kind(), verdict.label()]);
-                }
-            }
-        }
         for rejection in Rejection::ALL {
             self.rejected.with_label_values(&[rejection.label()]);
         }
@@ -240,10 +259,15 @@ impl Metrics {
 
     /// A request has been answered, which took so long.
     pub fn answered(&self, task: Task, operation: &str, verdict: Verdict, took: Duration) {
-        let known = OPERATIONS.into_iter().find(|known| *known == operation);
-        let labels = [known.unwrap_or("OTHER"), task.kind(), verdict.label()];
-        self.requests.with_label_values(&labels).inc();
-        self.latency.with_label_values(&[task.kind()]).observe(took.as_secs_f64());
+        let operation = OPERATIONS.iter().position(|known| *known == operation).unwrap_or(OTHER);
+        // All of them are there.
+        if let Some(answers) = self.answers.get(task as usize)
+            && let Some(verdicts) = answers.requests.get(operation)
+            && let Some(counter) = verdicts.get(verdict as usize)
+        {
+            counter.inc();
+            answers.latency.observe(took.as_secs_f64());
+        }
     }
 
     /// A request was rejected.
