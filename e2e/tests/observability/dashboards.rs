@@ -1,0 +1,124 @@
+//! Dashboards: what somebody sees who opens one.
+
+use std::collections::BTreeSet;
+
+use e2e::workspace;
+use serde_json::Value;
+
+use crate::page::{complaint, metrics};
+use crate::{files, promql};
+
+const FOLDER: &str = "charts/trainjob-operator/files/dashboards";
+/// How long a dashboard may be: all of them are in the Secret of the release, which may not be longer than 1 MiB.
+const LONGEST: usize = 60_000;
+/// Columns of Grafana's grid.
+const COLUMNS: u64 = 24;
+
+/// The dashboards, by the names of their files.
+fn dashboards() -> Vec<(String, Value)> {
+    let mut files = files(FOLDER);
+    files.sort();
+    assert_eq!(files, ["cleanup.json", "lifecycle.json", "operator.json"]);
+    let read = |file: String| {
+        let text = workspace::read(&format!("{FOLDER}/{file}")).unwrap();
+        assert!(text.len() < LONGEST, "{file} is {} bytes long", text.len());
+        (file, serde_json::from_str(&text).unwrap())
+    };
+    files.into_iter().map(read).collect()
+}
+
+fn panels(dashboard: &Value) -> &[Value] {
+    dashboard["panels"].as_array().unwrap()
+}
+
+fn is_row(panel: &Value) -> bool {
+    panel["type"] == "row"
+}
+
+fn queries(panel: &Value) -> Vec<&str> {
+    let targets = panel["targets"].as_array().unwrap();
+    targets.iter().map(|target| target["expr"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn every_panel_says_what_it_shows_in_which_unit() {
+    for (file, dashboard) in dashboards() {
+        for panel in panels(&dashboard).iter().filter(|panel| !is_row(panel)) {
+            let title = panel["title"].as_str().unwrap();
+            let what = format!("{file}: {title}");
+            let description = panel["description"].as_str().unwrap_or_default();
+            assert!(description.ends_with('.'), "{what} has no description");
+            let unit = panel["fieldConfig"]["defaults"]["unit"].as_str().unwrap_or_default();
+            assert!(!unit.is_empty(), "{what} has no unit");
+            assert!(!queries(panel).is_empty(), "{what} has no query");
+        }
+    }
+}
+
+#[test]
+fn every_query_asks_for_metrics_that_exist_of_the_chosen_namespace() {
+    let metrics = metrics();
+    for (file, dashboard) in dashboards() {
+        for panel in panels(&dashboard).iter().filter(|panel| !is_row(panel)) {
+            for query in queries(panel) {
+                let selectors = promql::selectors(query);
+                assert!(!selectors.is_empty(), "{file}: {query}");
+                for selector in selectors {
+                    assert_eq!(complaint(&selector, &metrics), None, "{file}: {query}");
+                    let namespace = |matcher: &promql::Matcher| {
+                        matcher.label == "namespace" && matcher.value == "$namespace"
+                    };
+                    let chosen = selector.matchers.iter().any(namespace);
+                    assert!(chosen || selector.metric == "ALERTS", "{file}: {query}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_data_source_and_the_namespace_are_chosen_on_top() {
+    for (file, dashboard) in dashboards() {
+        let variables = dashboard["templating"]["list"].as_array().unwrap();
+        let names: Vec<_> = variables.iter().map(|variable| &variable["name"]).collect();
+        assert_eq!(names, ["datasource", "namespace"], "{file}");
+        for panel in panels(&dashboard).iter().filter(|panel| !is_row(panel)) {
+            let targets = panel["targets"].as_array().unwrap();
+            for of in targets.iter().chain([panel]) {
+                assert_eq!(of["datasource"]["uid"], "${datasource}", "{file}: {}", panel["title"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn dashboards_and_panels_are_known_by_ids_of_their_own() {
+    let mut dashboard_ids = BTreeSet::new();
+    for (file, dashboard) in dashboards() {
+        // The number is Grafana's to give; the text is ours.
+        assert_eq!(dashboard.get("id"), None, "{file}");
+        assert!(dashboard_ids.insert(dashboard["uid"].as_str().unwrap().to_owned()), "{file}");
+        assert!(dashboard["schemaVersion"].as_u64().unwrap() >= 39, "{file}");
+        let mut ids = BTreeSet::new();
+        for panel in panels(&dashboard) {
+            assert!(ids.insert(panel["id"].as_u64().unwrap()), "{file}: {} twice", panel["id"]);
+        }
+    }
+}
+
+#[test]
+fn panels_are_within_the_grid_and_not_on_top_of_each_other() {
+    for (file, dashboard) in dashboards() {
+        let mut taken = BTreeSet::new();
+        for panel in panels(&dashboard) {
+            let at = |field: &str| panel["gridPos"][field].as_u64().unwrap();
+            assert!(at("w") > 0 && at("h") > 0, "{file}: {} cannot be seen", panel["title"]);
+            assert!(at("x") + at("w") <= COLUMNS, "{file}: {} is too wide", panel["title"]);
+            for cell in (at("x")..at("x") + at("w"))
+                .flat_map(|x| (at("y")..at("y") + at("h")).map(move |y| (x, y)))
+            {
+                assert!(taken.insert(cell), "{file}: {} hides another", panel["title"]);
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! `docs/metrics.md`, as a table.
+
+use std::collections::BTreeMap;
+
+use e2e::workspace;
+
+use crate::promql::Selector;
+
+/// Labels that Prometheus gives to every series of a target, or that somebody gives to a whole Prometheus.
+pub const OF_TARGETS: [&str; 5] = ["job", "instance", "namespace", "pod", "cluster"];
+
+/// What Prometheus has of its own, and with which labels.
+const OF_PROMETHEUS: [(&str, &[&str]); 2] = [("up", &[]), ("ALERTS", &["alertname", "alertstate"])];
+
+/// A metric.
+#[derive(Debug)]
+pub struct Metric {
+    pub kind: String,
+    /// Its labels, each with what the page says of its values.
+    pub labels: BTreeMap<String, String>,
+    pub help: String,
+}
+
+/// All metrics, by name.
+pub fn metrics() -> BTreeMap<String, Metric> {
+    let page = workspace::read("docs/metrics.md").unwrap();
+    let mut all = BTreeMap::new();
+    for row in page.lines() {
+        let Some(row) = row.strip_prefix("| `") else { continue };
+        let cells: Vec<&str> = row.trim_end_matches('|').split('|').map(str::trim).collect();
+        let [name, kind, labels, help] = cells[..] else { panic!("not four cells: {row}") };
+        let name = name.trim_end_matches('`').to_owned();
+        let metric = Metric { kind: kind.into(), labels: labels_of(labels), help: help.into() };
+        assert!(all.insert(name, metric).is_none(), "twice: {row}");
+    }
+    all
+}
+
+fn labels_of(cell: &str) -> BTreeMap<String, String> {
+    let labels = cell.split("; `").filter(|label| !label.is_empty());
+    labels
+        .map(|label| {
+            let (name, values) = label.split_once("`: ").expect("`label`: values");
+            (name.trim_start_matches('`').to_owned(), values.to_owned())
+        })
+        .collect()
+}
+
+/// What is wrong with a selector: a metric or a label that does not exist, or a value that none has.
+pub fn complaint(selector: &Selector, metrics: &BTreeMap<String, Metric>) -> Option<String> {
+    let name = &selector.metric;
+    let (metric, is_bucket) = match find(name, metrics) {
+        Found::Metric { metric, is_bucket } => (metric, is_bucket),
+        Found::Foreign(labels) => {
+            let known = |label: &str| labels.contains(&label) || OF_TARGETS.contains(&label);
+            let unknown = selector.matchers.iter().find(|matcher| !known(&matcher.label))?;
+            return Some(format!("{name} has no label {}", unknown.label));
+        }
+        Found::Nothing => return Some(format!("no metric {name}")),
+    };
+    for matcher in &selector.matchers {
+        let label = matcher.label.as_str();
+        if OF_TARGETS.contains(&label) || (label == "le" && is_bucket) {
+            continue;
+        }
+        let Some(values) = metric.labels.get(label) else {
+            return Some(format!("{name} has no label {label}"));
+        };
+        if matcher.is_literal && !values.contains(&format!("`{}`", matcher.value)) {
+            return Some(format!("{label} of {name} is never {}", matcher.value));
+        }
+    }
+    None
+}
+
+enum Found<'a> {
+    Metric { metric: &'a Metric, is_bucket: bool },
+    Foreign(&'static [&'static str]),
+    Nothing,
+}
+
+fn find<'a>(series: &str, metrics: &'a BTreeMap<String, Metric>) -> Found<'a> {
+    if let Some((_, labels)) = OF_PROMETHEUS.into_iter().find(|(name, _)| *name == series) {
+        return Found::Foreign(labels);
+    }
+    // A histogram has no series of its own name.
+    let plain = metrics.get(series).filter(|metric| metric.kind != "histogram");
+    let part = || {
+        let suffixes = ["_bucket", "_sum", "_count"].into_iter();
+        let mut parts = suffixes.filter_map(|suffix| {
+            Some((metrics.get(series.strip_suffix(suffix)?)?, suffix == "_bucket"))
+        });
+        parts.find(|(metric, _)| metric.kind == "histogram")
+    };
+    match plain.map(|metric| (metric, false)).or_else(part) {
+        Some((metric, is_bucket)) => Found::Metric { metric, is_bucket },
+        None => Found::Nothing,
+    }
+}
+
+#[test]
+fn every_metric_has_a_type_bounded_labels_and_a_help_text() {
+    let metrics = metrics();
+    assert!(metrics.len() > 50, "only {} metrics were found", metrics.len());
+    for (name, metric) in metrics {
+        let prefixes = ["trainjob_", "process_"];
+        assert!(prefixes.iter().any(|prefix| name.starts_with(prefix)), "{name}: whose is it?");
+        assert_eq!(name.ends_with("_total"), metric.kind == "counter", "{name}: {}", metric.kind);
+        assert!(["counter", "gauge", "histogram"].contains(&metric.kind.as_str()), "{name}");
+        assert!(metric.help.ends_with('.'), "{name}: {}", metric.help);
+        for (label, values) in metric.labels {
+            assert!(!values.is_empty(), "{name}: nothing bounds {label}");
+        }
+    }
+}
+
+#[test]
+fn a_metric_a_label_and_a_value_that_do_not_exist_are_found() {
+    let metrics = metrics();
+    for (query, expected) in [
+        ("trainjob_unreleased", None),
+        ("up{job=\"trainjob-operator\"}", None),
+        ("trainjob_ttl_deletion_latency_seconds_bucket{le=\"30\"}", None),
+        ("trainjob_unreleased_total", Some("no metric trainjob_unreleased_total")),
+        (
+            "trainjob_ttl_deletion_latency_seconds",
+            Some("no metric trainjob_ttl_deletion_latency_seconds"),
+        ),
+        ("trainjob_jobs_count", Some("no metric trainjob_jobs_count")),
+        ("trainjob_jobs{lane=\"stop\"}", Some("trainjob_jobs has no label lane")),
+        ("trainjob_jobs{state=\"happy\"}", Some("state of trainjob_jobs is never happy")),
+        ("up{lane=\"stop\"}", Some("up has no label lane")),
+    ] {
+        let selectors = crate::promql::selectors(query);
+        assert_eq!(complaint(&selectors[0], &metrics).as_deref(), expected, "{query}");
+    }
+}
