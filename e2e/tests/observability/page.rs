@@ -7,22 +7,22 @@ use e2e::workspace;
 use crate::promql::Selector;
 
 /// Labels that Prometheus gives to every series of a target, or that somebody gives to a whole Prometheus.
-pub const OF_TARGETS: [&str; 5] = ["job", "instance", "namespace", "pod", "cluster"];
+pub(crate) const OF_TARGETS: [&str; 5] = ["job", "instance", "namespace", "pod", "cluster"];
 
 /// What Prometheus has of its own, and with which labels.
 const OF_PROMETHEUS: [(&str, &[&str]); 2] = [("up", &[]), ("ALERTS", &["alertname", "alertstate"])];
 
 /// A metric.
 #[derive(Debug)]
-pub struct Metric {
-    pub kind: String,
+pub(crate) struct Metric {
+    pub(crate) kind: String,
     /// Its labels, each with what the page says of its values.
-    pub labels: BTreeMap<String, String>,
-    pub help: String,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) help: String,
 }
 
 /// All metrics, by name.
-pub fn metrics() -> BTreeMap<String, Metric> {
+pub(crate) fn metrics() -> BTreeMap<String, Metric> {
     let page = workspace::read("docs/metrics.md").unwrap();
     let mut all = BTreeMap::new();
     for row in page.lines() {
@@ -47,7 +47,7 @@ fn labels_of(cell: &str) -> BTreeMap<String, String> {
 }
 
 /// What is wrong with a selector: a metric or a label that does not exist, or a value that none has.
-pub fn complaint(selector: &Selector, metrics: &BTreeMap<String, Metric>) -> Option<String> {
+pub(crate) fn complaint(selector: &Selector, metrics: &BTreeMap<String, Metric>) -> Option<String> {
     let name = &selector.metric;
     let (metric, is_bucket) = match find(name, metrics) {
         Found::Metric { metric, is_bucket } => (metric, is_bucket),

@@ -8,17 +8,17 @@ const BEFORE_LABELS: [&str; 6] = ["by", "without", "on", "ignoring", "group_left
 
 /// A metric and what is asked of its labels.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Selector {
-    pub metric: String,
-    pub matchers: Vec<Matcher>,
+pub(crate) struct Selector {
+    pub(crate) metric: String,
+    pub(crate) matchers: Vec<Matcher>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub struct Matcher {
-    pub label: String,
-    pub value: String,
+pub(crate) struct Matcher {
+    pub(crate) label: String,
+    pub(crate) value: String,
     /// Whether the value is meant as it stands, and is no pattern.
-    pub is_literal: bool,
+    pub(crate) is_literal: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ enum Token {
 }
 
 /// The series that a query selects.
-pub fn selectors(query: &str) -> Vec<Selector> {
+pub(crate) fn selectors(query: &str) -> Vec<Selector> {
     let tokens = tokens(query);
     let mut found = Vec::new();
     let mut at = 0;
@@ -48,7 +48,7 @@ pub fn selectors(query: &str) -> Vec<Selector> {
             let end = after(&tokens, at, '}');
             found.push(Selector { metric: word.clone(), matchers: matchers(&tokens[at..end]) });
             at = end;
-        } else if next != Some(&Token::Sign('(')) && !KEYWORDS.contains(&word.as_str()) {
+        } else if !KEYWORDS.contains(&word.as_str()) && !is_operator(next) {
             found.push(Selector { metric: word.clone(), matchers: Vec::new() });
         }
         if tokens.get(at) == Some(&Token::Sign('[')) {
@@ -59,7 +59,7 @@ pub fn selectors(query: &str) -> Vec<Selector> {
 }
 
 /// The labels that a query groups or joins by.
-pub fn grouped_by(query: &str) -> Vec<String> {
+pub(crate) fn grouped_by(query: &str) -> Vec<String> {
     let tokens = tokens(query);
     let mut labels = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
@@ -73,6 +73,15 @@ pub fn grouped_by(query: &str) -> Vec<String> {
         }
     }
     labels
+}
+
+/// Whether what comes next makes the word before it a function or an aggregation.
+fn is_operator(next: Option<&Token>) -> bool {
+    match next {
+        Some(Token::Sign(sign)) => *sign == '(',
+        Some(Token::Word(word)) => word == "by" || word == "without",
+        Some(Token::Text(_)) | None => false,
+    }
 }
 
 fn after(tokens: &[Token], from: usize, end: char) -> usize {
@@ -132,7 +141,10 @@ fn the_series_of_a_query_are_found() {
     };
     for (query, expected) in [
         ("a", vec!["a"]),
-        ("sum by (x, le) (rate(a_bucket{x=\"b\", y=~\"c|d\"}[$__rate_interval]))", vec!["a_bucket"]),
+        (
+            "sum by (x, le) (rate(a_bucket{x=\"b\", y=~\"c|d\"}[$__rate_interval]))",
+            vec!["a_bucket"],
+        ),
         ("(a unless a offset 5m) or increase(a[5m])", vec!["a", "a", "a"]),
         ("a == 1 unless on (x) (b and on (x) c)", vec!["a", "b", "c"]),
         ("histogram_quantile(0.99, a) > 7 * 24 * 3600 - time()", vec!["a"]),
