@@ -9,14 +9,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
+use super::programs::Programs;
 use super::switches::{FOREIGN, MISTAKES, SWITCHES};
 use super::tools::Tools;
 use crate::cluster::{Cluster, Options};
-use crate::operator::SERVICE_ACCOUNT as OPERATOR;
 use crate::ports::Port;
-use crate::product::{CHART, Options as ProductOptions, Product};
+use crate::product::CHART;
 use crate::until::until_ok;
-use crate::webhook::SERVICE_ACCOUNT as WEBHOOK;
 use crate::{workspace, yaml};
 
 /// The release, which is called as the chart is.
@@ -119,11 +118,7 @@ impl<'a> Trial<'a> {
         ensure!(runtimes.len() == 8, "runtimes: {runtimes:?}");
         tell("upgraded; the runtimes are there");
 
-        let config = self.configuration().await?;
-        let operator = self.start("operator", workspace::operator, OPERATOR, &config).await?;
-        let webhook = self.start("webhook", workspace::webhook, WEBHOOK, &config).await?;
-        operator.wait_ready().await?;
-        webhook.wait_ready().await?;
+        let programs = Programs::start(self.cluster, &self.tools, RELEASE, NAMESPACE).await?;
         until_ok("a job is admitted", PATIENCE, || async {
             self.cluster.apply_yaml("default", &job("torch-distributed").to_string()).await
         })
@@ -150,7 +145,7 @@ impl<'a> Trial<'a> {
         );
         self.releases_are_small().await?;
 
-        drop((operator, webhook));
+        drop(programs);
         self.tools.helm(&["uninstall", RELEASE, "--namespace", NAMESPACE, "--wait"]).await?;
         ensure!(self.uids().await? == running, "the job has gone with the release");
         ensure!(self.names("clustertrainingruntimes").await?.is_empty(), "runtimes have stayed");
@@ -179,42 +174,6 @@ impl<'a> Trial<'a> {
         let sets = address.iter().map(String::as_str).chain(sets.iter().copied());
         arguments.extend(sets.flat_map(|set| ["--set", set]));
         self.tools.helm(&arguments).await
-    }
-
-    /// The configuration file that the chart gives to both programs, without the addresses of the servers
-    /// that both would listen on: here they share a machine.
-    async fn configuration(&self) -> Result<String> {
-        let name = format!("{RELEASE}-config");
-        let file = "jsonpath={.data.config\\.yaml}";
-        let get = ["get", "configmap", &name, "--namespace", NAMESPACE, "-o", file];
-        let text = self.tools.kubectl(&get, None).await?;
-        let mut config = yaml::documents(&text)?.pop().context("an empty configuration")?;
-        for (section, field) in [("health", "healthProbeBindAddress"), ("metrics", "bindAddress")] {
-            let section = config.get_mut(section).and_then(Value::as_object_mut);
-            section
-                .context("a section is missing")?
-                .remove(field)
-                .context("an address is missing")?;
-        }
-        Ok(yaml::stream(&[config]))
-    }
-
-    async fn start(
-        &self,
-        kind: &str,
-        binary: fn() -> Result<std::path::PathBuf>,
-        account: &str,
-        config: &str,
-    ) -> Result<Product> {
-        let binary = tokio::task::spawn_blocking(binary).await??;
-        let kubeconfig = self.cluster.service_account_kubeconfig(NAMESPACE, account).await?;
-        let options = ProductOptions {
-            config_yaml: config.to_owned(),
-            env: vec![("POD_NAMESPACE".to_owned(), NAMESPACE.to_owned())],
-            kubeconfig: Some(kubeconfig),
-            ..ProductOptions::default()
-        };
-        Product::start(self.cluster, kind, &binary, options)
     }
 
     async fn names(&self, resource: &str) -> Result<Vec<String>> {

@@ -3,7 +3,7 @@
 use std::env;
 use std::ffi::OsStr;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
@@ -33,6 +33,20 @@ impl Tools {
         }
     }
 
+    /// The files of both, by the names that people call them; without one that is called so anyway.
+    pub(super) fn files(&self) -> Vec<(&'static str, &Path)> {
+        let files = [("helm", &self.helm), ("kubectl", &self.kubectl)];
+        let given = files.into_iter().filter(|(_, file)| file.is_absolute());
+        given.map(|(name, file)| (name, file.as_path())).collect()
+    }
+
+    /// Where Helm keeps what is nobody's, and where the cluster is.
+    pub(super) fn environment(&self) -> Vec<(&'static str, PathBuf)> {
+        let homes = ["HELM_DATA_HOME", "HELM_CONFIG_HOME", "HELM_CACHE_HOME"];
+        let homes = homes.map(|name| (name, self.folder.join(name.to_lowercase())));
+        homes.into_iter().chain([("KUBECONFIG", self.kubeconfig.clone())]).collect()
+    }
+
     /// What `helm …` prints.
     pub(super) async fn helm<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<String> {
         self.run(self.command(&self.helm, arguments), None).await
@@ -56,12 +70,7 @@ impl Tools {
 
     fn command<A: AsRef<OsStr>>(&self, program: &PathBuf, arguments: &[A]) -> Command {
         let mut command = Command::new(program);
-        command.args(arguments).env("KUBECONFIG", &self.kubeconfig);
-        // Its plugins and its cache are those of nobody.
-        command.envs(
-            ["HELM_DATA_HOME", "HELM_CONFIG_HOME", "HELM_CACHE_HOME"]
-                .map(|name| (name, self.folder.join(name.to_lowercase()))),
-        );
+        command.args(arguments).envs(self.environment());
         command
     }
 

@@ -3,25 +3,37 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::Parser;
+use anyhow::Result;
+use clap::{Parser, ValueEnum};
 use e2e::acceptance;
 use launcher::say;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Installs, upgrades and uninstalls the chart with the real Helm, on a real control plane on 127.0.0.1.
-/// Needs `helm` in PATH, or the environment variable HELM.
+/// Installs, upgrades and uninstalls the chart with the real Helm, and follows the guide from Kubeflow Trainer
+/// to it and back, on real control planes on 127.0.0.1. Needs `helm` in PATH, or the environment variable HELM.
 #[derive(Debug, Parser)]
 #[command(name = "cargo acceptance", bin_name = "cargo acceptance")]
-struct Arguments {}
+struct Arguments {
+    /// Only this part.
+    #[arg(long)]
+    only: Option<Part>,
+}
+
+/// What can be shown by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    Chart,
+    Migration,
+}
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Arguments {} = Arguments::parse();
+    let Arguments { only } = Arguments::parse();
     let begun = Instant::now();
     let tell = |line: &str| say(format_args!("{:>6.1} s  {line}", begun.elapsed().as_secs_f64()));
     // Whatever it is doing when it is told to stop, dropping it stops everything.
     let outcome = tokio::select! {
-        outcome = Box::pin(acceptance::chart::run(&tell)) => outcome,
+        outcome = Box::pin(all(&tell, only)) => outcome,
         _ = stopped() => {
             say("Stopped.");
             return ExitCode::FAILURE;
@@ -34,6 +46,17 @@ async fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+async fn all(tell: &(dyn Fn(&str) + Sync), only: Option<Part>) -> Result<()> {
+    let wanted = |part| only.is_none_or(|only| only == part);
+    if wanted(Part::Chart) {
+        acceptance::chart::run(tell).await?;
+    }
+    if wanted(Part::Migration) {
+        acceptance::migration::run(tell).await?;
+    }
+    Ok(())
 }
 
 async fn stopped() -> std::io::Result<()> {

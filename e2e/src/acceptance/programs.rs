@@ -1,0 +1,64 @@
+//! The programs of a release, as they run in its Pods: the chart's accounts, the chart's configuration.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::tools::Tools;
+use crate::cluster::Cluster;
+use crate::operator::SERVICE_ACCOUNT as OPERATOR;
+use crate::product::{Options, Product};
+use crate::webhook::SERVICE_ACCOUNT as WEBHOOK;
+use crate::{workspace, yaml};
+
+/// One of each. Dropped, they end.
+#[derive(Debug)]
+pub(super) struct Programs {
+    _operator: Product,
+    _webhook: Product,
+}
+
+impl Programs {
+    /// Starts them beside the cluster and waits until they are ready.
+    pub(super) async fn start(
+        cluster: &Cluster,
+        tools: &Tools,
+        release: &str,
+        namespace: &str,
+    ) -> Result<Self> {
+        let config = configuration(tools, release, namespace).await?;
+        let start = async |kind, binary: fn() -> Result<PathBuf>, account| {
+            let binary = tokio::task::spawn_blocking(binary).await??;
+            let kubeconfig = cluster.service_account_kubeconfig(namespace, account).await?;
+            let options = Options {
+                config_yaml: config.clone(),
+                env: vec![("POD_NAMESPACE".to_owned(), namespace.to_owned())],
+                kubeconfig: Some(kubeconfig),
+                ..Options::default()
+            };
+            Product::start(cluster, kind, &binary, options)
+        };
+        let operator = start("operator", workspace::operator, OPERATOR).await?;
+        let webhook = start("webhook", workspace::webhook, WEBHOOK).await?;
+        operator.wait_ready().await?;
+        webhook.wait_ready().await?;
+        Ok(Self { _operator: operator, _webhook: webhook })
+    }
+}
+
+/// The configuration file that the chart gives to both programs, without the addresses of the servers
+/// that both would listen on: here they share a machine.
+async fn configuration(tools: &Tools, release: &str, namespace: &str) -> Result<String> {
+    let name = format!("{release}-config");
+    let file = "jsonpath={.data.config\\.yaml}";
+    let get = ["get", "configmap", &name, "--namespace", namespace, "-o", file];
+    let text = tools.kubectl(&get, None).await?;
+    let mut config = yaml::documents(&text)?.pop().context("an empty configuration")?;
+    for (section, field) in [("health", "healthProbeBindAddress"), ("metrics", "bindAddress")] {
+        let section = config.get_mut(section).and_then(Value::as_object_mut);
+        let section = section.context("a section is missing")?;
+        section.remove(field).context("an address is missing")?;
+    }
+    Ok(yaml::stream(&[config]))
+}
