@@ -19,6 +19,7 @@ pub mod execute;
 pub mod lease;
 pub mod legacy_finalizer;
 pub mod limit;
+pub mod manual;
 pub mod metrics;
 pub mod queue;
 pub mod reconcile;

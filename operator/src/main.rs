@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use trainjob_operator::{metrics, run};
+use trainjob_operator::{manual::MANUAL, metrics, run};
 use trainjob_process::{Program, start};
 
 const PROGRAM: Program = Program {
@@ -23,6 +23,7 @@ const PROGRAM: Program = Program {
         ("tokenreviews", "TokenReview"),
         ("subjectaccessreviews", "SubjectAccessReview"),
     ],
+    manual: MANUAL,
 };
 
 fn main() -> ExitCode {

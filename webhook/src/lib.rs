@@ -12,13 +12,14 @@
 //! | [`door`] | from one to the other |
 //! | [`runtimes`], [`lookup`] | what a verdict depends on |
 //! | [`certificate`] | the serving certificate, from files or from an authority of its own |
-//! | [`metrics`], [`run`] | how it goes, and everything together |
+//! | [`metrics`], [`manual`], [`run`] | how it goes, what it says of itself, and everything together |
 
 pub mod certificate;
 pub mod connections;
 pub mod door;
 pub mod fields;
 pub mod lookup;
+pub mod manual;
 pub mod metrics;
 pub mod review;
 pub mod run;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
 use trainjob_process::{Program, start};
-use trainjob_webhook::{metrics, run};
+use trainjob_webhook::{manual::MANUAL, metrics, run};
 
 /// Decision 19: reviews on two threads wait for each other in the allocator of glibc.
 #[global_allocator]
@@ -26,6 +26,7 @@ const PROGRAM: Program = Program {
         ("tokenreviews", "TokenReview"),
         ("subjectaccessreviews", "SubjectAccessReview"),
     ],
+    manual: MANUAL,
 };
 
 fn main() -> ExitCode {

@@ -4,6 +4,7 @@
 //! its controller works this operator, with a definition that knows no TTL: what it leaves
 //! behind are the same objects by the same names.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,6 +23,7 @@ use crate::until::until_ok;
 use crate::{workspace, yaml};
 
 const GUIDE: &str = "docs/migration.md";
+const DOWNGRADE: &str = "docs/upgrade.md";
 const STAND_INS: &str = "e2e/stand-in";
 const NAMESPACE: &str = "kubeflow-system";
 const TRAINER: &str = "kubeflow-trainer";
@@ -76,14 +78,19 @@ const ORIGINS: [Origin; 3] = [
 ///
 /// Something is not as it should be, or the guide has a command that was not run.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
-    let options = Options { report: |_, _| {}, ..Options::default() };
-    let cluster = Cluster::start(options).await?;
-    let journey = Journey::prepare(&cluster).await?;
+    let mut followed = BTreeSet::from(["Names".to_owned()]);
     for origin in ORIGINS {
         let told = |step: &str| tell(&format!("Trainer {}: {step}", origin.what));
+        // A cluster for each: a garbage collector takes half a minute to notice definitions that come anew.
+        let options = Options { report: |_, _| {}, ..Options::default() };
+        let cluster = Cluster::start(options).await?;
+        let journey = Journey::prepare(&cluster).await?;
         journey.travels(&origin, &told).await.context(origin.what)?;
+        followed.extend(journey.guide.followed());
     }
-    journey.guide.is_followed_but_for(&["Names"])
+    let missed = Guide::open(GUIDE, Path::new("."))?.but_for(&followed);
+    ensure!(missed.is_empty(), "{GUIDE} has commands that nobody has followed: {missed:?}");
+    Ok(())
 }
 
 struct Journey<'a> {
@@ -138,6 +145,9 @@ impl<'a> Journey<'a> {
         let jobset = self.jobset_controller().await?;
 
         self.guide.follow("1. Write down what is there").await?;
+        if origin.helm.is_some() {
+            self.guide.follow("Keep the values of its release").await?;
+        }
         self.guide.follow("2. Keep the definitions").await?;
         self.guide.follow(origin.leave).await?;
         drop(trainer);
@@ -159,6 +169,10 @@ impl<'a> Journey<'a> {
         ensure!(self.owner().await? == OPERATOR, "the definitions are not the operator's");
         tell("the operator has taken over, the jobs are the same, and it deletes what is due");
 
+        let programs = match origin.helm {
+            Some(true) => self.forgets_ttl(programs).await?,
+            _ => programs,
+        };
         self.guide.follow("6. Write down what is there now").await?;
         self.guide.follow("7. Uninstall the operator").await?;
         drop((programs, webhook));
@@ -173,10 +187,9 @@ impl<'a> Journey<'a> {
             self.is_there("deployment/kubeflow-trainer-controller-manager").await?,
             "no Trainer"
         );
-        let kept = self.kubectl(&["get", "trainjob", KEPT, "-o", "jsonpath={.spec}"]).await?;
-        let has_ttl = kept.contains("ttlSecondsAfterFinished");
+        let has_ttl = !self.kubectl(&ttl_of(KEPT)).await?.is_empty();
         // Helm replaces a definition as it is; server-side apply leaves what others have added.
-        ensure!(has_ttl == origin.helm.is_none(), "a job with a TTL is now {kept}");
+        ensure!(has_ttl == origin.helm.is_none(), "the TTL of a job is there: {has_ttl}");
         tell("Trainer is back, the jobs are the same");
 
         drop(trainer);
@@ -210,8 +223,13 @@ impl<'a> Journey<'a> {
 
     /// Whoever works in the place of Trainer's controller.
     async fn trainer(&self) -> Result<Operator> {
-        let config_yaml = "lifecycle: {deadlineClock: LastResume}".to_owned();
-        let options = OperatorOptions { config_yaml, ..OperatorOptions::default() };
+        let options = OperatorOptions {
+            config_yaml:
+                "{lifecycle: {deadlineClock: LastResume}, leaderElection: {leaderElect: true}}"
+                    .to_owned(),
+            env: vec![("POD_NAMESPACE".to_owned(), NAMESPACE.to_owned())],
+            ..OperatorOptions::default()
+        };
         let trainer = Operator::start(self.cluster, options).await?;
         trainer.wait_ready().await?;
         Ok(trainer)
@@ -316,7 +334,20 @@ impl<'a> Journey<'a> {
         .await
     }
 
-    /// What the guide warns of. It also clears the ground for the next one.
+    /// No job has a TTL any more, as the page on downgrades has it.
+    async fn forgets_ttl(&self, programs: Programs) -> Result<Programs> {
+        ensure!(self.kubectl(&ttl_of(KEPT)).await? == "3600", "{KEPT} has another TTL");
+        let guide = self.guide.turn_to(DOWNGRADE)?;
+        guide.follow("1. Allow the field to change").await?;
+        // The configuration is read once.
+        drop(programs);
+        let programs = Programs::start(self.cluster, &self.tools, OPERATOR, NAMESPACE).await?;
+        guide.follow("2. Remove it").await?;
+        ensure!(self.kubectl(&ttl_of(KEPT)).await?.is_empty(), "{KEPT} still has a TTL");
+        Ok(programs)
+    }
+
+    /// What the guide warns of.
     async fn remove_carelessly(&self, origin: &Origin) -> Result<()> {
         if origin.helm.is_some() {
             self.tools.helm(&["uninstall", TRAINER, "--namespace", NAMESPACE]).await?;
@@ -344,6 +375,10 @@ const DEFINITIONS: [&str; 3] = [
     "trainingruntimes.trainer.kubeflow.org",
     "trainjobs.trainer.kubeflow.org",
 ];
+
+const fn ttl_of(job: &str) -> [&str; 5] {
+    ["get", "trainjob", job, "-o", "jsonpath={.spec.ttlSecondsAfterFinished}"]
+}
 
 /// The values of the stand-in: the definitions, without what Kubeflow Trainer does not have.
 fn trainers_definitions() -> Result<String> {

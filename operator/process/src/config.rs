@@ -25,6 +25,7 @@ mod error;
 pub mod file;
 mod flags;
 mod gates;
+mod help;
 mod read;
 mod rules;
 mod tls;
@@ -35,6 +36,7 @@ pub use election::LeaderElection;
 pub use error::{ConfigError, Problem};
 pub use flags::{Flags, FlagsError};
 pub use gates::{Gate, Gates};
+pub use help::Manual;
 
 use file::{
     ClientConnection, Configuration, DeadlineClock, DeletionPropagation, Health, Lifecycle, Metrics,

@@ -9,7 +9,7 @@ use tokio::{
 
 use crate::{
     client::{self, Clients},
-    config::{self, Config, Flags, FlagsError},
+    config::{self, Config, Flags, FlagsError, Manual},
     logging,
     metrics::{Requests, requests::Kinds},
 };
@@ -25,6 +25,8 @@ pub struct Program {
     pub metrics: &'static str,
     /// The kinds that it sends requests about.
     pub kinds: Kinds,
+    /// The rest of what `--help` says of it.
+    pub manual: Manual,
 }
 
 /// Runs `work` with what flags, file and environment say, until it ends by itself or because its third

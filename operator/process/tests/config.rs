@@ -21,7 +21,7 @@ use trainjob_core::{
 use trainjob_process::{
     Program,
     config::{
-        Admission, Config, Flags, FlagsError, LeaderElection, Rate,
+        Admission, Config, Flags, FlagsError, LeaderElection, Manual, Rate,
         admission::{CertificateSource, SelfManaged, Tls},
         file::FieldUpdates,
         load,
@@ -35,6 +35,15 @@ const PROGRAM: Program = Program {
     about: "The controller of TrainJobs.",
     metrics: "trainjob_operator",
     kinds: &[],
+    manual: MANUAL,
+};
+const MANUAL: Manual = Manual {
+    description: "It works.",
+    servers: &[],
+    files: &[],
+    environment: &[],
+    stopping: "",
+    failures: &[],
 };
 const DAY: Duration = Duration::from_hours(24);
 const HEADER: &str = "apiVersion: config.trainer.kubeflow.org/v1alpha1\nkind: Configuration\n";

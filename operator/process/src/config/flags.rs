@@ -3,13 +3,16 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{
-    ArgAction, CommandFactory, FromArgMatches, Parser, ValueEnum,
+    ArgAction, FromArgMatches, Parser, ValueEnum,
     error::{ContextKind, ErrorKind},
 };
 use thiserror::Error;
 use tracing::level_filters::LevelFilter;
 
-use super::gates::{Gates, boolean};
+use super::{
+    gates::{Gates, boolean},
+    help,
+};
 use crate::{
     logging::{Format, Options},
     start::Program,
@@ -53,12 +56,11 @@ impl Flags {
     where
         A: Into<OsString> + Clone,
     {
-        let command = Args::command().name(program.name).about(program.about);
-        let matches = command.try_get_matches_from(args);
+        let matches = help::command(program).try_get_matches_from(args);
         let args = matches.and_then(|matches| Args::from_arg_matches(&matches));
         let args = args.map_err(|error| match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-                FlagsError::Answer(error.to_string())
+                FlagsError::Answer(trimmed(&error.to_string()))
             }
             _ => FlagsError::Invalid(one_line(&error)),
         })?;
@@ -77,6 +79,11 @@ fn path(text: OsString) -> Option<PathBuf> {
     (!text.is_empty()).then(|| text.into())
 }
 
+/// The text, without the spaces at the ends of lines that clap leaves there.
+fn trimmed(text: &str) -> String {
+    text.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
 /// What is wrong, without the usage that clap adds.
 fn one_line(error: &clap::Error) -> String {
     let message = error.to_string();
@@ -89,54 +96,88 @@ fn one_line(error: &clap::Error) -> String {
     }
 }
 
-/// What either program takes.
+/// What either program takes. What is said of each flag is its part of the manual page.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
-struct Args {
-    /// Configuration file (kind Configuration of config.trainer.kubeflow.org/v1alpha1); every default
-    /// if empty
-    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
+pub(super) struct Args {
+    /// Configuration file [default: none, every setting has its default]
+    ///
+    /// YAML, kind Configuration of config.trainer.kubeflow.org/v1alpha1: Kubeflow Trainer's file, with
+    /// the sections lifecycle and certificates besides. It is read once. Whatever is unknown or
+    /// wrong in it ends the process. Both programs can be given the same file. An empty path is none.
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "",
+        hide_default_value = true,
+        verbatim_doc_comment
+    )]
     config: OsString,
 
-    /// How to reach the API server; $KUBECONFIG, ~/.kube/config or the Pod's service account if empty
-    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
+    /// The API server and who to be there [default: see Files]
+    ///
+    /// An empty path is none.
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "",
+        hide_default_value = true,
+        verbatim_doc_comment
+    )]
     kubeconfig: OsString,
 
-    /// Feature gates, set after those of the file: NAME=true,NAME=false
-    #[arg(long, value_name = "GATES")]
+    /// Feature gates, as NAME=true,NAME=false [default: all off]
+    ///
+    /// Set after those of the file; may be given more than once. TrainJobStatus, AllAlpha and AllBeta
+    /// are known. The first two are refused when they are switched on: the status server is not part
+    /// of this release.
+    #[arg(long, value_name = "GATES", verbatim_doc_comment)]
     feature_gates: Vec<Gates>,
 
     /// What a log line looks like [default: json]
-    #[arg(long, value_name = "FORMAT")]
+    ///
+    /// json, one object a line; or text, for people, in colours on a terminal.
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true, verbatim_doc_comment)]
     log_format: Option<FormatName>,
 
     /// Least important level that is logged [default: info]
-    #[arg(long, value_name = "LEVEL")]
+    ///
+    /// error, warn, info, debug or trace.
+    #[arg(long, value_name = "LEVEL", hide_possible_values = true, verbatim_doc_comment)]
     log_level: Option<LevelName>,
 
-    /// The same as --log-format=text --log-level=debug
+    /// The same as --log-format=text --log-level=debug [default: false]
     #[arg(
         long, value_name = "BOOLEAN", value_parser = boolean, num_args = 0..=1, require_equals = true,
         default_value = "false", default_missing_value = "true", action = ArgAction::Set,
-        hide_default_value = true, help_heading = TRAINER
+        hide_default_value = true, help_heading = TRAINER, verbatim_doc_comment
     )]
     zap_devel: bool,
 
-    /// Format of log lines; --log-format goes first
-    #[arg(long, value_name = "ENCODER", help_heading = TRAINER)]
+    /// Format of log lines; --log-format goes first [default: json]
+    ///
+    /// json or console.
+    #[arg(
+        long, value_name = "ENCODER", help_heading = TRAINER, hide_possible_values = true,
+        verbatim_doc_comment
+    )]
     zap_encoder: Option<Encoder>,
 
-    /// debug, info, warn, error, panic, or a verbosity: 0 is info, 1 to 4 debug, 5 and more trace;
-    /// --log-level goes first
-    #[arg(long, value_name = "LEVEL", value_parser = zap_level, help_heading = TRAINER)]
+    /// Least important level; --log-level goes first [default: info]
+    ///
+    /// debug, info, warn, error, panic, or a verbosity: 0 is info, 1 to 4 debug, 5 and more trace.
+    #[arg(
+        long, value_name = "LEVEL", value_parser = zap_level, help_heading = TRAINER,
+        verbatim_doc_comment
+    )]
     zap_log_level: Option<LevelFilter>,
 
-    /// Ignored: there are no stack traces
-    #[arg(long, value_name = "LEVEL", help_heading = TRAINER)]
+    /// Ignored: there are no stack traces [default: none]
+    #[arg(long, value_name = "LEVEL", help_heading = TRAINER, verbatim_doc_comment)]
     zap_stacktrace_level: Option<String>,
 
-    /// Ignored: times are RFC 3339
-    #[arg(long, value_name = "ENCODING", help_heading = TRAINER)]
+    /// Ignored: times are RFC 3339 [default: none]
+    #[arg(long, value_name = "ENCODING", help_heading = TRAINER, verbatim_doc_comment)]
     zap_time_encoding: Option<String>,
 }
 

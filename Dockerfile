@@ -1,0 +1,34 @@
+# syntax=docker/dockerfile:1
+#
+# The image of trainjob-operator and trainjob-webhook: both programs, authorities of certificates, nothing else.
+#
+#   docker build --build-arg SOURCE_DATE_EPOCH="$(git log -1 --format=%ct)" \
+#     --tag ghcr.io/trainjob-operator/trainjob-operator:v0.1.0 .
+#
+# The programs are linked statically with glibc, the one that tests and benchmarks run with, and know no path of the
+# machine that built them, so the same sources and tools give the same bytes. Their bill of materials is in the programs
+# themselves, where cargo-auditable puts it and scanners of images look for it.
+
+# That of rust-toolchain.toml; a test sees to it.
+ARG RUST_VERSION=1.95.0
+
+FROM rust:${RUST_VERSION}-bookworm AS build
+ARG RUST_VERSION
+# Otherwise clippy and rustfmt would be fetched, too.
+ENV RUSTUP_TOOLCHAIN=${RUST_VERSION}
+ARG AUDITABLE_VERSION=0.7.7
+RUN cargo install --locked --root /usr/local "cargo-auditable@${AUDITABLE_VERSION}"
+WORKDIR /src
+COPY . .
+ARG SOURCE_DATE_EPOCH=0
+RUN ["/bin/bash", "image/build", "/out"]
+
+FROM scratch
+LABEL org.opencontainers.image.title="trainjob-operator" \
+      org.opencontainers.image.description="Runs TrainJobs, ends them on time, removes what is finished" \
+      org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=build /out /
+ENV PATH=/usr/bin
+# A number, so that the kubelet can see that it is not root.
+USER 65532:65532
+ENTRYPOINT ["trainjob-operator"]

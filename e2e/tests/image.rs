@@ -1,0 +1,33 @@
+//! What an image is built from. That the programs run with nothing beside them takes a build of their own.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test"
+)]
+
+use e2e::workspace;
+
+#[test]
+fn the_image_is_built_by_the_compiler_of_this_repository() {
+    let toolchain = workspace::read("rust-toolchain.toml").unwrap();
+    let channel = toolchain.split_once("channel = \"").unwrap().1.split('"').next().unwrap();
+    let dockerfile = workspace::read("Dockerfile").unwrap();
+    assert!(dockerfile.contains(&format!("\nARG RUST_VERSION={channel}\n")), "{channel}");
+}
+
+/// Cargo wants every member of the workspace, also to build one of them.
+#[test]
+fn everything_that_the_workspace_consists_of_gets_into_the_build() {
+    let ignored = workspace::read(".dockerignore").unwrap();
+    let manifest = workspace::read("Cargo.toml").unwrap();
+    let members = manifest.split_once("members = [").unwrap().1.split(']').next().unwrap();
+    let files = ["Cargo.toml", "Cargo.lock", ".cargo", "image", "LICENSE"];
+    let folders = members.split('"').skip(1).step_by(2).map(|it| it.split('/').next().unwrap());
+    for needed in folders.chain(files) {
+        assert!(ignored.lines().any(|line| line == format!("!{needed}")), "{needed}");
+    }
+}
