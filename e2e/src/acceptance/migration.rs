@@ -31,6 +31,9 @@ const OPERATOR: &str = "trainjob-operator";
 /// How long the slowest step may take on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(2);
 
+/// Where a definition has the rules of the deadline.
+const DEADLINE: &str = "jsonpath={.spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.activeDeadlineSeconds}";
+
 /// A job that runs all the time.
 const RUNNING: &str = "running";
 /// A job that is suspended, and older than its deadline is long.
@@ -334,16 +337,26 @@ impl<'a> Journey<'a> {
         .await
     }
 
-    /// No job has a TTL any more, as the page on downgrades has it.
+    /// An upgrade, no job that has a TTL any more, and the upgrade taken back, as the page on these has it.
     async fn forgets_ttl(&self, programs: Programs) -> Result<Programs> {
         ensure!(self.kubectl(&ttl_of(KEPT)).await? == "3600", "{KEPT} has another TTL");
         let guide = self.guide.turn_to(DOWNGRADE)?;
+        guide.follow("Upgrade").await?;
         guide.follow("1. Allow the field to change").await?;
         // The configuration is read once.
         drop(programs);
         let programs = Programs::start(self.cluster, &self.tools, OPERATOR, NAMESPACE).await?;
         guide.follow("2. Remove it").await?;
         ensure!(self.kubectl(&ttl_of(KEPT)).await?.is_empty(), "{KEPT} still has a TTL");
+        guide.follow("Take an upgrade back").await?;
+        let immutable =
+            self.kubectl(&["get", "crd", "trainjobs.trainer.kubeflow.org", "-o", DEADLINE]);
+        ensure!(immutable.await?.contains("self == oldSelf"), "the deadline may still be changed");
+        let headings = guide.but_for(&guide.followed());
+        ensure!(
+            headings.is_empty(),
+            "{DOWNGRADE} has commands that nobody has followed: {headings:?}"
+        );
         Ok(programs)
     }
 

@@ -102,9 +102,10 @@ fn one_line(error: &clap::Error) -> String {
 pub(super) struct Args {
     /// Configuration file [default: none, every setting has its default]
     ///
-    /// YAML, kind Configuration of config.trainer.kubeflow.org/v1alpha1: Kubeflow Trainer's file, with
-    /// the sections lifecycle and certificates besides. It is read once. Whatever is unknown or
-    /// wrong in it ends the process. Both programs can be given the same file. An empty path is none.
+    /// YAML, kind Configuration of config.trainer.kubeflow.org/v1alpha1: the file of Kubeflow
+    /// Trainer, with the sections lifecycle and certificates besides. It is read once. Whatever
+    /// is unknown or wrong in it ends the process. Both programs can be given the same file.
+    /// An empty path is none.
     #[arg(
         long,
         value_name = "FILE",
@@ -128,9 +129,9 @@ pub(super) struct Args {
 
     /// Feature gates, as NAME=true,NAME=false [default: all off]
     ///
-    /// Set after those of the file; may be given more than once. TrainJobStatus, AllAlpha and AllBeta
-    /// are known. The first two are refused when they are switched on: the status server is not part
-    /// of this release.
+    /// Set after those of the file; may be given more than once. TrainJobStatus, AllAlpha and
+    /// AllBeta are known. The first two are refused when they are switched on: the status
+    /// server is not part of this release.
     #[arg(long, value_name = "GATES", verbatim_doc_comment)]
     feature_gates: Vec<Gates>,
 
@@ -146,7 +147,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "LEVEL", hide_possible_values = true, verbatim_doc_comment)]
     log_level: Option<LevelName>,
 
-    /// The same as --log-format=text --log-level=debug [default: false]
+    /// As --log-format=text --log-level=debug [default: false]
     #[arg(
         long, value_name = "BOOLEAN", value_parser = boolean, num_args = 0..=1, require_equals = true,
         default_value = "false", default_missing_value = "true", action = ArgAction::Set,
@@ -165,7 +166,8 @@ pub(super) struct Args {
 
     /// Least important level; --log-level goes first [default: info]
     ///
-    /// debug, info, warn, error, panic, or a verbosity: 0 is info, 1 to 4 debug, 5 and more trace.
+    /// debug, info, warn, error, panic, or a verbosity: 0 is info, 1 to 4 debug, 5 and more
+    /// trace.
     #[arg(
         long, value_name = "LEVEL", value_parser = zap_level, help_heading = TRAINER,
         verbatim_doc_comment
