@@ -99,6 +99,7 @@ fn one_line(error: &clap::Error) -> String {
 /// What either program takes. What is said of each flag is its part of the manual page.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
+#[expect(clippy::doc_markdown, reason = "it is read on a terminal, as it stands")]
 pub(super) struct Args {
     /// Configuration file [default: none, every setting has its default]
     ///

@@ -97,20 +97,20 @@ fn sections(program: Program) -> String {
 
 /// A heading, and below it two columns.
 fn section(heading: &str, entries: &[&[(&str, &str)]]) -> String {
-    let mut text = format!("{heading}:\n");
+    let mut lines = vec![format!("{heading}:")];
     for (name, said) in entries.iter().flat_map(|entries| entries.iter()) {
         let mut name = *name;
         // What is longer has a line of its own.
         if name.len() > 29 {
-            text.push_str(&format!("  {name}\n"));
+            lines.push(format!("  {name}"));
             name = "";
         }
         for line in said.lines() {
-            text.push_str(&format!("  {name:<30}  {line}\n"));
+            lines.push(format!("  {name:<30}  {line}"));
             name = "";
         }
     }
-    text
+    lines.join("\n") + "\n"
 }
 
 #[cfg(test)]
@@ -122,6 +122,8 @@ mod tests {
     const PROGRAM: Program = Program {
         name: "a-program",
         about: "It works.",
+        metrics: "a_program",
+        kinds: &[],
         manual: Manual {
             description: "It works well.",
             servers: &[("work", ":1")],
