@@ -123,11 +123,11 @@ fn every_alert_was_seen_firing_and_not_firing() {
         for test in list(&document(&file), "tests") {
             let mut fires: BTreeMap<&str, bool> = BTreeMap::new();
             for expected in list(test, "alert_rule_test") {
-                let fired = !list(expected, "exp_alerts").is_empty();
-                *fires.entry(text(expected, "alertname")).or_default() |= fired;
+                let is_expected = !list(expected, "exp_alerts").is_empty();
+                *fires.entry(text(expected, "alertname")).or_default() |= is_expected;
             }
-            for (alert, fired) in fires {
-                let seen = if fired { &mut firing } else { &mut silent };
+            for (alert, is_expected) in fires {
+                let seen = if is_expected { &mut firing } else { &mut silent };
                 seen.insert(alert.to_owned());
             }
         }

@@ -167,10 +167,11 @@ mod tests {
         let page = include_str!("../../../../docs/configuration.md");
         let table = page.split_once("\n## Flags\n").unwrap().1.split("\n## ").next().unwrap();
         let cells = table.lines().filter_map(|line| line.split('|').nth(1));
-        let documented: String = cells
+        let flags: Vec<_> = cells
             .flat_map(|cell| cell.split(", "))
-            .map(|cell| format!("{} \n", cell.trim()))
+            .map(|flag| flag.trim().to_owned() + " ")
             .collect();
+        let documented = flags.join("\n");
         let general = ["help", "version"].map(str::to_owned);
         let expected: BTreeSet<_> = arguments().difference(&general.into()).cloned().collect();
         assert_eq!(begun(&documented, "`"), expected);
