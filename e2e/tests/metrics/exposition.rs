@@ -29,10 +29,10 @@ impl Exposition {
             let line = line.trim();
             if let Some(help) = line.strip_prefix("# HELP ") {
                 let (name, help) = help.split_once(' ').context("no help")?;
-                read.families.entry(name.to_owned()).or_default().1 = help.to_owned();
+                read.families.entry(name.to_owned()).or_default().1 = help.into();
             } else if let Some(kind) = line.strip_prefix("# TYPE ") {
                 let (name, kind) = kind.split_once(' ').context("no type")?;
-                read.families.entry(name.to_owned()).or_default().0 = kind.to_owned();
+                read.families.entry(name.to_owned()).or_default().0 = kind.into();
             } else if !line.is_empty() {
                 let (series, value) = line.rsplit_once(' ').context("no value")?;
                 let twice = read.samples.insert(series.to_owned(), value.parse()?);

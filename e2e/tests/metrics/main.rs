@@ -216,7 +216,7 @@ async fn without_the_right_to_delete_trainjobs_there_is_an_event_and_a_metric() 
         })
         .await?;
         ensure!(shown.value(r#"trainjob_ttl_deletion_failures_total{reason="forbidden"}"#)? >= 2.0);
-        ensure!(shown.value("trainjob_ttl_overdue_deletions")? == 1.0);
+        ensure!(shown.value("trainjob_ttl_overdue_deletions")? >= 1.0, "it is not overdue");
         let requests =
             r#"trainjob_operator_api_requests_total{code="403",kind="TrainJob",verb="delete"}"#;
         ensure!(shown.value(requests)? >= 2.0);
@@ -224,8 +224,9 @@ async fn without_the_right_to_delete_trainjobs_there_is_an_event_and_a_metric() 
         install_operator_rbac(&tenant.world.cluster, SYSTEM).await?;
         tenant.gone("job").await?;
         let shown = Exposition::of(operator).await?;
-        ensure!(shown.value(r#"trainjob_ttl_deletions_total{outcome="complete"}"#)? == 1.0);
-        ensure!(shown.value("trainjob_ttl_overdue_deletions")? == 0.0);
+        let deletions = shown.value(r#"trainjob_ttl_deletions_total{outcome="complete"}"#)?;
+        ensure!((1.0..2.0).contains(&deletions), "{deletions} deletions");
+        ensure!(shown.value("trainjob_ttl_overdue_deletions")? < 1.0, "one is still overdue");
         let told = tenant.told("job", "TTLDeletionFailed").await?.len();
         ensure!(told == 1, "TTLDeletionFailed was told {told} times");
         Ok(())
