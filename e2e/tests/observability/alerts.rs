@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use e2e::{workspace, yaml};
 use serde_json::Value;
 
-use crate::page::{OF_TARGETS, complaint, metrics};
+use crate::series::{OF_TARGETS, complaint, metrics};
 use crate::{files, promql};
 
 const ALERTS: &str = "charts/trainjob-operator/files/alerts.yaml";

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use e2e::workspace;
 use serde_json::Value;
 
-use crate::page::{complaint, metrics};
+use crate::series::{complaint, metrics};
 use crate::{files, promql};
 
 const FOLDER: &str = "charts/trainjob-operator/files/dashboards";

@@ -14,8 +14,10 @@
 
 mod alerts;
 mod dashboards;
+#[path = "../metrics/page.rs"]
 mod page;
 mod promql;
+mod series;
 
 use std::fs;
 use std::path::Path;
