@@ -190,9 +190,8 @@ impl<'a> Journey<'a> {
             self.is_there("deployment/kubeflow-trainer-controller-manager").await?,
             "no Trainer"
         );
-        let has_ttl = !self.kubectl(&ttl_of(KEPT)).await?.is_empty();
-        // Helm replaces a definition as it is; server-side apply leaves what others have added.
-        ensure!(has_ttl == origin.helm.is_none(), "the TTL of a job is there: {has_ttl}");
+        // Whoever brings a definition brings all of its fields.
+        ensure!(self.kubectl(&ttl_of(KEPT)).await?.is_empty(), "{KEPT} still has a TTL");
         tell("Trainer is back, the jobs are the same");
 
         drop(trainer);
