@@ -219,7 +219,7 @@ impl Cluster {
     ///
     /// It does not run.
     pub fn pause(&self, component: Component) -> Result<()> {
-        self.process(component)?.signal(Signal::STOP)
+        self.process(component)?.pause()
     }
 
     /// Lets a paused part go on.

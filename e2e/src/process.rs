@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::guard::KEEP;
 use crate::until::until;
@@ -91,6 +91,20 @@ impl Process {
             kill_process(Pid::from_child(&child), signal)
                 .with_context(|| format!("cannot signal {}", self.name))?;
         }
+        Ok(())
+    }
+
+    /// Stops it where it is, and waits until it stands still: some of its threads go on for a moment.
+    ///
+    /// # Errors
+    ///
+    /// The system refused.
+    pub fn pause(&self) -> Result<()> {
+        self.signal(Signal::STOP)?;
+        let child = self.child();
+        let events = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(Pid::from_child(&child)), events)
+            .with_context(|| format!("cannot wait for {}", self.name))?;
         Ok(())
     }
 

@@ -348,7 +348,7 @@ async fn a_leader_that_stood_still_writes_nothing_when_it_goes_on_and_ends() -> 
         let second = Replica::ready(tenant, "second", &SHORT).await?;
         tenant.create("stopped", RUNS, json!({"activeDeadlineSeconds": 8})).await?;
         runs_until(tenant, "stopped", 1_000).await?;
-        first.operator.process().signal(Signal::STOP)?;
+        first.operator.process().pause()?;
         tenant.create("job", RUNS, json!({})).await?;
         second.leads(tenant).await?;
         // Both have seen that the job is there and that the other is due.
