@@ -231,10 +231,17 @@ async fn one_of_two_acts_and_the_other_is_ready_and_writes_nothing() -> Result<(
         ensure!(!first.writes().is_empty(), "the leader wrote nothing");
         ensure!(second.writes().is_empty(), "the other one wrote {:#?}", second.writes());
         second.operator.wait_ready().await?;
-        for (replica, failed) in [(&first, 1), (&second, 0)] {
+        // How jobs are is what the leader sees; what the caches hold is what both do.
+        for (replica, leads) in [(&first, 1), (&second, 0)] {
             let metrics = replica.metrics().await?;
-            let line = format!("trainjob_deadline_exceeded_total {failed}\n");
-            ensure!(metrics.contains(&line), "{} counts otherwise: {metrics}", replica.name);
+            for line in [
+                format!("trainjob_operator_leader {leads}\n"),
+                format!("trainjob_deadline_exceeded_total {leads}\n"),
+                format!("trainjob_jobs{{state=\"deadline_exceeded\"}} {leads}\n"),
+                "trainjob_operator_cached_objects{kind=\"TrainJob\"} 3\n".to_owned(),
+            ] {
+                ensure!(metrics.contains(&line), "{}: no {line} in {metrics}", replica.name);
+            }
         }
         ensure!(
             first.has_logged("waiting")? == 0 && second.has_logged("\"leading\"")? == 0,

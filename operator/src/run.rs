@@ -25,10 +25,11 @@ use trainjob_core::{
     lane::{Lane, Place},
 };
 use trainjob_process::{
-    Servers,
+    Servers, Shown,
     client::Clients,
     config::{Config, LeaderElection},
     health::Readiness,
+    tls::{self, SelfSignedError},
 };
 
 use crate::{
@@ -69,6 +70,9 @@ pub enum RunError {
     /// There are no metrics.
     #[error("cannot set up metrics: {0}")]
     Metrics(#[from] prometheus::Error),
+    /// There is no certificate for them.
+    #[error(transparent)]
+    Certificate(#[from] SelfSignedError),
     /// It has led and does not any more.
     #[error("this process leads no more: {0}")]
     LeadershipLost(String),
@@ -90,8 +94,7 @@ pub async fn run(
     let readiness = Readiness::awaiting(KINDS);
     let (drained, until_drained) = watch::channel(false);
     let metrics = Metrics::new()?;
-    let servers = Servers::start(&config, &readiness, metrics.registry(), &until_drained).await;
-    let mut servers = servers.map_err(RunError::Server)?;
+    let mut servers = serve(&config, &clients, &readiness, &metrics, &until_drained).await?;
 
     let unreachable = Arc::new(AtomicBool::new(false));
     let (listed, all_listed) = watch::channel(HashSet::new());
@@ -191,6 +194,22 @@ pub async fn run(
     }
 }
 
+/// Serves health and metrics.
+async fn serve(
+    config: &Config,
+    clients: &Clients,
+    readiness: &Readiness,
+    metrics: &Metrics,
+    until: &watch::Receiver<bool>,
+) -> Result<Servers, RunError> {
+    let shown = Shown {
+        metrics: metrics.registry(),
+        certificates: tls::self_signed(env!("CARGO_PKG_NAME"))?,
+        client: &clients.work,
+    };
+    Servers::start(config, readiness, shown, until).await.map_err(RunError::Server)
+}
+
 /// Takes part in the election, where there is one, once `ready`.
 fn take_part(
     election: Option<LeaderElection>,
@@ -272,6 +291,7 @@ async fn work(
     concurrency: usize,
     mut stop: watch::Receiver<bool>,
 ) {
+    reconciler.metrics.work.set_concurrency(concurrency);
     tokio::select! {
         () = begun => {}
         _ = stop.wait_for(|stop| *stop) => return,
@@ -282,7 +302,6 @@ async fn work(
         _ = stop.wait_for(|stop| *stop) => return,
     }
     reconciler.take_over();
-    reconciler.metrics.work.set_concurrency(concurrency);
     let places = Arc::new(Semaphore::new(concurrency));
     let mut workers = JoinSet::new();
     loop {

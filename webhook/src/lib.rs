@@ -25,4 +25,3 @@ pub mod review;
 pub mod run;
 pub mod runtimes;
 pub mod server;
-pub mod tls;

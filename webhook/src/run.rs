@@ -6,7 +6,7 @@ use thiserror::Error;
 use tokio::{sync::watch, task::JoinSet};
 use trainjob_core::admission::lifecycle::FieldUpdates;
 use trainjob_process::{
-    Servers,
+    Servers, Shown,
     client::Clients,
     config::{
         Config,
@@ -14,7 +14,7 @@ use trainjob_process::{
         file,
     },
     health::Readiness,
-    pages,
+    pages, tls,
 };
 
 use crate::{
@@ -24,7 +24,6 @@ use crate::{
     metrics::Metrics,
     runtimes::{KINDS, Runtimes},
     server::Server,
-    tls,
 };
 
 /// What readiness calls the certificate.
@@ -64,11 +63,16 @@ pub async fn run(
     let readiness = Readiness::awaiting(KINDS.into_iter().chain([CERTIFICATE]));
     let (drained, until_drained) = watch::channel(false);
     let metrics = Metrics::new()?;
-    let beside = Servers::start(&config, &readiness, metrics.registry(), &until_drained).await;
+    let serving = Serving::default();
+    let shown = Shown {
+        metrics: metrics.registry(),
+        certificates: Arc::new(serving.clone()),
+        client: &clients.work,
+    };
+    let beside = Servers::start(&config, &readiness, shown, &until_drained).await;
     let mut beside = beside.map_err(RunError::Server)?;
 
     let mut tasks = JoinSet::new();
-    let serving = Serving::default();
     follow_certificate(&mut tasks, &config.admission, &clients, &serving, &metrics);
     let runtimes = Arc::new(Runtimes::default());
     metrics.show(Arc::clone(&runtimes))?;

@@ -11,7 +11,7 @@ pub(crate) struct Exposition {
     /// Type and help, by metric.
     pub(crate) families: BTreeMap<String, (String, String)>,
     /// Values by series, as they are written.
-    pub(crate) samples: BTreeMap<String, f64>,
+    pub(crate) samples: BTreeMap<String, String>,
 }
 
 impl Exposition {
@@ -29,22 +29,25 @@ impl Exposition {
             let line = line.trim();
             if let Some(help) = line.strip_prefix("# HELP ") {
                 let (name, help) = help.split_once(' ').context("no help")?;
-                read.families.entry(name.to_owned()).or_default().1 = help.into();
+                let family = read.families.entry(name.to_owned()).or_default();
+                help.clone_into(&mut family.1);
             } else if let Some(kind) = line.strip_prefix("# TYPE ") {
                 let (name, kind) = kind.split_once(' ').context("no type")?;
-                read.families.entry(name.to_owned()).or_default().0 = kind.into();
+                let family = read.families.entry(name.to_owned()).or_default();
+                kind.clone_into(&mut family.0);
             } else if !line.is_empty() {
                 let (series, value) = line.rsplit_once(' ').context("no value")?;
-                let twice = read.samples.insert(series.to_owned(), value.parse()?);
+                let twice = read.samples.insert(series.to_owned(), value.to_owned());
                 ensure!(twice.is_none(), "{series} is there twice");
             }
         }
         Ok(read)
     }
 
-    /// The value of a series.
-    pub(crate) fn value(&self, series: &str) -> Result<f64> {
-        self.samples.get(series).copied().with_context(|| format!("there is no {series}"))
+    /// The value of a series that counts.
+    pub(crate) fn count(&self, series: &str) -> Result<usize> {
+        let value = self.samples.get(series).with_context(|| format!("there is no {series}"))?;
+        value.parse().with_context(|| format!("{series} is {value}"))
     }
 
     /// Every label of a metric with the values that it has.

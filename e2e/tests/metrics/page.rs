@@ -19,8 +19,8 @@ pub(crate) fn read() -> Result<BTreeMap<String, Documented>> {
     let page = workspace::read("docs/metrics.md")?;
     let rows = page.lines().filter(|line| line.starts_with("| `"));
     let metrics = rows.map(|row| {
-        let cells: Vec<_> = row.trim_matches('|').split(" | ").map(str::trim).collect();
-        let [name, kind, labels, help] = cells[..] else {
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        let [_, name, kind, labels, help, _] = cells[..] else {
             anyhow::bail!("a row of other than four cells: {row}");
         };
         let labels = labels_of(labels).with_context(|| format!("labels of {name}"))?;

@@ -71,8 +71,8 @@ pub struct Config {
     pub health_address: Option<SocketAddr>,
     /// The paths that health is served under; `/readyz` and `/healthz` by default.
     pub health_endpoints: Endpoints,
-    /// Where metrics are served, over HTTP; `None`, the default: nowhere.
-    pub metrics_address: Option<SocketAddr>,
+    /// How metrics are served; `None`: not at all. Over TLS on port 8443 of every interface by default.
+    pub metrics: Option<MetricsServer>,
     /// How many of the jobs that are nearest to their deadline metrics show by name; 100 by default.
     pub nearest_deadlines: usize,
     /// The limit of Normal events; `None`: none are written. 5 a second and 50 at once by default.
@@ -81,6 +81,17 @@ pub struct Config {
     pub admission: Admission,
     /// What to tell whoever runs the process, once; one line each.
     pub warnings: Vec<String>,
+}
+
+/// How metrics are served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MetricsServer {
+    /// Where.
+    pub address: SocketAddr,
+    /// Whether over TLS.
+    pub tls: bool,
+    /// Whether only to those who may GET `/metrics`. Only over TLS.
+    pub for_the_authorised: bool,
 }
 
 /// A token bucket: a rate, and how far ahead of it a burst may get.
@@ -134,7 +145,7 @@ fn resolve(file: &Configuration) -> Config {
         leader_election: election::resolve(file.leader_election.as_ref()),
         health_address: health_address(file.health.as_ref()),
         health_endpoints: health_endpoints(file.health.as_ref()),
-        metrics_address: file.metrics.as_ref().and_then(metrics_address),
+        metrics: metrics(file.metrics.as_ref()),
         nearest_deadlines: nearest_deadlines(file.metrics.as_ref()),
         normal_events: normal_events(file.lifecycle.as_ref()),
         admission: admission::resolve(file),
@@ -180,17 +191,18 @@ fn health_address(health: Option<&Health>) -> Option<SocketAddr> {
     }
 }
 
-/// Metrics over TLS, Trainer's default, are not part of this release; so they are served only where the
-/// file asks for them without.
-fn metrics_address(metrics: &Metrics) -> Option<SocketAddr> {
-    if metrics.secure_serving != Some(false) {
-        return None;
-    }
-    match metrics.bind_address.unwrap_or_default() {
-        BindAddress::Default => Some((Ipv6Addr::UNSPECIFIED, 8443).into()),
-        BindAddress::Off => None,
-        BindAddress::At(address) => Some(address),
-    }
+fn metrics(metrics: Option<&Metrics>) -> Option<MetricsServer> {
+    let address = match metrics.and_then(|metrics| metrics.bind_address).unwrap_or_default() {
+        BindAddress::Default => (Ipv6Addr::UNSPECIFIED, 8443).into(),
+        BindAddress::Off => return None,
+        BindAddress::At(address) => address,
+    };
+    let auth = metrics.and_then(|metrics| metrics.auth.as_ref());
+    Some(MetricsServer {
+        address,
+        tls: metrics.and_then(|metrics| metrics.secure_serving).unwrap_or(true),
+        for_the_authorised: auth.and_then(|auth| auth.enabled).unwrap_or_default(),
+    })
 }
 
 fn nearest_deadlines(metrics: Option<&Metrics>) -> usize {

@@ -13,6 +13,11 @@ const PATH: &str = "/metrics";
 pub(crate) struct Exposition(pub(crate) Registry);
 
 impl Pages for Exposition {
+    /// It may be looked at a hundred thousand jobs for it.
+    fn takes_long(&self) -> bool {
+        true
+    }
+
     fn at(&self, path: &str) -> Option<Page> {
         if path != PATH {
             return None;

@@ -115,7 +115,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::pages::{CONNECTION_TIME, CONNECTIONS, listen, serve};
+    use crate::pages::{CONNECTION_TIME, CONNECTIONS, Site, listen, serve};
 
     struct Running {
         address: SocketAddr,
@@ -130,7 +130,7 @@ mod tests {
         let readiness = Readiness::awaiting(["TrainJob", "JobSet"]);
         let (stop, stopped) = watch::channel(false);
         let pages = Arc::new(Health { endpoints, readiness: readiness.clone() });
-        let server = tokio::spawn(serve(listener, pages, stopped));
+        let server = tokio::spawn(serve(listener, Site::open(pages), stopped));
         Running { address, readiness, stop, server }
     }
 

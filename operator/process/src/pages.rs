@@ -1,32 +1,36 @@
 //! A small HTTP server for what only machines ask for: health and metrics.
 //!
-//! Every answer is made at once from the path. Connections are few, short and used once; so neither a
+//! Every answer is made from the path. Connections are few, short and used once; so neither a
 //! client that says nothing nor a hundred of them lock anybody out for long.
 
 use std::{
     convert::Infallible,
-    future::ready,
     io,
     net::{Ipv4Addr, SocketAddr},
     sync::Arc,
     time::Duration,
 };
 
+use http::request::Parts;
 use http_body_util::Full;
 use hyper::{
     Method, Request, Response, StatusCode,
     body::{Bytes, Incoming},
-    header::{ALLOW, CONTENT_TYPE, HeaderValue},
+    header::{ALLOW, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE},
     server::conn::http1,
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::watch,
-    task::JoinSet,
+    task::{JoinSet, spawn_blocking},
     time::{sleep, timeout},
 };
+use tokio_rustls::TlsAcceptor;
+
+use crate::guard::{Guard, Refusal};
 
 /// Connections that are served at the same time; more have to wait.
 pub const CONNECTIONS: usize = 64;
@@ -62,6 +66,32 @@ impl Page {
 pub trait Pages: Send + Sync + 'static {
     /// The page at a path; `None` where there is none.
     fn at(&self, path: &str) -> Option<Page>;
+
+    /// Whether that takes so long that others must not wait for it.
+    fn takes_long(&self) -> bool {
+        false
+    }
+}
+
+/// Pages, and who may see them how.
+pub struct Site {
+    pages: Arc<dyn Pages>,
+    tls: Option<TlsAcceptor>,
+    guard: Option<Guard>,
+}
+
+impl Site {
+    /// Pages for everybody, without TLS.
+    #[must_use]
+    pub fn open(pages: Arc<dyn Pages>) -> Self {
+        Self { pages, tls: None, guard: None }
+    }
+
+    /// Pages over TLS; where there is a guard, for those whom it lets pass.
+    #[must_use]
+    pub fn over_tls(pages: Arc<dyn Pages>, tls: TlsAcceptor, guard: Option<Guard>) -> Self {
+        Self { pages, tls: Some(tls), guard }
+    }
 }
 
 /// Listens on `address`. `[::]` is every interface of a machine, also one without IPv6.
@@ -91,9 +121,10 @@ pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 /// If no connection could be accepted for half a minute.
 pub async fn serve(
     listener: TcpListener,
-    pages: Arc<dyn Pages>,
+    site: Site,
     mut shutdown: watch::Receiver<bool>,
 ) -> io::Result<()> {
+    let site = Arc::new(site);
     let mut connections = JoinSet::new();
     let mut failures = 0;
     loop {
@@ -106,7 +137,7 @@ pub async fn serve(
         match accepted {
             Ok((stream, _)) => {
                 failures = 0;
-                connections.spawn(connection(Arc::clone(&pages), stream));
+                connections.spawn(connection(Arc::clone(&site), stream));
             }
             // The client has gone already, or the process has no file left for the moment.
             Err(_) if failures < ATTEMPTS => {
@@ -122,29 +153,74 @@ pub async fn serve(
     Ok(())
 }
 
-async fn connection(pages: Arc<dyn Pages>, stream: TcpStream) {
+async fn connection(site: Arc<Site>, stream: TcpStream) {
+    let answered = async {
+        match &site.tls {
+            None => requests(&site, stream).await,
+            // Who does not speak TLS gets no answer.
+            Some(tls) => {
+                if let Ok(stream) = tls.accept(stream).await {
+                    requests(&site, stream).await;
+                }
+            }
+        }
+    };
+    // A client that goes away or takes too long gets no answer; there is nobody else to tell.
+    let _ = timeout(CONNECTION_TIME, answered).await;
+}
+
+async fn requests(site: &Arc<Site>, stream: impl AsyncRead + AsyncWrite + Unpin) {
     let service = service_fn(|request: Request<Incoming>| {
-        ready(Ok::<_, Infallible>(answer(&*pages, request.method(), request.uri().path())))
+        let (site, (head, _)) = (Arc::clone(site), request.into_parts());
+        async move { Ok::<_, Infallible>(site.answer(&head).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(CONNECTION_TIME)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service);
-    // A client that goes away or takes too long gets no answer; there is nobody else to tell.
-    let _ = timeout(CONNECTION_TIME, connection).await;
+    // Both ends may break a connection; there is nobody to tell.
+    let _ = connection.await;
 }
 
-fn answer(pages: &dyn Pages, method: &Method, path: &str) -> Response<Full<Bytes>> {
-    let Some(page) = pages.at(path) else {
-        return response(Page::text(StatusCode::NOT_FOUND, "not found".to_owned()));
-    };
-    if method == Method::GET || method == Method::HEAD {
-        return response(page);
+impl Site {
+    async fn answer(&self, request: &Parts) -> Response<Full<Bytes>> {
+        let path = request.uri.path();
+        if let Some(guard) = &self.guard
+            && let Err(refusal) = guard.admit(&request.headers, path).await
+        {
+            return refused(&refusal);
+        }
+        let Some(page) = self.page(path.to_owned()).await else {
+            return response(Page::text(StatusCode::NOT_FOUND, "not found".to_owned()));
+        };
+        if request.method == Method::GET || request.method == Method::HEAD {
+            return response(page);
+        }
+        let refusal = Page::text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD".to_owned());
+        let mut response = response(refusal);
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        response
     }
-    let refusal = Page::text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD".to_owned());
-    let mut response = response(refusal);
-    response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+
+    async fn page(&self, path: String) -> Option<Page> {
+        if !self.pages.takes_long() {
+            return self.pages.at(&path);
+        }
+        let pages = Arc::clone(&self.pages);
+        let made = spawn_blocking(move || pages.at(&path)).await;
+        made.unwrap_or_else(|error| {
+            Some(Page::text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+        })
+    }
+}
+
+fn refused(refusal: &Refusal) -> Response<Full<Bytes>> {
+    let mut response = response(Page::text(refusal.status(), refusal.to_string()));
+    if refusal.status() == StatusCode::UNAUTHORIZED {
+        let how = HeaderValue::from_static("Bearer");
+        response.headers_mut().insert(WWW_AUTHENTICATE, how);
+    }
     response
 }
 

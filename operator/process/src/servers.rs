@@ -2,22 +2,36 @@
 
 use std::{io, sync::Arc};
 
+use kube::Client;
 use prometheus::Registry;
+use rustls::server::ResolvesServerCert;
 use tokio::{
     sync::watch,
     task::{JoinError, JoinSet},
 };
 
 use crate::{
-    config::Config,
+    config::{Config, MetricsServer, admission::Tls},
     exposition::Exposition,
+    guard::Guard,
     health::{Health, Readiness},
-    pages::{self, Pages},
+    pages::{self, Pages, Site},
+    tls,
 };
 
 /// The servers of one process.
 #[derive(Debug, Default)]
 pub struct Servers(JoinSet<io::Result<()>>);
+
+/// What is served beside health, and what that takes.
+pub struct Shown<'a> {
+    /// The metrics.
+    pub metrics: &'a Registry,
+    /// The certificates, where that is over TLS.
+    pub certificates: Arc<dyn ResolvesServerCert>,
+    /// Who is asked who may see them.
+    pub client: &'a Client,
+}
 
 impl Servers {
     /// Serves health and metrics, each where the configuration says, until `until` is true.
@@ -28,19 +42,19 @@ impl Servers {
     pub async fn start(
         config: &Config,
         readiness: &Readiness,
-        metrics: &Registry,
+        shown: Shown<'_>,
         until: &watch::Receiver<bool>,
     ) -> io::Result<Self> {
-        let (endpoints, readiness) = (config.health_endpoints.clone(), readiness.clone());
-        let health: Arc<dyn Pages> = Arc::new(Health { endpoints, readiness });
-        let metrics: Arc<dyn Pages> = Arc::new(Exposition(metrics.clone()));
         let mut servers = JoinSet::new();
-        for (address, pages) in [(config.health_address, health), (config.metrics_address, metrics)]
-        {
-            if let Some(address) = address {
-                let listener = pages::listen(address).await?;
-                servers.spawn(pages::serve(listener, pages, until.clone()));
-            }
+        if let Some(address) = config.health_address {
+            let (endpoints, readiness) = (config.health_endpoints.clone(), readiness.clone());
+            let site = Site::open(Arc::new(Health { endpoints, readiness }));
+            servers.spawn(pages::serve(pages::listen(address).await?, site, until.clone()));
+        }
+        if let Some(metrics) = config.metrics {
+            let site = site(metrics, &config.admission.tls, shown)?;
+            let listener = pages::listen(metrics.address).await?;
+            servers.spawn(pages::serve(listener, site, until.clone()));
         }
         Ok(Self(servers))
     }
@@ -54,4 +68,16 @@ impl Servers {
         let ended: Result<io::Result<()>, JoinError> = self.0.join_next().await?;
         Some(ended.map_err(io::Error::other).and_then(|served| served))
     }
+}
+
+fn site(server: MetricsServer, tls: &Tls, shown: Shown<'_>) -> io::Result<Site> {
+    let pages: Arc<dyn Pages> = Arc::new(Exposition(shown.metrics.clone()));
+    if !server.tls {
+        return Ok(Site::open(pages));
+    }
+    // Pages are not served over HTTP/2.
+    let tls = Tls { protocols: vec!["http/1.1"], ..tls.clone() };
+    let acceptor = tls::acceptor(&tls, shown.certificates).map_err(io::Error::other)?;
+    let guard = server.for_the_authorised.then(|| Guard::new(shown.client.clone()));
+    Ok(Site::over_tls(pages, acceptor, guard))
 }

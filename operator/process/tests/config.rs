@@ -21,7 +21,7 @@ use trainjob_core::{
 use trainjob_process::{
     Program,
     config::{
-        Admission, Config, Flags, FlagsError, LeaderElection, Manual, Rate,
+        Admission, Config, Flags, FlagsError, LeaderElection, Manual, MetricsServer, Rate,
         admission::{CertificateSource, SelfManaged, Tls},
         file::FieldUpdates,
         load,
@@ -60,7 +60,11 @@ fn defaults() -> Config {
         leader_election: None,
         health_address: Some("[::]:8081".parse().unwrap()),
         health_endpoints: Endpoints { ready: "/readyz".into(), live: "/healthz".into() },
-        metrics_address: None,
+        metrics: Some(MetricsServer {
+            address: "[::]:8443".parse().unwrap(),
+            tls: true,
+            for_the_authorised: false,
+        }),
         nearest_deadlines: 100,
         normal_events: rate(5.0, 50),
         admission: Admission {
@@ -164,7 +168,7 @@ fn the_file_that_trainer_ships_is_taken_with_two_warnings() {
         rate_limit: rate(50.0, 100),
         leader_election: Some(trainers_election()),
         warnings: [
-            "metrics over TLS, statusServer: read and checked, but without effect in this release",
+            "statusServer: read and checked, but without effect in this release",
             "clientConnection: the operator's requests are limited to Trainer's 50 a second, with bursts of 100; \
              without this section there is no limit",
         ]
@@ -196,7 +200,11 @@ fn every_field_is_read() {
         }),
         health_address: Some("[::1]:9091".parse().unwrap()),
         health_endpoints: Endpoints { ready: "/ready".into(), live: "/live".into() },
-        metrics_address: Some("127.0.0.1:9090".parse().unwrap()),
+        metrics: Some(MetricsServer {
+            address: "127.0.0.1:9090".parse().unwrap(),
+            tls: false,
+            for_the_authorised: false,
+        }),
         nearest_deadlines: 7,
         normal_events: rate(0.25, 1),
         admission: Admission {
@@ -301,21 +309,21 @@ fn the_health_server_listens_where_it_is_told() {
 }
 
 #[test]
-fn metrics_are_served_only_where_the_file_wants_them_without_tls() {
-    let warning = "metrics over TLS: read and checked, but without effect in this release";
-    for (given, expected, warned) in [
-        ("{bindAddress: ':9000'}", None, true),
-        ("{secureServing: true}", None, true),
-        ("{secureServing: false}", Some("[::]:8443"), false),
-        ("{secureServing: false, bindAddress: ':9000'}", Some("[::]:9000"), false),
-        ("{secureServing: false, bindAddress: '0'}", None, false),
+fn metrics_are_served_over_tls_to_everybody_unless_the_file_says_otherwise() {
+    for (given, expected) in [
+        ("{}", Some(("[::]:8443", true, false))),
+        ("{bindAddress: ':9000'}", Some(("[::]:9000", true, false))),
+        ("{secureServing: false}", Some(("[::]:8443", false, false))),
+        ("{auth: {enabled: true}}", Some(("[::]:8443", true, true))),
+        ("{secureServing: true, auth: {enabled: false}}", Some(("[::]:8443", true, false))),
+        ("{bindAddress: '0'}", None),
     ] {
         let config = fields(&format!("metrics: {given}")).unwrap();
-        assert_eq!(config.metrics_address, expected.map(|a| a.parse().unwrap()), "{given}");
-        assert_eq!(
-            config.warnings,
-            warned.then_some(warning.to_owned()).into_iter().collect::<Vec<_>>()
-        );
+        let served =
+            config.metrics.map(|it| (it.address.to_string(), it.tls, it.for_the_authorised));
+        let expected = expected.map(|(address, tls, auth)| (address.to_owned(), tls, auth));
+        assert_eq!(served, expected, "{given}");
+        assert_eq!(config.warnings, [""; 0]);
     }
 }
 

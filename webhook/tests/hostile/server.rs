@@ -15,14 +15,16 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use trainjob_core::{admission::lifecycle::FieldUpdates, lifecycle::deadline::Clock};
-use trainjob_process::config::{self, Flags};
+use trainjob_process::{
+    config::{self, Flags},
+    tls,
+};
 use trainjob_webhook::{
     certificate::serving::{Serving, certified},
     door::{Door, Rules, Task},
     lookup::Lookup,
     metrics::Metrics,
     server::Server,
-    tls,
 };
 
 pub(crate) struct Running {

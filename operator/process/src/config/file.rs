@@ -31,7 +31,7 @@ pub struct Configuration {
     /// Which of several replicas works. Absent: every one of them.
     #[serde(default, deserialize_with = "section")]
     pub leader_election: Option<LeaderElection>,
-    /// The metrics server. Without TLS only in this release.
+    /// The metrics server.
     #[serde(default, deserialize_with = "section")]
     pub metrics: Option<Metrics>,
     /// The health server.

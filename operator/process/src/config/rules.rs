@@ -58,14 +58,9 @@ pub(super) fn warnings(file: &Configuration) -> Vec<String> {
     warnings
 }
 
-/// Whether the file asks for metrics, and does not say that they need no TLS.
-fn metrics_over_tls(file: &Configuration) -> bool {
-    file.metrics.as_ref().is_some_and(|metrics| metrics.secure_serving != Some(false))
-}
-
 /// What the file sets and this release does not use.
 fn without_effect(file: &Configuration) -> Vec<&'static str> {
-    [("metrics over TLS", metrics_over_tls(file)), ("statusServer", file.status_server.is_some())]
+    [("statusServer", file.status_server.is_some())]
         .into_iter()
         .filter_map(|(name, set)| set.then_some(name))
         .collect()

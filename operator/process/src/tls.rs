@@ -1,15 +1,44 @@
-//! TLS, as the configuration wants it.
+//! TLS, as the configuration wants it, and a certificate for whoever has none.
 
 use std::sync::Arc;
 
 use rustls::{
     ProtocolVersion, ServerConfig,
     crypto::{CryptoProvider, ring},
+    pki_types::PrivateKeyDer,
     server::ResolvesServerCert,
+    sign::{CertifiedKey, SingleCertAndKey},
     version::{TLS12, TLS13},
 };
+use thiserror::Error;
 use tokio_rustls::TlsAcceptor;
-use trainjob_process::config::admission::Tls;
+
+use crate::config::admission::Tls;
+
+/// Why there is no certificate.
+#[derive(Debug, Error)]
+pub enum SelfSignedError {
+    /// It cannot be made.
+    #[error("cannot make a certificate: {0}")]
+    Make(#[from] rcgen::Error),
+    /// It cannot be used.
+    #[error("cannot use a certificate: {0}")]
+    Use(#[from] rustls::Error),
+}
+
+/// A certificate of this process's own, for this name, which nobody vouches for. Its key is gone with the
+/// process.
+///
+/// # Errors
+///
+/// If the system has no randomness, or the name is none.
+pub fn self_signed(name: &str) -> Result<Arc<dyn ResolvesServerCert>, SelfSignedError> {
+    let own = rcgen::generate_simple_self_signed([name.to_owned()])?;
+    let key = PrivateKeyDer::Pkcs8(own.signing_key.serialize_der().into());
+    let chain = vec![own.cert.der().clone()];
+    let certified = CertifiedKey::from_der(chain, key, &ring::default_provider())?;
+    Ok(Arc::new(SingleCertAndKey::from(certified)))
+}
 
 /// How to speak TLS with the certificate that `certificates` names for each connection.
 ///
@@ -35,15 +64,12 @@ pub fn acceptor(
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
-
     use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion, pki_types::ServerName};
     use tokio::io::duplex;
     use tokio_rustls::TlsConnector;
-    use trainjob_process::config::{self, Flags};
 
     use super::*;
-    use crate::certificate::serving::{Serving, certified};
+    use crate::config::{self, Flags};
 
     /// What a client and the server agree on: the version, the suite and the protocol.
     async fn agreed(
@@ -52,10 +78,10 @@ mod tests {
         protocols: &[&str],
     ) -> Option<(ProtocolVersion, String, Option<String>)> {
         let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let (chain, key) = (own.cert.pem(), own.signing_key.serialize_pem());
-        let pair = certified(chain.as_bytes(), key.as_bytes(), SystemTime::now()).unwrap();
-        let serving = Serving::new();
-        serving.set(pair.key, pair.expiry);
+        let key = PrivateKeyDer::Pkcs8(own.signing_key.serialize_der().into());
+        let chain = vec![own.cert.der().clone()];
+        let certified = CertifiedKey::from_der(chain, key, &ring::default_provider()).unwrap();
+        let certificate: Arc<dyn ResolvesServerCert> = Arc::new(SingleCertAndKey::from(certified));
         let mut roots = RootCertStore::empty();
         roots.add(own.cert.der().clone()).unwrap();
         let mut client = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -66,7 +92,7 @@ mod tests {
         client.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
 
         let (near, far) = duplex(16 * 1024);
-        let server = acceptor(tls, Arc::new(serving)).unwrap();
+        let server = acceptor(tls, certificate).unwrap();
         let client = TlsConnector::from(Arc::new(client));
         let name = ServerName::try_from("localhost").unwrap();
         let (client, server) = tokio::join!(client.connect(name, near), server.accept(far));

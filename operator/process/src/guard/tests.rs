@@ -1,0 +1,90 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http_body_util::{BodyExt, Full};
+use hyper::{body::Bytes, header::HeaderValue};
+use kube::client::Body;
+use serde_json::{Value, json};
+use tower::service_fn;
+
+use super::*;
+
+/// An API server that knows one token, whose owner may get one path; and how often it was asked.
+fn guard() -> (Guard, Arc<AtomicUsize>) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let service = service_fn(move |request: http::Request<Body>| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        async move {
+            let is_token = request.uri().path().ends_with("/tokenreviews");
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            let review: Value = serde_json::from_slice(&body).unwrap();
+            let status = if is_token && review["spec"]["token"] == "good" {
+                json!({"authenticated": true, "user": {"username": "scraper", "groups": ["g"]}})
+            } else if is_token {
+                json!({"authenticated": false, "user": {"username": "scraper"}})
+            } else {
+                assert_eq!(review["spec"]["user"], "scraper");
+                assert_eq!(review["spec"]["groups"], json!(["g"]));
+                assert_eq!(review["spec"]["nonResourceAttributes"]["verb"], "get");
+                let path = &review["spec"]["nonResourceAttributes"]["path"];
+                json!({"allowed": path == "/metrics"})
+            };
+            let body = json!({"spec": review["spec"], "status": status}).to_string();
+            Ok::<_, std::convert::Infallible>(http::Response::new(Full::<Bytes>::from(body)))
+        }
+    });
+    (Guard::new(Client::new(service, "default")), asked)
+}
+
+async fn asks(guard: &Guard, authorization: Option<&'static str>, path: &str) -> u16 {
+    let given = authorization.map(|it| (AUTHORIZATION, HeaderValue::from_static(it)));
+    let headers = HeaderMap::from_iter(given);
+    guard.admit(&headers, path).await.err().map_or(200, |refusal| refusal.status().as_u16())
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_who_is_known_and_allowed_may_pass() {
+    let (guard, _) = guard();
+    for (authorization, path, expected) in [
+        (None, "/metrics", 401),
+        (Some("Bearer "), "/metrics", 401),
+        (Some("Basic Z29vZA=="), "/metrics", 401),
+        (Some("Bearer bad"), "/metrics", 401),
+        (Some("Bearer good"), "/metrics", 200),
+        (Some("Bearer good"), "/other", 403),
+    ] {
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let status = asks(&guard, authorization, path).await;
+        assert_eq!(status, expected, "{authorization:?} {path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_yes_holds_for_a_minute_and_a_no_is_asked_again() {
+    let (guard, asked) = guard();
+    for (token, after, questions) in [
+        ("Bearer good", 0, 2),
+        ("Bearer good", 59, 0),
+        ("Bearer good", 2, 2),
+        ("Bearer bad", 0, 1),
+        ("Bearer bad", 0, 1),
+    ] {
+        tokio::time::advance(Duration::from_secs(after)).await;
+        let before = asked.load(Ordering::Relaxed);
+        asks(&guard, Some(token), "/metrics").await;
+        assert_eq!(asked.load(Ordering::Relaxed) - before, questions, "{token} after {after} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn strangers_cannot_have_the_api_server_flooded() {
+    let (guard, asked) = guard();
+    let mut refusals = Vec::new();
+    for _ in 0..100 {
+        refusals.push(asks(&guard, Some("Bearer bad"), "/metrics").await);
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), QUESTIONS as usize);
+    assert_eq!(refusals.iter().filter(|status| **status == 503).count(), 95);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(asks(&guard, Some("Bearer good"), "/metrics").await, 200);
+}
