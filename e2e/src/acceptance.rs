@@ -1,9 +1,13 @@
 //! What only the tools that people use can show: the chart, by the real Helm, and the way from Kubeflow
-//! Trainer to it and back.
+//! Trainer to it and back; the release, by Prometheus, the Python SDK and kubectl.
 
 pub mod chart;
 mod guide;
+pub mod kubectl;
 pub mod migration;
+pub mod monitoring;
 mod programs;
+mod release;
+pub mod sdk;
 mod switches;
 mod tools;

@@ -12,6 +12,44 @@ use crate::product::{Options, Product};
 use crate::webhook::SERVICE_ACCOUNT as WEBHOOK;
 use crate::{workspace, yaml};
 
+/// One of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Program {
+    /// Of which one leads.
+    Operator,
+    /// Which the API server asks.
+    Webhook,
+}
+
+impl Program {
+    /// What its container is called, and what Prometheus calls its job.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Operator => "trainjob-operator",
+            Self::Webhook => "trainjob-webhook",
+        }
+    }
+
+    /// With the rights that the chart gives it.
+    pub(super) async fn kubeconfig(self, cluster: &Cluster, namespace: &str) -> Result<PathBuf> {
+        let account = match self {
+            Self::Operator => OPERATOR,
+            Self::Webhook => WEBHOOK,
+        };
+        cluster.service_account_kubeconfig(namespace, account).await
+    }
+
+    /// Starts it beside the cluster.
+    pub(super) async fn start(self, cluster: &Cluster, options: Options) -> Result<Product> {
+        let (kind, binary): (_, fn() -> Result<PathBuf>) = match self {
+            Self::Operator => ("operator", workspace::operator),
+            Self::Webhook => ("webhook", workspace::webhook),
+        };
+        let binary = tokio::task::spawn_blocking(binary).await??;
+        Product::start(cluster, kind, &binary, options)
+    }
+}
+
 /// One of each. Dropped, they end.
 #[derive(Debug)]
 pub(super) struct Programs {
@@ -28,19 +66,17 @@ impl Programs {
         namespace: &str,
     ) -> Result<Self> {
         let config = configuration(tools, release, namespace).await?;
-        let start = async |kind, binary: fn() -> Result<PathBuf>, account| {
-            let binary = tokio::task::spawn_blocking(binary).await??;
-            let kubeconfig = cluster.service_account_kubeconfig(namespace, account).await?;
+        let start = async |program: Program| {
             let options = Options {
                 config_yaml: config.clone(),
                 env: vec![("POD_NAMESPACE".to_owned(), namespace.to_owned())],
-                kubeconfig: Some(kubeconfig),
+                kubeconfig: Some(program.kubeconfig(cluster, namespace).await?),
                 ..Options::default()
             };
-            Product::start(cluster, kind, &binary, options)
+            program.start(cluster, options).await
         };
-        let operator = start("operator", workspace::operator, OPERATOR).await?;
-        let webhook = start("webhook", workspace::webhook, WEBHOOK).await?;
+        let operator = start(Program::Operator).await?;
+        let webhook = start(Program::Webhook).await?;
         operator.wait_ready().await?;
         webhook.wait_ready().await?;
         Ok(Self { _operator: operator, _webhook: webhook })
@@ -49,7 +85,7 @@ impl Programs {
 
 /// The configuration file that the chart gives to both programs, without the addresses of the servers
 /// that both would listen on: here they share a machine.
-async fn configuration(tools: &Tools, release: &str, namespace: &str) -> Result<String> {
+pub(super) async fn configuration(tools: &Tools, release: &str, namespace: &str) -> Result<String> {
     let name = format!("{release}-config");
     let file = "jsonpath={.data.config\\.yaml}";
     let get = ["get", "configmap", &name, "--namespace", namespace, "-o", file];

@@ -1,4 +1,4 @@
-//! Helm and kubectl, as somebody would run them.
+//! Helm, kubectl and Python, as somebody would run them.
 
 use std::env;
 use std::ffi::OsStr;
@@ -9,31 +9,47 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use crate::cluster::Cluster;
+use crate::workspace;
+
+/// The folder of what is run with Python.
+const SCRIPTS: &str = "e2e/python";
 
 /// A Helm that was built with `go install` believes that it talks to 1.20 unless told otherwise.
 const KUBERNETES: &str = "--kube-version=1.36.0";
 
-/// Both programs, for one cluster.
+/// All of them, for one cluster.
 #[derive(Debug, Clone)]
 pub(super) struct Tools {
     helm: PathBuf,
     kubectl: PathBuf,
+    python: PathBuf,
+    prometheus: PathBuf,
     kubeconfig: PathBuf,
     folder: PathBuf,
 }
 
 impl Tools {
-    /// Those for `cluster`. Helm is the one that `$HELM` names, or the one in `PATH`.
+    /// Those for `cluster`. Helm is the one that `$HELM` names, or the one in `PATH`; Python likewise by
+    /// `$PYTHON`, with what `e2e/python/requirements.txt` names, and Prometheus by `$PROMETHEUS`.
     pub(super) fn new(cluster: &Cluster) -> Self {
+        let given =
+            |variable, name: &str| env::var_os(variable).map_or_else(|| name.into(), PathBuf::from);
         Self {
-            helm: env::var_os("HELM").map_or_else(|| "helm".into(), PathBuf::from),
+            helm: given("HELM", "helm"),
+            python: given("PYTHON", "python3"),
+            prometheus: given("PROMETHEUS", "prometheus"),
             kubectl: cluster.kubectl().to_owned(),
             kubeconfig: cluster.kubeconfig(),
             folder: cluster.folder().to_owned(),
         }
     }
 
-    /// The files of both, by the names that people call them; without one that is called so anyway.
+    /// The same for somebody else than the administrator.
+    pub(super) fn for_user(&self, kubeconfig: PathBuf) -> Self {
+        Self { kubeconfig, ..self.clone() }
+    }
+
+    /// The files of Helm and kubectl, by the names that people call them; without one that is called so anyway.
     pub(super) fn files(&self) -> Vec<(&'static str, &Path)> {
         let files = [("helm", &self.helm), ("kubectl", &self.kubectl)];
         let given = files.into_iter().filter(|(_, file)| file.is_absolute());
@@ -68,7 +84,43 @@ impl Tools {
         self.run(self.command(&self.kubectl, arguments), input).await
     }
 
-    fn command<A: AsRef<OsStr>>(&self, program: &PathBuf, arguments: &[A]) -> Command {
+    /// The file of Prometheus. That of promtool is beside it.
+    pub(super) fn prometheus(&self) -> Result<PathBuf> {
+        let path = env::var_os("PATH").unwrap_or_default();
+        let places = env::split_paths(&path).map(|place| place.join(&self.prometheus));
+        // A path that is absolute stays what it is when it is joined.
+        let file = places.into_iter().find(|file| file.is_file());
+        file.with_context(|| {
+            let name = self.prometheus.display();
+            format!(
+                "no {name}: install Debian's package prometheus, or name the file in PROMETHEUS"
+            )
+        })
+    }
+
+    /// What another program prints.
+    pub(super) async fn program<A: AsRef<OsStr>>(
+        &self,
+        program: &Path,
+        arguments: &[A],
+    ) -> Result<String> {
+        self.run(self.command(program, arguments), None).await
+    }
+
+    /// What one of the scripts prints.
+    pub(super) async fn python<A: AsRef<OsStr>>(
+        &self,
+        script: &str,
+        arguments: &[A],
+    ) -> Result<String> {
+        let mut command = self.command::<A>(&self.python, &[]);
+        command.arg(workspace::path(SCRIPTS).join(script)).args(arguments);
+        // The sources of this repository are nobody's cache.
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        self.run(command, None).await
+    }
+
+    fn command<A: AsRef<OsStr>>(&self, program: &Path, arguments: &[A]) -> Command {
         let mut command = Command::new(program);
         command.args(arguments).envs(self.environment());
         command

@@ -9,8 +9,10 @@ use e2e::acceptance;
 use launcher::say;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Installs, upgrades and uninstalls the chart with the real Helm, and follows the guide from Kubeflow Trainer
-/// to it and back, on real control planes on 127.0.0.1. Needs `helm` in PATH, or the environment variable HELM.
+/// Installs, upgrades and uninstalls the chart with the real Helm, follows the guide from Kubeflow Trainer to it
+/// and back, fills dashboards and sets off alerts in a real Prometheus, and uses the Python SDK and kubectl as users
+/// do, on real control planes on 127.0.0.1. Needs helm, prometheus with promtool, and python3 with what is in
+/// e2e/python/requirements.txt, in PATH or by the environment variables HELM, PROMETHEUS and PYTHON.
 #[derive(Debug, Parser)]
 #[command(name = "cargo acceptance", bin_name = "cargo acceptance")]
 struct Arguments {
@@ -24,6 +26,9 @@ struct Arguments {
 enum Part {
     Chart,
     Migration,
+    Monitoring,
+    Sdk,
+    Kubectl,
 }
 
 #[tokio::main]
@@ -55,6 +60,15 @@ async fn all(tell: &(dyn Fn(&str) + Sync), only: Option<Part>) -> Result<()> {
     }
     if wanted(Part::Migration) {
         acceptance::migration::run(tell).await?;
+    }
+    if wanted(Part::Monitoring) {
+        acceptance::monitoring::run(tell).await?;
+    }
+    if wanted(Part::Sdk) {
+        acceptance::sdk::run(tell).await?;
+    }
+    if wanted(Part::Kubectl) {
+        acceptance::kubectl::run(tell).await?;
     }
     Ok(())
 }

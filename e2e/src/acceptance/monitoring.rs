@@ -1,0 +1,93 @@
+//! A real Prometheus looks on while the programs of a release live through a bad minute: what dashboards and
+//! alerts make of it.
+
+mod alerts;
+mod dashboards;
+mod faults;
+mod prometheus;
+mod replicas;
+mod scenario;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::release::Release;
+use crate::workspace;
+use prometheus::{Prometheus, now};
+use scenario::Scenario;
+
+/// The tests of the alerts.
+const TESTS: &str = "e2e/promtool";
+const ALERTS: &str = "charts/trainjob-operator/files/alerts.yaml";
+const DRAW: &str = "panels.py";
+
+/// Shows all of it; `tell` hears of each step, and where the drawings are.
+///
+/// # Errors
+///
+/// A query fails or has no data, an alert does not fire that is to, or one fires that is not.
+pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
+    let release = Release::install(&[]).await?;
+    let program = release.tools.prometheus()?;
+    check_rules(&release, &program, tell).await?;
+    let prometheus = Prometheus::start(&release.cluster, &program, &alerts::hurried()?).await?;
+    let begun = now()?;
+    let mut scenario = Scenario::start(&release, &prometheus).await?;
+    tell(
+        "two operators and a webhook run with what the chart gives them, and Prometheus scrapes them",
+    );
+    Box::pin(scenario.play(tell)).await?;
+
+    let alerts = alerts::have_something_to_compare(&prometheus).await?;
+    tell(&format!("{alerts} alerts: every expression is evaluated, and has something to compare"));
+    let folder = empty_folder()?;
+    let span = dashboards::span(begun, now()?);
+    for name in dashboards::NAMES {
+        let count = dashboards::fill(&prometheus, name, span, &folder).await?;
+        let (queries, with_data) = (count.queries, count.with_data);
+        tell(&format!("dashboard {name}: {with_data} of {queries} queries have data, none fails"));
+    }
+    scenario.end().await?;
+    alerts::no_others_fired(&prometheus).await?;
+    tell(&format!(
+        "everything stopped: {} alerts have fired in all, as they should, and no others",
+        alerts::fired(&prometheus).await?.len()
+    ));
+    let drawn = release.tools.python(DRAW, &[&folder]).await?;
+    drawn.lines().for_each(|picture| tell(&format!("drawn: {picture}")));
+    Ok(())
+}
+
+/// Lets promtool check the rules and run their tests.
+async fn check_rules(
+    release: &Release,
+    prometheus: &Path,
+    tell: &(dyn Fn(&str) + Sync),
+) -> Result<()> {
+    let promtool = prometheus.with_file_name("promtool");
+    let mut tests = fs::read_dir(workspace::path(TESTS))?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<Vec<PathBuf>>>()?;
+    tests.sort();
+    let rules = vec![workspace::path(ALERTS)];
+    for (command, files) in [("check", rules), ("test", tests)] {
+        let arguments = [PathBuf::from(command), PathBuf::from("rules")].into_iter().chain(files);
+        release.tools.program(&promtool, &arguments.collect::<Vec<_>>()).await?;
+    }
+    tell("promtool accepts the alerts, and their tests pass");
+    Ok(())
+}
+
+/// `acceptance/monitoring` in cargo's target folder, with nothing in it.
+fn empty_folder() -> Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let target = own.parent().and_then(Path::parent).context("a program without a directory")?;
+    let folder = target.join("acceptance/monitoring");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}

@@ -1,0 +1,102 @@
+//! A cluster with a release in it, as those find it who use it: the chart installed by Helm, its programs
+//! running with what it gives them, and somebody with a namespace.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use serde_json::json;
+
+use super::programs::Programs;
+use super::tools::Tools;
+use crate::cluster::{Cluster, Options};
+use crate::ports::Port;
+use crate::product::CHART;
+use crate::until::until_ok;
+use crate::{workspace, yaml};
+
+/// The release, which is called as the chart is.
+pub(super) const RELEASE: &str = "trainjob-operator";
+/// Its namespace.
+pub(super) const NAMESPACE: &str = "kubeflow-system";
+/// How long the slowest step may take on a busy machine.
+pub(super) const PATIENCE: Duration = Duration::from_mins(2);
+
+/// The `ServiceAccount` that stands for a user.
+const USER: &str = "user";
+
+/// A cluster with the chart in it.
+#[derive(Debug)]
+pub(super) struct Release {
+    pub(super) cluster: Cluster,
+    pub(super) tools: Tools,
+    webhook: Port,
+}
+
+impl Release {
+    /// Starts a cluster and installs the chart, with these values and all its runtimes but that with a cache.
+    /// Nobody waits for its Pods, which run nothing here.
+    pub(super) async fn install(sets: &[&str]) -> Result<Self> {
+        // Helm makes the runtimes only where their definition is there before.
+        let cluster = Cluster::start(Options { crds: true, ..Options::default() }).await?;
+        let (tools, webhook) = (Tools::new(&cluster), Port::take()?);
+        let (host, port) = ("127.0.0.1", webhook.number());
+        let here = [
+            "crds.enabled=false".to_owned(),
+            "runtimes.defaultEnabled=true".to_owned(),
+            format!("webhook.url=https://{host}:{port}"),
+            format!("manager.config.webhook.host={host}"),
+            format!("manager.config.webhook.port={port}"),
+        ];
+        let chart = workspace::path(CHART).display().to_string();
+        let mut arguments =
+            vec!["install", RELEASE, &chart, "--create-namespace", "--namespace", NAMESPACE];
+        let sets = here.iter().map(String::as_str).chain(sets.iter().copied());
+        arguments.extend(sets.flat_map(|set| ["--set", set]));
+        tools.helm(&arguments).await?;
+        Ok(Self { cluster, tools, webhook })
+    }
+
+    /// Where the registrations expect the webhook.
+    pub(super) fn webhook_url(&self) -> String {
+        format!("https://{}", self.webhook.address())
+    }
+
+    /// Starts the programs of the release, one of each.
+    pub(super) async fn start(&self) -> Result<Programs> {
+        Programs::start(&self.cluster, &self.tools, RELEASE, NAMESPACE).await
+    }
+
+    /// Makes a namespace for somebody who may edit there and nothing else, and waits until they can create a
+    /// TrainJob. The tools that they have are returned, and the namespace.
+    pub(super) async fn user(&self, prefix: &str) -> Result<(Tools, String)> {
+        let namespace = self.cluster.namespace(prefix).await?;
+        let group = "rbac.authorization.k8s.io";
+        let subject = json!({"kind": "ServiceAccount", "name": USER, "namespace": namespace});
+        let objects = [
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": USER}}),
+            json!({
+                "apiVersion": format!("{group}/v1"),
+                "kind": "RoleBinding",
+                "metadata": {"name": USER},
+                "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "edit"},
+                "subjects": [subject],
+            }),
+        ];
+        self.cluster.apply_yaml(&namespace, &yaml::stream(&objects)).await?;
+        let kubeconfig = self.cluster.service_account_kubeconfig(&namespace, USER).await?;
+        let tools = self.tools.for_user(kubeconfig);
+        let probe = json!({
+            "apiVersion": "trainer.kubeflow.org/v1alpha1",
+            "kind": "TrainJob",
+            "metadata": {"name": "probe"},
+            "spec": {"runtimeRef": {"name": "torch-distributed"}},
+        });
+        let create = ["create", "--dry-run=server", "--namespace", &namespace, "-f", "-"];
+        // The API server hears of rights and registrations a moment after they were made.
+        until_ok("a user may create a job", PATIENCE, || {
+            tools.kubectl(&create, Some(probe.to_string()))
+        })
+        .await?;
+        Ok((tools, namespace))
+    }
+}
