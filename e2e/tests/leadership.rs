@@ -19,12 +19,12 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{Api, DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use trainjob_api::ClusterTrainingRuntime;
 use trainjob_api::conditions::FAILED;
 use trainjob_api::constants::LEGACY_FINALIZER;
+use trainjob_api::{ClusterTrainingRuntime, TrainJob};
 
 /// The Lease of Kubeflow Trainer.
 const LEASE: &str = "trainer.kubeflow.org";
@@ -231,14 +231,21 @@ async fn one_of_two_acts_and_the_other_is_ready_and_writes_nothing() -> Result<(
         ensure!(!first.writes().is_empty(), "the leader wrote nothing");
         ensure!(second.writes().is_empty(), "the other one wrote {:#?}", second.writes());
         second.operator.wait_ready().await?;
-        // How jobs are is what the leader sees; what the caches hold is what both do.
+        // How jobs are is what the leader sees; what the caches hold is what both do. There may be jobs of
+        // earlier tests.
+        let jobs = Api::<TrainJob>::all(tenant.client.clone()).list(&ListParams::default()).await?;
+        let is_here = |job: &&TrainJob| job.metadata.deletion_timestamp.is_none();
+        let stopped = jobs.iter().filter(is_here).filter(|job| is_failed_by_deadline(job)).count();
         for (replica, leads) in [(&first, 1), (&second, 0)] {
             let metrics = replica.metrics().await?;
             for line in [
                 format!("trainjob_operator_leader {leads}\n"),
                 format!("trainjob_deadline_exceeded_total {leads}\n"),
-                format!("trainjob_jobs{{state=\"deadline_exceeded\"}} {leads}\n"),
-                "trainjob_operator_cached_objects{kind=\"TrainJob\"} 3\n".to_owned(),
+                format!("trainjob_jobs{{state=\"deadline_exceeded\"}} {}\n", leads * stopped),
+                format!(
+                    "trainjob_operator_cached_objects{{kind=\"TrainJob\"}} {}\n",
+                    jobs.items.len()
+                ),
             ] {
                 ensure!(metrics.contains(&line), "{}: no {line} in {metrics}", replica.name);
             }
