@@ -349,14 +349,32 @@ where
 {
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let mut events = pin!(watcher(api, config).default_backoff());
+    let mut told = false;
     while let Some(event) = events.next().await {
         match event {
             Ok(Event::Apply(_) | Event::Delete(_) | Event::InitDone) => changed.notify_one(),
             Ok(Event::Init | Event::InitApply(_)) => {}
+            // It may well be read all the same.
+            Err(error) if is_forbidden(&error) && !told => {
+                told = true;
+                tracing::warn!(
+                    name,
+                    %error,
+                    "not allowed to watch, so a change may be noticed only after {LOOK:?}"
+                );
+            }
             // What is really wrong is seen, and said, when the object is read.
             Err(error) => tracing::debug!(name, %error, "watch begins anew"),
         }
     }
+}
+
+fn is_forbidden(error: &watcher::Error) -> bool {
+    matches!(
+        error,
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) if status.code == 403
+    )
 }
 
 #[cfg(test)]
