@@ -162,6 +162,7 @@ impl Sender {
     /// Sends events one after the other; returns when there will be no more.
     pub async fn run(mut self) {
         let (mut reported, mut told) = (Instant::now(), 0);
+        let mut refused = false;
         while let Some((handed_in, event)) = self.receiver.recv().await {
             tokio::time::sleep_until(handed_in + AFTER).await;
             if let Some(limiter) = &self.limiter {
@@ -175,6 +176,10 @@ impl Sender {
             if let Err(error) = timed(api.create(&PostParams::default(), &event)).await {
                 match error.class() {
                     Class::Exists | Class::NamespaceGoing | Class::Gone => {}
+                    Class::Denied if !refused => {
+                        refused = true;
+                        tracing::warn!(%namespace, %error, "event not sent; this is said once");
+                    }
                     _ => {
                         tracing::debug!(%namespace, reason = event.reason, %error, "event not sent");
                     }
