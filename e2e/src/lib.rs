@@ -43,6 +43,7 @@ pub mod process;
 pub mod product;
 pub mod proxy;
 pub mod recorder;
+pub mod rights;
 mod sent;
 pub mod until;
 pub mod webhook;

@@ -14,7 +14,7 @@ pub use crate::product::Options as OperatorOptions;
 /// The `ServiceAccount` the operator runs as, as the chart calls it.
 pub const SERVICE_ACCOUNT: &str = "trainjob-operator";
 
-const RULES: Rules =
+pub(crate) const RULES: Rules =
     Rules { cluster: "operator-cluster-rules.yaml", namespace: "operator-namespace-rules.yaml" };
 
 /// A running operator. Dropped, it is asked to stop, and killed if it does not.

@@ -183,54 +183,73 @@ impl Rules {
         namespace: &str,
         name: &str,
     ) -> Result<()> {
-        let (cluster_rules, namespace_rules) = (rules(self.cluster)?, rules(self.namespace)?);
-        let group = "rbac.authorization.k8s.io";
-        let version = format!("{group}/v1");
-        let subjects = json!([{"kind": "ServiceAccount", "name": name, "namespace": namespace}]);
-        let metadata = json!({"name": name});
-        // A second namespace of the program must not take the binding of the first.
-        let cluster_wide = json!({"name": format!("{name}-{namespace}")});
-        let role = |kind: &str, metadata: &Value, rules: &Value| json!({"apiVersion": version, "kind": kind, "metadata": metadata, "rules": rules});
-        let binding = |kind: &str, metadata: &Value| {
-            json!({
-                "apiVersion": version,
-                "kind": format!("{kind}Binding"),
-                "metadata": metadata,
-                "roleRef": {"apiGroup": group, "kind": kind, "name": metadata["name"]},
-                "subjects": subjects,
-            })
-        };
-        let manifests = vec![
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
-            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}),
-            role("ClusterRole", &cluster_wide, &cluster_rules),
-            binding("ClusterRole", &cluster_wide),
-            role("Role", &metadata, &namespace_rules),
-            binding("Role", &metadata),
-        ];
-        let client = cluster.client().await?;
-        crate::apply::apply(&client, namespace, manifests).await?;
-        Ok(())
+        grant(cluster, namespace, name, &self.read()?).await
     }
 
     /// All of them.
     pub(crate) fn rights(self) -> Result<Vec<Right>> {
-        let mut rights = Vec::new();
-        for file in [self.cluster, self.namespace] {
-            let rules: Vec<PolicyRule> = serde_json::from_value(rules(file)?)?;
-            rights.extend(rules.into_iter().map(|rule| Right {
-                groups: rule.api_groups.unwrap_or_default(),
-                resources: rule.resources.unwrap_or_default(),
-                verbs: rule.verbs,
-            }));
-        }
-        Ok(rights)
+        let Granted { cluster, namespace } = self.read()?;
+        let rights = cluster.into_iter().chain(namespace).map(|rule| Right {
+            groups: rule.api_groups.unwrap_or_default(),
+            resources: rule.resources.unwrap_or_default(),
+            verbs: rule.verbs,
+        });
+        Ok(rights.collect())
+    }
+
+    /// The rules in the files.
+    pub(crate) fn read(self) -> Result<Granted> {
+        Ok(Granted { cluster: rules(self.cluster)?, namespace: rules(self.namespace)? })
     }
 }
 
+/// What a `ServiceAccount` may do in the whole cluster, and in its own namespace beyond that.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Granted {
+    pub(crate) cluster: Vec<PolicyRule>,
+    pub(crate) namespace: Vec<PolicyRule>,
+}
+
+/// Creates `namespace` with the `ServiceAccount` `name`, which may do just this.
+pub(crate) async fn grant(
+    cluster: &Cluster,
+    namespace: &str,
+    name: &str,
+    granted: &Granted,
+) -> Result<()> {
+    let group = "rbac.authorization.k8s.io";
+    let version = format!("{group}/v1");
+    let subjects = json!([{"kind": "ServiceAccount", "name": name, "namespace": namespace}]);
+    let metadata = json!({"name": name});
+    // A second namespace of the program must not take the binding of the first.
+    let cluster_wide = json!({"name": format!("{name}-{namespace}")});
+    let role = |kind: &str, metadata: &Value, rules: &[PolicyRule]| json!({"apiVersion": version, "kind": kind, "metadata": metadata, "rules": rules});
+    let binding = |kind: &str, metadata: &Value| {
+        json!({
+            "apiVersion": version,
+            "kind": format!("{kind}Binding"),
+            "metadata": metadata,
+            "roleRef": {"apiGroup": group, "kind": kind, "name": metadata["name"]},
+            "subjects": subjects,
+        })
+    };
+    let manifests = vec![
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}),
+        role("ClusterRole", &cluster_wide, &granted.cluster),
+        binding("ClusterRole", &cluster_wide),
+        role("Role", &metadata, &granted.namespace),
+        binding("Role", &metadata),
+    ];
+    let client = cluster.client().await?;
+    crate::apply::apply(&client, namespace, manifests).await?;
+    Ok(())
+}
+
 /// A file of the chart that is a plain list of rules.
-fn rules(file: &str) -> Result<Value> {
-    file_of_chart(file)?.pop().with_context(|| format!("{file} is empty"))
+fn rules(file: &str) -> Result<Vec<PolicyRule>> {
+    let list = file_of_chart(file)?.pop().with_context(|| format!("{file} is empty"))?;
+    serde_json::from_value(list).with_context(|| format!("{file} is no list of rules"))
 }
 
 /// The documents in one of the chart's plain files.

@@ -39,7 +39,7 @@ pub const DEFAULTER: &str = "defaulter.trainer.kubeflow.org";
 /// The registration of the validators.
 pub const VALIDATOR: &str = "validator.trainer.kubeflow.org";
 
-const RULES: Rules =
+pub(crate) const RULES: Rules =
     Rules { cluster: "webhook-cluster-rules.yaml", namespace: "webhook-namespace-rules.yaml" };
 const REGISTRATIONS: &str = "webhooks.yaml";
 
@@ -65,6 +65,8 @@ pub struct WebhookOptions {
     pub certificates: Certificates,
     /// Whose rights it has; by default those the chart gives it.
     pub kubeconfig: Option<PathBuf>,
+    /// Its namespace; by default [`NAMESPACE`].
+    pub namespace: Option<String>,
 }
 
 /// A running webhook. Dropped, it is asked to stop, and killed if it does not; its registrations stay.
@@ -85,6 +87,19 @@ impl Webhook {
     ///
     /// The binary cannot be built or started, or the API server refuses.
     pub async fn start(cluster: &Cluster, options: WebhookOptions) -> Result<Self> {
+        RULES.install(cluster, NAMESPACE, SERVICE_ACCOUNT).await?;
+        let webhook = Self::unregistered(cluster, options).await?;
+        let pem = webhook.authority.as_ref().map(Authority::pem);
+        register(&cluster.client().await?, &webhook.address(), pem.as_deref()).await?;
+        Ok(webhook)
+    }
+
+    /// Starts a webhook that nobody asks yet, as somebody who exists.
+    ///
+    /// # Errors
+    ///
+    /// The binary cannot be built or started.
+    pub async fn unregistered(cluster: &Cluster, options: WebhookOptions) -> Result<Self> {
         static COUNT: AtomicUsize = AtomicUsize::new(1);
         let binary = tokio::task::spawn_blocking(workspace::webhook).await??;
         let port = Port::take()?;
@@ -98,22 +113,20 @@ impl Webhook {
             authority.issue(&folder)?;
         }
 
-        RULES.install(cluster, NAMESPACE, SERVICE_ACCOUNT).await?;
         let kubeconfig = match options.kubeconfig {
             Some(kubeconfig) => kubeconfig,
             None => cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?,
         };
+        let namespace = options.namespace.unwrap_or_else(|| NAMESPACE.to_owned());
         let config = configured(&options.config_yaml, &port, options.certificates, &folder)?;
         let started = Options {
             config_yaml: yaml::stream(&[config]),
             // In a cluster the file of its ServiceAccount says so.
-            env: vec![("POD_NAMESPACE".to_owned(), NAMESPACE.to_owned())],
+            env: vec![("POD_NAMESPACE".to_owned(), namespace)],
             kubeconfig: Some(kubeconfig),
             ..Options::default()
         };
         let product = Product::start(cluster, "webhook", &binary, started)?;
-        let pem = authority.as_ref().map(Authority::pem);
-        register(&cluster.client().await?, &port.address(), pem.as_deref()).await?;
         Ok(Self { product, port, authority, folder })
     }
 

@@ -1,0 +1,141 @@
+//! The rights of the operator.
+
+use anyhow::{Context, Result, ensure};
+use e2e::apply::{apply, established};
+use e2e::cluster::Options;
+use e2e::fixtures::World;
+use e2e::fixtures::tenant::Tenant;
+use e2e::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT};
+use e2e::proxy::{Fault, Proxy, Scope};
+use e2e::rights::{Grant, account, of_operator};
+use futures::future::try_join_all;
+use invariants::Request;
+
+use crate::gangs::Scheduler;
+use crate::story::Story;
+use crate::{Player, misses, told, unmissed, without};
+
+/// Short, so that a leader has to renew its Lease soon.
+const ELECTION: &str = "leaderElection:
+  {leaderElect: true, leaseDuration: 3s, renewDeadline: 2s, retryPeriod: 500ms}";
+const NO_ELECTION: &str = "leaderElection: {leaderElect: false}";
+
+/// What is seen of no request: the admission plugin asks for it when children are made.
+const FINALIZERS: &str = "trainjobs/finalizers";
+/// What the admission plugin says then.
+const FINALIZERS_REFUSED: &str = "cannot set blockOwnerDeletion";
+
+/// An operator with rights of its own, in a namespace of its own.
+struct Seat<'a> {
+    story: Story,
+    tenant: Tenant<'a>,
+    proxy: Proxy,
+    operator: Operator,
+}
+
+impl<'a> Seat<'a> {
+    async fn take(world: &'a World, story: Story, grants: &[Grant]) -> Result<Self> {
+        let (tenant, cluster) = (world.tenant("rights").await?, &world.cluster);
+        let namespace = tenant.namespace.clone();
+        let kubeconfig = account(cluster, &namespace, SERVICE_ACCOUNT, grants).await?;
+        let proxy = Proxy::start(cluster, Scope::Namespace(namespace.clone())).await?;
+        disturb(&proxy, story, &namespace);
+        let election = if story == Story::Leads { ELECTION } else { NO_ELECTION };
+        let options = OperatorOptions {
+            config_yaml: election.to_owned(),
+            env: vec![("POD_NAMESPACE".to_owned(), namespace)],
+            kubeconfig: Some(proxy.kubeconfig(&kubeconfig)?),
+            ..OperatorOptions::default()
+        };
+        let operator = Operator::start(cluster, options).await?;
+        Ok(Self { story, tenant, proxy, operator })
+    }
+}
+
+/// Keeps the stories of different operators apart where there are no namespaces, and keeps one from
+/// seeing what it has to find out by itself.
+fn disturb(proxy: &Proxy, story: Story, namespace: &str) {
+    let own = namespace.to_owned();
+    let of_others = move |call: &e2e::proxy::Call| {
+        (call.verb, &*call.resource) == ("patch", "clustertrainingruntimes") && call.name != own
+    };
+    let conflict = Fault::Answer { status: 409, retry_after: None };
+    proxy.inject(of_others, 1..=usize::MAX, conflict);
+    if matches!(story, Story::TakenGang(_)) {
+        let news = |call: &e2e::proxy::Call| call.is_watch() && call.resource == "podgroups";
+        proxy.inject(news, 1..=usize::MAX, Fault::HoldRequest);
+    }
+}
+
+impl Player for Seat<'_> {
+    async fn play(&self) -> Result<()> {
+        self.operator.wait_ready().await?;
+        // On the heap: the future of a long story is large.
+        Box::pin(self.story.play(&self.tenant)).await
+    }
+
+    fn said(&self) -> Result<String> {
+        self.operator.log()
+    }
+
+    fn proxy(&self) -> &Proxy {
+        &self.proxy
+    }
+}
+
+impl Drop for Seat<'_> {
+    /// Dropping an operator would wait for it, and all lanes with it.
+    fn drop(&mut self) {
+        self.operator.kill9();
+    }
+}
+
+/// A box with every kind that the operator knows.
+async fn world() -> Result<World> {
+    let world = Box::pin(World::without_operator(Options::default())).await?;
+    let client = world.cluster.client().await?;
+    let definitions = vec![Scheduler::Coscheduling.definition(), Scheduler::Volcano.definition()];
+    let definitions = apply(&client, "default", definitions).await?;
+    established(&client, &definitions).await?;
+    Ok(world)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operator_misses_each_of_its_rights_and_asks_for_nothing_else() -> Result<()> {
+    let (world, grants) = (world().await?, of_operator()?);
+    let all = (&world, &grants);
+    let played = Story::ALL.map(|story| async move {
+        let (world, grants) = all;
+        let seat = Seat::take(world, story, grants).await?;
+        anyhow::Ok((story, told(&format!("{story:?}"), &seat).await?))
+    });
+    let played = try_join_all(played).await?;
+    let first = |grant: &Grant| first_with(&played, grant);
+    let unused: Vec<_> = grants.iter().filter(|it| first(it).is_none()).collect();
+    ensure!(unused.is_empty(), "no story takes {unused:#?}");
+
+    let unmissed = unmissed(&grants, async |missing| {
+        let story = first(missing).context("no story takes it")?;
+        let seat = Seat::take(&world, story, &without(&grants, missing)).await?;
+        let refusal = match missing.resource.as_str() {
+            FINALIZERS => FINALIZERS_REFUSED.to_owned(),
+            _ => missing.refusal(),
+        };
+        misses(&seat, missing, &refusal).await
+    });
+    let unmissed = unmissed.await;
+    ensure!(unmissed.is_empty(), "{unmissed:#?}");
+    Ok(())
+}
+
+/// The first story that takes a right, and needs it.
+fn first_with(played: &[(Story, Vec<Request>)], grant: &Grant) -> Option<Story> {
+    if grant.resource == FINALIZERS {
+        return Some(Story::Ttl);
+    }
+    // What the proxy has answered was about the story of another one.
+    let takes = |request: &Request| grant.covers(request) && request.answer.served.is_some();
+    let takes = |requests: &[Request]| requests.iter().any(takes);
+    let mut stories = played.iter().filter(|(story, _)| story.needs(grant));
+    stories.find(|(_, requests)| takes(requests)).map(|(story, _)| *story)
+}

@@ -1,0 +1,230 @@
+//! What TrainJobs go through, so that the operator needs each of its rights somewhere.
+
+use anyhow::{Context, Result, ensure};
+use e2e::fixtures::tenant::{Tenant, conditions_of};
+use e2e::fixtures::{COMPLETES, MPI, PATIENCE, RUNS, runtime};
+use e2e::rights::Grant;
+use e2e::until::until_ok;
+use e2e::yaml;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+use trainjob_api::conditions::SUSPENDED;
+use trainjob_api::constants::LEGACY_FINALIZER;
+use trainjob_api::{ClusterTrainingRuntime, TrainingRuntime};
+
+use crate::gangs::Scheduler;
+
+/// The TrainJob of a story.
+pub(crate) const JOB: &str = "job";
+/// A label that a patch of the runtime gives the JobSet.
+const LABEL: &str = "e2e.trainjob.dev/patched";
+
+/// A story about one namespace and the operator that works there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Story {
+    /// A job completes, and its TTL deletes it.
+    Ttl,
+    /// A job is stopped by its deadline, which is told, and deleted when it is released.
+    Deadline,
+    /// A suspended job is changed.
+    Changed,
+    /// A job needs keys.
+    Keys,
+    /// The JobSet of a job vanishes, and is made again.
+    Vanished,
+    /// The name of a job's snapshot is taken.
+    Taken,
+    /// A suspended job of a gang is changed, resumed, and completes.
+    Gang(Scheduler),
+    /// The name of a job's gang is taken, which the watch has not shown yet.
+    TakenGang(Scheduler),
+    /// A runtime is freed from the finalizer that Kubeflow Trainer once put on it.
+    Freed,
+    /// The same for one of the whole cluster.
+    FreedClusterWide,
+    /// The operator leads, and goes on leading.
+    Leads,
+}
+
+impl Story {
+    /// All of them. Where several need a right, the first is played without it.
+    pub(crate) const ALL: [Self; 13] = [
+        Self::Ttl,
+        Self::Deadline,
+        Self::Changed,
+        Self::Keys,
+        Self::Vanished,
+        Self::Taken,
+        Self::Gang(Scheduler::Coscheduling),
+        Self::Gang(Scheduler::Volcano),
+        Self::TakenGang(Scheduler::Coscheduling),
+        Self::TakenGang(Scheduler::Volcano),
+        Self::Freed,
+        Self::FreedClusterWide,
+        Self::Leads,
+    ];
+
+    /// Whether it cannot come to its end without a right that it takes. Every operator looks for gangs, and
+    /// tells what it does to whom it may concern; only one story waits for that.
+    pub(crate) fn needs(self, grant: &Grant) -> bool {
+        match self {
+            _ if grant.resource == "events" => self == Self::Deadline,
+            _ if grant.resource != "podgroups" => true,
+            Self::Gang(scheduler) | Self::TakenGang(scheduler) => grant.group == scheduler.group(),
+            _ => false,
+        }
+    }
+
+    /// Plays it with an operator that has been started.
+    pub(crate) async fn play(self, tenant: &Tenant<'_>) -> Result<()> {
+        match self {
+            Self::Ttl => {
+                tenant.create(JOB, COMPLETES, json!({"ttlSecondsAfterFinished": 1})).await?;
+                tenant.gone(JOB).await
+            }
+            Self::Deadline => {
+                let spec = json!({"activeDeadlineSeconds": 2, "ttlSecondsAfterFinished": 1});
+                tenant.create(JOB, RUNS, spec).await?;
+                tenant.gone(JOB).await?;
+                tenant.tells(JOB, "DeadlineExceeded").await.map(|_| ())
+            }
+            Self::Changed => changed(tenant).await,
+            Self::Keys => {
+                tenant.create(JOB, MPI, json!({})).await?;
+                tenant.has_job_set(JOB).await.map(|_| ())
+            }
+            Self::Vanished => {
+                tenant.create(JOB, RUNS, json!({})).await?;
+                tenant.has_job_set(JOB).await?;
+                tenant.delete_job_set(JOB).await?;
+                tenant.has_job_set(JOB).await.map(|_| ())
+            }
+            Self::Taken => {
+                let name = format!("{JOB}-runtime-snapshot");
+                let theirs = json!({
+                    "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
+                });
+                apply(tenant, &theirs).await?;
+                tenant.create(JOB, RUNS, json!({})).await?;
+                waits(tenant).await
+            }
+            Self::Gang(scheduler) => gang(tenant, scheduler).await,
+            Self::TakenGang(scheduler) => {
+                apply(tenant, &scheduler.pod_group(JOB)).await?;
+                let name = gang_runtime(tenant, scheduler).await?;
+                tenant.create(JOB, &name, json!({})).await?;
+                waits(tenant).await
+            }
+            Self::Freed => freed(tenant, false).await,
+            Self::FreedClusterWide => freed(tenant, true).await,
+            Self::Leads => leads(tenant).await,
+        }
+    }
+}
+
+async fn apply(tenant: &Tenant<'_>, object: &Value) -> Result<()> {
+    let text = yaml::stream(std::slice::from_ref(object));
+    tenant.world.cluster.apply_yaml(&tenant.namespace, &text).await?;
+    Ok(())
+}
+
+async fn changed(tenant: &Tenant<'_>) -> Result<()> {
+    tenant.create(JOB, RUNS, json!({"suspend": true})).await?;
+    tenant.becomes(JOB, SUSPENDED).await?;
+    let template = json!({"metadata": {"labels": {LABEL: "yes"}}});
+    let patch = json!({
+        "manager": "e2e.trainjob.dev/user",
+        "trainingRuntimeSpec": {"template": template},
+    });
+    tenant.patch(JOB, &json!({"spec": {"runtimePatches": [patch]}})).await?;
+    until_ok("the JobSet is as its TrainJob says", PATIENCE, || async {
+        let job_set = tenant.job_sets.get(JOB).await?;
+        ensure!(job_set.labels().contains_key(LABEL), "its labels are {:?}", job_set.labels());
+        Ok(())
+    })
+    .await
+}
+
+/// Waits until the job says that it waits for somebody else.
+async fn waits(tenant: &Tenant<'_>) -> Result<()> {
+    let job = tenant.becomes(JOB, "Waiting").await?;
+    let waiting = conditions_of(&job).iter().find(|condition| condition.type_ == "Waiting");
+    let reason = &waiting.context("it does not wait")?.reason;
+    ensure!(reason.ends_with("Conflict"), "it waits because of {reason}");
+    Ok(())
+}
+
+async fn gang_runtime(tenant: &Tenant<'_>, scheduler: Scheduler) -> Result<String> {
+    let delay = json!({"pod-complete.stage.kwok.x-k8s.io/delay": "100ms"});
+    let name = tenant.namespace.clone();
+    let mut manifest = runtime(&name, &delay, 1, None);
+    let spec = manifest.pointer_mut("/spec").and_then(Value::as_object_mut);
+    spec.context("no spec")?.insert("podGroupPolicy".to_owned(), scheduler.policy());
+    apply(tenant, &manifest).await?;
+    Ok(name)
+}
+
+async fn gang(tenant: &Tenant<'_>, scheduler: Scheduler) -> Result<()> {
+    let name = gang_runtime(tenant, scheduler).await?;
+    tenant.create(JOB, &name, json!({"suspend": true})).await?;
+    tenant.becomes(JOB, SUSPENDED).await?;
+    has_members(tenant, scheduler, 1).await?;
+    tenant.patch(JOB, &json!({"spec": {"trainer": {"numNodes": 2}}})).await?;
+    has_members(tenant, scheduler, 2).await?;
+    tenant.patch(JOB, &json!({"spec": {"suspend": false}})).await?;
+    let groups = scheduler.pod_groups(tenant);
+    until_ok("the PodGroup is gone", PATIENCE, || async {
+        ensure!(groups.get_opt(JOB).await?.is_none(), "it is there");
+        Ok(())
+    })
+    .await
+}
+
+async fn has_members(tenant: &Tenant<'_>, scheduler: Scheduler, members: i64) -> Result<()> {
+    let groups = scheduler.pod_groups(tenant);
+    until_ok(format!("the PodGroup is of {members}"), PATIENCE, || async {
+        let group = groups.get(JOB).await?;
+        let spec = group.data.get("spec").context("no spec")?;
+        ensure!(spec.get("minMember") == Some(&json!(members)), "it is {spec}");
+        Ok(())
+    })
+    .await
+}
+
+async fn freed(tenant: &Tenant<'_>, cluster_wide: bool) -> Result<()> {
+    let name = &tenant.namespace;
+    let mut manifest = runtime(name, &json!({}), 1, None);
+    manifest["metadata"]["finalizers"] = json!([LEGACY_FINALIZER]);
+    if !cluster_wide {
+        manifest["kind"] = json!("TrainingRuntime");
+    }
+    apply(tenant, &manifest).await?;
+    let namespaced: Api<TrainingRuntime> = Api::namespaced(tenant.client.clone(), name);
+    let wide: Api<ClusterTrainingRuntime> = Api::all(tenant.client.clone());
+    until_ok("the runtime is free", PATIENCE, || async {
+        let held = if cluster_wide {
+            wide.get(name).await?.metadata.finalizers
+        } else {
+            namespaced.get(name).await?.metadata.finalizers
+        };
+        ensure!(held.unwrap_or_default().is_empty(), "it is held");
+        Ok(())
+    })
+    .await
+}
+
+async fn leads(tenant: &Tenant<'_>) -> Result<()> {
+    let leases: Api<Lease> = Api::namespaced(tenant.client.clone(), &tenant.namespace);
+    let renewed = async || {
+        let spec = leases.get("trainer.kubeflow.org").await?.spec.context("an empty Lease")?;
+        ensure!(spec.holder_identity.is_some_and(|holder| !holder.is_empty()), "nobody leads");
+        spec.renew_time.context("it was never renewed")
+    };
+    let first = until_ok("somebody leads", PATIENCE, &renewed).await?;
+    until_ok("the Lease is renewed", PATIENCE, async || {
+        ensure!(renewed().await? != first, "it is not");
+        Ok(())
+    })
+    .await
+}
