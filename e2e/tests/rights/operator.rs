@@ -133,8 +133,10 @@ fn first_with(played: &[(Story, Vec<Request>)], grant: &Grant) -> Option<Story> 
     if grant.resource == FINALIZERS {
         return Some(Story::Ttl);
     }
-    // What the proxy has answered was about the story of another one.
-    let takes = |request: &Request| grant.covers(request) && request.answer.served.is_some();
+    // What the proxy has answered was about the story of another one. What is under way has no answer.
+    let is_of_another =
+        |request: &Request| request.answer.code.is_some() && request.answer.served.is_none();
+    let takes = |request: &Request| grant.covers(request) && !is_of_another(request);
     let takes = |requests: &[Request]| requests.iter().any(takes);
     let mut stories = played.iter().filter(|(story, _)| story.needs(grant));
     stories.find(|(_, requests)| takes(requests)).map(|(story, _)| *story)
