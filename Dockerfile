@@ -21,7 +21,7 @@ RUN cargo install --locked --root /usr/local "cargo-auditable@${AUDITABLE_VERSIO
 WORKDIR /src
 COPY . .
 ARG SOURCE_DATE_EPOCH=0
-RUN ["/bin/bash", "image/build", "/out"]
+RUN ["/bin/bash", ".ci/image", "/out"]
 
 FROM scratch
 LABEL org.opencontainers.image.title="trainjob-operator" \

@@ -8,6 +8,7 @@
 mod door;
 mod policy;
 mod requests;
+pub mod status;
 pub mod tenant;
 
 use std::fs;
@@ -393,5 +394,20 @@ pub fn runtime(name: &str, annotations: &Value, grace: i64, jobset_ttl: Option<i
         "kind": "ClusterTrainingRuntime",
         "metadata": {"name": name},
         "spec": {"mlPolicy": {"numNodes": 1}, "template": {"spec": job_set}},
+    })
+}
+
+/// A TrainJob on a ClusterTrainingRuntime, with `more` in its spec.
+#[must_use]
+pub fn train_job(name: &str, runtime: &str, more: &Value) -> Value {
+    let mut spec = json!({"runtimeRef": {"name": runtime}});
+    if let (Some(spec), Some(more)) = (spec.as_object_mut(), more.as_object()) {
+        spec.extend(more.clone());
+    }
+    json!({
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": name},
+        "spec": spec,
     })
 }

@@ -45,6 +45,7 @@ pub mod proxy;
 pub mod recorder;
 pub mod rights;
 mod sent;
+pub mod stopped;
 pub mod until;
 pub mod webhook;
 pub mod workspace;

@@ -271,15 +271,8 @@ async fn create(client: &Client, job: &Value) -> Result<Answer> {
 }
 
 fn probe_job(runtime: &str) -> Value {
-    json!({
-        "apiVersion": "trainer.kubeflow.org/v1alpha1",
-        "kind": "TrainJob",
-        "metadata": {"name": "probe"},
-        "spec": {
-            "runtimeRef": {"name": runtime},
-            "runtimePatches": [{"manager": "e2e.trainjob.dev/probe"}],
-        },
-    })
+    let patches = json!([{"manager": "e2e.trainjob.dev/probe"}]);
+    crate::fixtures::train_job("probe", runtime, &json!({"runtimePatches": patches}))
 }
 
 fn probe_runtime(name: &str) -> Value {

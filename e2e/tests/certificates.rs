@@ -11,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::answer::ask;
 use e2e::authority::Authority;
 use e2e::cluster::{Cluster, Options};
+use e2e::fixtures::train_job;
 use e2e::until::until_ok;
 use e2e::webhook::{
     Certificates, DEFAULTER, NAMESPACE, SECRET, VALIDATOR, Webhook, WebhookOptions, register,
@@ -98,12 +99,7 @@ impl Traffic {
 
 /// Sees that a TrainJob is admitted: defaults filled in by one webhook, and judged by the other.
 async fn admit(client: &Client, name: &str) -> Result<()> {
-    let job = json!({
-        "apiVersion": "trainer.kubeflow.org/v1alpha1",
-        "kind": "TrainJob",
-        "metadata": {"name": name},
-        "spec": {"runtimeRef": {"name": "torch"}, "runtimePatches": [{"manager": "a.b/c"}]},
-    });
+    let job = train_job(name, "torch", &json!({"runtimePatches": [{"manager": "a.b/c"}]}));
     let path = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs?dryRun=All";
     let answer = ask(client, http::Method::POST, path, "application/json", &job).await?;
     ensure!(answer.code == 201, "not admitted: {answer:?}");

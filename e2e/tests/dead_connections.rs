@@ -7,7 +7,8 @@
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, ensure};
-use e2e::fixtures::tenant::{Tenant, created_at, finished_at, time_until};
+use e2e::fixtures::status::{created_at, finished_at, time_until};
+use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{COMPLETES, Pool, RUNS};
 use e2e::proxy::{Call, Fault, Injection, Proxy};
 use futures::future::try_join_all;

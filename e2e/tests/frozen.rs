@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::fixtures::tenant::{Tenant, conditions_of};
+use e2e::fixtures::status::conditions_of;
+use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{MPI, PATIENCE, World, runtime, stays};
 use e2e::until::until_ok;
 use k8s_openapi::api::core::v1::Secret;

@@ -9,7 +9,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::fixtures::tenant::{Tenant, conditions_of};
+use e2e::fixtures::status::conditions_of;
+use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{PATIENCE, World, runtime, stays};
 use e2e::until::until_ok;
 use e2e::yaml;

@@ -25,7 +25,7 @@ fn everything_that_the_workspace_consists_of_gets_into_the_build() {
     let ignored = workspace::read(".dockerignore").unwrap();
     let manifest = workspace::read("Cargo.toml").unwrap();
     let members = manifest.split_once("members = [").unwrap().1.split(']').next().unwrap();
-    let files = ["Cargo.toml", "Cargo.lock", ".cargo", "image", "LICENSE"];
+    let files = ["Cargo.toml", "Cargo.lock", ".cargo", ".ci", "LICENSE"];
     let folders = members.split('"').skip(1).step_by(2).map(|it| it.split('/').next().unwrap());
     for needed in folders.chain(files) {
         assert!(ignored.lines().any(|line| line == format!("!{needed}")), "{needed}");

@@ -6,9 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 use e2e::component::Component;
-use e2e::fixtures::tenant::{
-    Tenant, conditions_of, created_at, finished_at, is_failed_by_deadline,
-};
+use e2e::fixtures::status::{conditions_of, created_at, finished_at, is_failed_by_deadline};
+use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{PATIENCE, Pool, RUNS, SYSTEM, runtime, stays};
 use e2e::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT, install_operator_rbac, rights};
 use e2e::proxy::{Proxy, Scope};

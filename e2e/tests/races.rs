@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::Options;
-use e2e::fixtures::tenant::{Tenant, conditions_of, created_at, finished_at, now};
+use e2e::fixtures::status::{conditions_of, created_at, finished_at, now};
+use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{COMPLETES, PATIENCE, Pool, RUNS, World, stays};
 use e2e::proxy::{Call, Fault, Proxy, Scope};
 use e2e::until::until_ok;

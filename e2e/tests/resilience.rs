@@ -9,9 +9,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Cluster, Options};
 use e2e::component::Component;
-use e2e::fixtures::tenant::{
-    Tenant, conditions_of, created_at, finished_at, is_failed_by_deadline, time_until,
+use e2e::fixtures::status::{
+    conditions_of, created_at, finished_at, is_failed_by_deadline, time_until,
 };
+use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{
     COMPLETES, LATE, OPERATOR_USER, PATIENCE, Pool, RUNS, SYSTEM, Verdict, World, runtime, stays,
 };

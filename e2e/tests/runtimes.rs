@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::fixtures::tenant::{Tenant, conditions_of};
+use e2e::fixtures::status::conditions_of;
+use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{PATIENCE, World, stays};
 use e2e::until::until_ok;
 use e2e::{workspace, yaml};

@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::fixtures::tenant::{
-    Tenant, conditions_of, created_at, deleted_at, finished_at, is_failed_by_deadline, on_time,
-    time_until,
+use e2e::fixtures::status::{
+    conditions_of, created_at, deleted_at, finished_at, is_failed_by_deadline, on_time, time_until,
 };
+use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{COMPLETES, FAILS, Operation, PATIENCE, Pool, RUNS, SYSTEM, VANISHES, stays};
 use e2e::operator::{SERVICE_ACCOUNT, install_operator_rbac};
 use e2e::until::{until, until_ok};

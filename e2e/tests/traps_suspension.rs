@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::Options;
-use e2e::fixtures::tenant::{
-    Tenant, conditions_of, created_at, finished_at, is_failed_by_deadline, now, on_time, time_until,
+use e2e::fixtures::status::{
+    conditions_of, created_at, finished_at, is_failed_by_deadline, now, on_time, time_until,
 };
+use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{PATIENCE, RUNS, World, stays};
 use e2e::until::until_ok;
 use futures::future::try_join_all;

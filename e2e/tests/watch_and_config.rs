@@ -5,9 +5,8 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::Options;
-use e2e::fixtures::tenant::{
-    Tenant, conditions_of, created_at, finished_at, hold, let_go, now, on_time, time_until,
-};
+use e2e::fixtures::status::{conditions_of, created_at, finished_at, now, on_time, time_until};
+use e2e::fixtures::tenant::{Tenant, hold, let_go};
 use e2e::fixtures::{COMPLETES, LATE, RUNS, World, runtime, stays};
 use kube::ResourceExt as _;
 use serde_json::json;

@@ -13,6 +13,7 @@ use super::programs::Programs;
 use super::switches::{FOREIGN, MISTAKES, SWITCHES};
 use super::tools::Tools;
 use crate::cluster::{Cluster, Options};
+use crate::fixtures::train_job;
 use crate::ports::Port;
 use crate::product::CHART;
 use crate::until::until_ok;
@@ -226,14 +227,6 @@ fn foreign_kind((group, kind, plural): (&str, &str, &str)) -> Value {
 }
 
 fn job(runtime: &str) -> Value {
-    json!({
-        "apiVersion": "trainer.kubeflow.org/v1alpha1",
-        "kind": "TrainJob",
-        "metadata": {"name": JOB},
-        "spec": {
-            "runtimeRef": {"name": runtime},
-            "ttlSecondsAfterFinished": 3600,
-            "trainer": {"numNodes": 1, "command": ["sleep", "600"]},
-        },
-    })
+    let trainer = json!({"numNodes": 1, "command": ["sleep", "600"]});
+    train_job(JOB, runtime, &json!({"ttlSecondsAfterFinished": 3600, "trainer": trainer}))
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::release::{PATIENCE, Release};
 use super::tools::Tools;
+use crate::fixtures::train_job;
 use crate::until::until_ok;
 
 /// The minor version of everything of Kubernetes here.
@@ -171,7 +172,12 @@ impl User {
         let said = self.apply("user", &theirs(600, true)).await?;
         contains(&said, &["trainjob.trainer.kubeflow.org/shared serverside-applied"])?;
         let queue = json!([patch("example.com/queue", &json!({"queued": "yes"}))]);
-        let queue = trainjob("shared", &json!({"runtimePatches": queue}));
+        let queue = json!({
+            "apiVersion": "trainer.kubeflow.org/v1alpha1",
+            "kind": "TrainJob",
+            "metadata": {"name": "shared"},
+            "spec": {"runtimePatches": queue},
+        });
         self.apply("queue", &queue).await?;
         let before = self.read("shared").await?;
         self.apply("user", &theirs(600, true)).await?;
@@ -236,21 +242,11 @@ impl User {
 /// A TrainJob whose Pod completes after a second, with this much more in its spec.
 fn job(name: &str, more: &Value) -> Value {
     let completes = patch("example.com/user", &json!({DELAY: "1s"}));
-    let mut spec =
-        json!({"runtimeRef": {"name": "torch-distributed"}, "runtimePatches": [completes]});
-    if let (Some(spec), Some(more)) = (spec.as_object_mut(), more.as_object()) {
-        spec.extend(more.clone());
+    let mut job = train_job(name, "torch-distributed", more);
+    if let Some(spec) = job.pointer_mut("/spec").and_then(Value::as_object_mut) {
+        spec.insert("runtimePatches".to_owned(), json!([completes]));
     }
-    trainjob(name, &spec)
-}
-
-fn trainjob(name: &str, spec: &Value) -> Value {
-    json!({
-        "apiVersion": "trainer.kubeflow.org/v1alpha1",
-        "kind": "TrainJob",
-        "metadata": {"name": name},
-        "spec": spec,
-    })
+    job
 }
 
 /// Annotations that a manager gives to the Pods of a job.

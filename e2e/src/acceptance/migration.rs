@@ -16,6 +16,7 @@ use super::guide::Guide;
 use super::programs::Programs;
 use super::tools::Tools;
 use crate::cluster::{Cluster, Options};
+use crate::fixtures::train_job;
 use crate::operator::{Operator, OperatorOptions};
 use crate::ports::Port;
 use crate::product::{CHART, file_of_chart};
@@ -242,9 +243,9 @@ impl<'a> Journey<'a> {
         let objects = [
             runtime("runs", &json!({})),
             runtime("completes", &done),
-            job(RUNNING, "runs", &json!({"activeDeadlineSeconds": 3600})),
-            job(SUSPENDED, "runs", &json!({"activeDeadlineSeconds": 1, "suspend": true})),
-            job(FINISHED, "completes", &json!({})),
+            train_job(RUNNING, "runs", &json!({"activeDeadlineSeconds": 3600})),
+            train_job(SUSPENDED, "runs", &json!({"activeDeadlineSeconds": 1, "suspend": true})),
+            train_job(FINISHED, "completes", &json!({})),
         ];
         self.cluster.apply_yaml("default", &yaml::stream(&objects)).await?;
         Ok(())
@@ -324,7 +325,7 @@ impl<'a> Journey<'a> {
     /// A job with a TTL is admitted, completes and is deleted; another one stays.
     async fn enforces_ttl(&self) -> Result<()> {
         for (name, ttl) in [(KEPT, 3600), ("short", 0)] {
-            let job = job(name, "completes", &json!({"ttlSecondsAfterFinished": ttl}));
+            let job = train_job(name, "completes", &json!({"ttlSecondsAfterFinished": ttl}));
             until_ok(format!("{name} is admitted"), PATIENCE, || async {
                 self.cluster.apply_yaml("default", &job.to_string()).await
             })
@@ -428,19 +429,6 @@ fn runtime(name: &str, annotations: &Value) -> Value {
                 "spec": {"template": template},
             },
         }]}}},
-    })
-}
-
-fn job(name: &str, runtime: &str, more: &Value) -> Value {
-    let mut spec = json!({"runtimeRef": {"name": runtime}});
-    if let (Some(spec), Some(more)) = (spec.as_object_mut(), more.as_object()) {
-        spec.extend(more.clone());
-    }
-    json!({
-        "apiVersion": "trainer.kubeflow.org/v1alpha1",
-        "kind": "TrainJob",
-        "metadata": {"name": name},
-        "spec": spec,
     })
 }
 

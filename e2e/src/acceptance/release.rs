@@ -9,6 +9,7 @@ use serde_json::json;
 use super::programs::Programs;
 use super::tools::Tools;
 use crate::cluster::{Cluster, Options};
+use crate::fixtures::train_job;
 use crate::ports::Port;
 use crate::product::CHART;
 use crate::until::until_ok;
@@ -85,12 +86,7 @@ impl Release {
         self.cluster.apply_yaml(&namespace, &yaml::stream(&objects)).await?;
         let kubeconfig = self.cluster.service_account_kubeconfig(&namespace, USER).await?;
         let tools = self.tools.for_user(kubeconfig);
-        let probe = json!({
-            "apiVersion": "trainer.kubeflow.org/v1alpha1",
-            "kind": "TrainJob",
-            "metadata": {"name": "probe"},
-            "spec": {"runtimeRef": {"name": "torch-distributed"}},
-        });
+        let probe = train_job("probe", "torch-distributed", &json!({}));
         let create = ["create", "--dry-run=server", "--namespace", &namespace, "-f", "-"];
         // The API server hears of rights and registrations a moment after they were made.
         until_ok("a user may create a job", PATIENCE, || {

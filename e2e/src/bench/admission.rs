@@ -26,6 +26,7 @@ use tokio_rustls::TlsConnector;
 use trainjob_api::TrainJob;
 
 use crate::cluster::{Cluster, Options};
+use crate::fixtures::train_job;
 use crate::ports::Port;
 use crate::process::Process;
 use crate::until::until_ok;
@@ -168,18 +169,13 @@ fn job(name: &str, padding: usize) -> Value {
     let variables: Vec<_> = (0..padding / ONE)
         .map(|number| json!({"name": format!("SETTING_{number:04}"), "value": "v".repeat(40)}))
         .collect();
-    json!({
-        "apiVersion": "trainer.kubeflow.org/v1alpha1",
-        "kind": "TrainJob",
-        "metadata": {"name": name},
-        "spec": {
-            "suspend": true,
-            "runtimeRef": {"name": "torch-distributed"},
-            "trainer": {"numNodes": 4, "env": variables},
-            "activeDeadlineSeconds": 3_600,
-            "ttlSecondsAfterFinished": 3_600,
-        },
-    })
+    let spec = json!({
+        "suspend": true,
+        "trainer": {"numNodes": 4, "env": variables},
+        "activeDeadlineSeconds": 3_600,
+        "ttlSecondsAfterFinished": 3_600,
+    });
+    train_job(name, "torch-distributed", &spec)
 }
 
 /// Of what was recorded the reviews of the first creation and of the second update.

@@ -14,7 +14,7 @@ use trainjob_api::trainjob::TrainJobSpec;
 use trainjob_api::{JobSet, TrainJob, conditions};
 
 use crate::fixtures::PATIENCE;
-use crate::fixtures::tenant::conditions_of;
+use crate::fixtures::status::conditions_of;
 use crate::until::until_ok;
 
 use super::Size;

@@ -10,7 +10,7 @@ use trainjob_api::{TrainJob, conditions};
 
 use crate::apply::apply;
 use crate::cluster::Options;
-use crate::fixtures::tenant::conditions_of;
+use crate::fixtures::status::conditions_of;
 use crate::fixtures::{COMPLETES, PATIENCE, RUNS, runtime};
 use crate::until::{until, until_ok};
 

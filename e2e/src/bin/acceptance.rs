@@ -6,8 +6,8 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::{Parser, ValueEnum};
 use e2e::acceptance;
+use e2e::stopped::stopped;
 use launcher::say;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// Installs, upgrades and uninstalls the chart with the real Helm, follows the guide from Kubeflow Trainer to it
 /// and back, fills dashboards and sets off alerts in a real Prometheus, and uses the Python SDK and kubectl as users
@@ -69,16 +69,6 @@ async fn all(tell: &(dyn Fn(&str) + Sync), only: Option<Part>) -> Result<()> {
     }
     if wanted(Part::Kubectl) {
         acceptance::kubectl::run(tell).await?;
-    }
-    Ok(())
-}
-
-async fn stopped() -> std::io::Result<()> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
     }
     Ok(())
 }

@@ -7,8 +7,8 @@ use anyhow::Result;
 use clap::Parser;
 use e2e::demo::setup::Setup;
 use e2e::demo::{Played, play};
+use e2e::stopped::stopped;
 use launcher::say;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// Plays the TrainJobs of examples/ on a real control plane on 127.0.0.1 and shows what becomes of
 /// them. Succeeds if each did what it should, nothing came early or seconds late, and nothing is left.
@@ -50,16 +50,6 @@ async fn run(arguments: &Arguments) -> Result<ExitCode> {
         say("Stopped.");
     }
     Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-async fn stopped() -> io::Result<()> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
-    Ok(())
 }
 
 fn print_usage(setup: &Setup) -> io::Result<()> {

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 use e2e::faults::{Campaign, Selection, report};
+use e2e::stopped::stopped;
 use launcher::say;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// Lives the lives of TrainJobs on a real control plane on 127.0.0.1, each time with one fault at one
 /// call of the operator. Succeeds if each ends as if nothing had happened.
@@ -59,14 +59,4 @@ async fn run(arguments: Arguments) -> Result<bool> {
     let campaign = Box::pin(Campaign::run(&selection, lanes, &tell)).await?;
     write!(io::stdout().lock(), "\n{}", report(&campaign))?;
     Ok(campaign.holds())
-}
-
-async fn stopped() -> io::Result<()> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
-    Ok(())
 }

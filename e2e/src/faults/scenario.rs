@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use trainjob_api::conditions;
 
 use super::seat::Seat;
-use crate::fixtures::tenant::{Tenant, created_at, now};
+use crate::fixtures::status::{created_at, now};
+use crate::fixtures::tenant::Tenant;
 use crate::fixtures::{COMPLETES, FAILS, MPI, PATIENCE, RUNS};
 use crate::until::{until, until_ok};
 

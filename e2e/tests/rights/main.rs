@@ -14,13 +14,15 @@ mod operator;
 mod story;
 mod webhook;
 
+use std::fmt::Debug;
 use std::pin::pin;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use e2e::fixtures::PATIENCE;
 use e2e::proxy::Proxy;
 use e2e::rights::Grant;
 use e2e::until::until_ok;
+use futures::future::try_join_all;
 use futures::stream::{self, StreamExt as _};
 use invariants::Request;
 
@@ -87,21 +89,61 @@ fn is_refused(request: &Request) -> bool {
     request.answer.code == Some(403)
 }
 
-/// Takes each right away in turn; returns what is to be said of those that are not missed.
-async fn unmissed(grants: &[Grant], check: impl AsyncFn(&Grant) -> Result<()>) -> Vec<String> {
-    let check = &check;
-    let checks = stream::iter(grants).map(|grant| async move {
-        check(grant).await.err().map(|error| format!("without {grant}: {error:#}"))
+/// What one kind of program goes through.
+trait Play {
+    /// A story that it plays.
+    type Story: Copy + Debug;
+    /// A program that plays one.
+    type Player<'a>: Player
+    where
+        Self: 'a;
+    /// All stories. Where several take a right, the first is played without it.
+    const STORIES: &'static [Self::Story];
+
+    /// Starts a program with these rights.
+    async fn start(&self, story: Self::Story, grants: &[Grant]) -> Result<Self::Player<'_>>;
+
+    /// Whether a story in which this was asked for takes a right, and needs it.
+    fn takes(story: Self::Story, requests: &[Request], grant: &Grant) -> bool {
+        let _ = story;
+        requests.iter().any(|request| grant.covers(request))
+    }
+
+    /// What the API server says where a right is missing.
+    fn refusal(grant: &Grant) -> String {
+        grant.refusal()
+    }
+}
+
+/// Plays all stories with all rights, and then takes each right away in turn.
+async fn each_is_missed<P: Play>(play: &P, grants: &[Grant]) -> Result<()> {
+    let played = P::STORIES.iter().map(|story| async move {
+        let player = play.start(*story, grants).await?;
+        anyhow::Ok((*story, told(&format!("{story:?}"), &player).await?))
+    });
+    let played = try_join_all(played).await?;
+    let first = |grant: &Grant| {
+        let takes =
+            |(story, requests): &&(P::Story, Vec<Request>)| P::takes(*story, requests, grant);
+        played.iter().find(takes).map(|(story, _)| *story)
+    };
+    let unused: Vec<_> = grants.iter().filter(|it| first(it).is_none()).collect();
+    ensure!(unused.is_empty(), "no story takes {unused:#?}");
+
+    let first = &first;
+    let checks = stream::iter(grants).map(|missing| async move {
+        let others: Vec<_> = grants.iter().filter(|it| *it != missing).cloned().collect();
+        let missed = async {
+            let story = first(missing).context("no story takes it")?;
+            misses(&play.start(story, &others).await?, missing, &P::refusal(missing)).await
+        };
+        missed.await.err().map(|error| format!("without {missing}: {error:#}"))
     });
     let mut checks = pin!(checks.buffer_unordered(LANES));
     let mut unmissed = Vec::new();
     while let Some(trouble) = checks.next().await {
         unmissed.extend(trouble);
     }
-    unmissed
-}
-
-/// All rights but one.
-fn without(grants: &[Grant], one: &Grant) -> Vec<Grant> {
-    grants.iter().filter(|grant| *grant != one).cloned().collect()
+    ensure!(unmissed.is_empty(), "{unmissed:#?}");
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! The rights of the operator.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use e2e::apply::{apply, established};
 use e2e::cluster::Options;
 use e2e::fixtures::World;
@@ -8,12 +8,11 @@ use e2e::fixtures::tenant::Tenant;
 use e2e::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT};
 use e2e::proxy::{Fault, Proxy, Scope};
 use e2e::rights::{Grant, account, of_operator};
-use futures::future::try_join_all;
 use invariants::Request;
 
 use crate::gangs::Scheduler;
 use crate::story::Story;
-use crate::{Player, misses, told, unmissed, without};
+use crate::{Play, Player, each_is_missed};
 
 /// Short, so that a leader has to renew its Lease soon.
 const ELECTION: &str = "leaderElection:
@@ -100,44 +99,35 @@ async fn world() -> Result<World> {
     Ok(world)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_operator_misses_each_of_its_rights_and_asks_for_nothing_else() -> Result<()> {
-    let (world, grants) = (world().await?, of_operator()?);
-    let all = (&world, &grants);
-    let played = Story::ALL.map(|story| async move {
-        let (world, grants) = all;
-        let seat = Seat::take(world, story, grants).await?;
-        anyhow::Ok((story, told(&format!("{story:?}"), &seat).await?))
-    });
-    let played = try_join_all(played).await?;
-    let first = |grant: &Grant| first_with(&played, grant);
-    let unused: Vec<_> = grants.iter().filter(|it| first(it).is_none()).collect();
-    ensure!(unused.is_empty(), "no story takes {unused:#?}");
+impl Play for World {
+    type Story = Story;
+    type Player<'a> = Seat<'a>;
+    const STORIES: &'static [Story] = &Story::ALL;
 
-    let unmissed = unmissed(&grants, async |missing| {
-        let story = first(missing).context("no story takes it")?;
-        let seat = Seat::take(&world, story, &without(&grants, missing)).await?;
-        let refusal = match missing.resource.as_str() {
+    async fn start(&self, story: Story, grants: &[Grant]) -> Result<Seat<'_>> {
+        Seat::take(self, story, grants).await
+    }
+
+    fn takes(story: Story, requests: &[Request], grant: &Grant) -> bool {
+        // What the proxy has answered was about the story of another one. What is under way has no answer.
+        let is_of_another =
+            |request: &Request| request.answer.code.is_some() && request.answer.served.is_none();
+        let takes = |request: &Request| grant.covers(request) && !is_of_another(request);
+        match grant.resource.as_str() {
+            FINALIZERS => story == Story::Ttl,
+            _ => story.needs(grant) && requests.iter().any(takes),
+        }
+    }
+
+    fn refusal(grant: &Grant) -> String {
+        match grant.resource.as_str() {
             FINALIZERS => FINALIZERS_REFUSED.to_owned(),
-            _ => missing.refusal(),
-        };
-        misses(&seat, missing, &refusal).await
-    });
-    let unmissed = unmissed.await;
-    ensure!(unmissed.is_empty(), "{unmissed:#?}");
-    Ok(())
+            _ => grant.refusal(),
+        }
+    }
 }
 
-/// The first story that takes a right, and needs it.
-fn first_with(played: &[(Story, Vec<Request>)], grant: &Grant) -> Option<Story> {
-    if grant.resource == FINALIZERS {
-        return Some(Story::Ttl);
-    }
-    // What the proxy has answered was about the story of another one. What is under way has no answer.
-    let is_of_another =
-        |request: &Request| request.answer.code.is_some() && request.answer.served.is_none();
-    let takes = |request: &Request| grant.covers(request) && !is_of_another(request);
-    let takes = |requests: &[Request]| requests.iter().any(takes);
-    let mut stories = played.iter().filter(|(story, _)| story.needs(grant));
-    stories.find(|(_, requests)| takes(requests)).map(|(story, _)| *story)
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operator_misses_each_of_its_rights_and_asks_for_nothing_else() -> Result<()> {
+    each_is_missed(&world().await?, &of_operator()?).await
 }

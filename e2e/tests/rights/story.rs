@@ -1,7 +1,8 @@
 //! What TrainJobs go through, so that the operator needs each of its rights somewhere.
 
 use anyhow::{Context, Result, ensure};
-use e2e::fixtures::tenant::{Tenant, conditions_of};
+use e2e::fixtures::status::conditions_of;
+use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{COMPLETES, MPI, PATIENCE, RUNS, runtime};
 use e2e::rights::Grant;
 use e2e::until::until_ok;

@@ -12,8 +12,6 @@ use e2e::webhook::{
     Certificates, DEFAULTER, SECRET, SERVICE_ACCOUNT, VALIDATOR, Webhook, WebhookOptions, register,
 };
 use e2e::yaml;
-use futures::future::try_join_all;
-use invariants::Request;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
@@ -24,7 +22,7 @@ use serde_json::json;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::judgement::Question;
-use crate::{Player, misses, told, unmissed, without};
+use crate::{Play, Player, each_is_missed};
 
 /// A story about a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,32 +168,17 @@ async fn site() -> Result<Site> {
     Ok(Site { cluster, registrations: Mutex::default() })
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_webhook_misses_each_of_its_rights_and_asks_for_nothing_else() -> Result<()> {
-    let (site, grants) = (Box::pin(site()).await?, of_webhook()?);
-    let all = (&site, &grants);
-    let played = Story::ALL.map(|story| async move {
-        let (site, grants) = all;
-        let seat = Seat::take(site, story, grants).await?;
-        anyhow::Ok((story, told(&format!("{story:?}"), &seat).await?))
-    });
-    let played = try_join_all(played).await?;
-    let first = |grant: &Grant| first_with(&played, grant);
-    let unused: Vec<_> = grants.iter().filter(|it| first(it).is_none()).collect();
-    ensure!(unused.is_empty(), "no story takes {unused:#?}");
+impl Play for Site {
+    type Story = Story;
+    type Player<'a> = Seat<'a>;
+    const STORIES: &'static [Story] = &Story::ALL;
 
-    let unmissed = unmissed(&grants, async |missing| {
-        let story = first(missing).context("no story takes it")?;
-        let seat = Seat::take(&site, story, &without(&grants, missing)).await?;
-        misses(&seat, missing, &missing.refusal()).await
-    });
-    let unmissed = unmissed.await;
-    ensure!(unmissed.is_empty(), "{unmissed:#?}");
-    Ok(())
+    async fn start(&self, story: Story, grants: &[Grant]) -> Result<Seat<'_>> {
+        Seat::take(self, story, grants).await
+    }
 }
 
-/// The first story that takes a right.
-fn first_with(played: &[(Story, Vec<Request>)], grant: &Grant) -> Option<Story> {
-    let takes = |requests: &[Request]| requests.iter().any(|request| grant.covers(request));
-    played.iter().find(|(_, requests)| takes(requests)).map(|(story, _)| *story)
+#[tokio::test(flavor = "multi_thread")]
+async fn the_webhook_misses_each_of_its_rights_and_asks_for_nothing_else() -> Result<()> {
+    each_is_missed(&Box::pin(site()).await?, &of_webhook()?).await
 }

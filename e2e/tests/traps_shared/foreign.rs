@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::fixtures::tenant::{Tenant, conditions_of, finished_at, hold, let_go};
+use e2e::fixtures::status::{conditions_of, finished_at};
+use e2e::fixtures::tenant::{Tenant, hold, let_go};
 use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, stays};
 use e2e::until::{until, until_ok};
 use k8s_openapi::api::core::v1::ConfigMap;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use e2e::fixtures::tenant::{deleted_at, finished_at, hold, is_failed_by_deadline, let_go, now};
+use e2e::fixtures::status::{deleted_at, finished_at, is_failed_by_deadline, now};
+use e2e::fixtures::tenant::{hold, let_go};
 use e2e::fixtures::{Operation, PATIENCE, RUNS, STUBBORN, Verdict, stays};
 use e2e::until::until;
 use futures::future;

@@ -33,11 +33,14 @@ pub enum SelfSignedError {
 ///
 /// If the system has no randomness, or the name is none.
 pub fn self_signed(name: &str) -> Result<Arc<dyn ResolvesServerCert>, SelfSignedError> {
+    Ok(Arc::new(SingleCertAndKey::from(certified(name)?)))
+}
+
+fn certified(name: &str) -> Result<CertifiedKey, SelfSignedError> {
     let own = rcgen::generate_simple_self_signed([name.to_owned()])?;
     let key = PrivateKeyDer::Pkcs8(own.signing_key.serialize_der().into());
     let chain = vec![own.cert.der().clone()];
-    let certified = CertifiedKey::from_der(chain, key, &ring::default_provider())?;
-    Ok(Arc::new(SingleCertAndKey::from(certified)))
+    Ok(CertifiedKey::from_der(chain, key, &ring::default_provider())?)
 }
 
 /// How to speak TLS with the certificate that `certificates` names for each connection.
@@ -77,13 +80,10 @@ mod tests {
         versions: &[&'static SupportedProtocolVersion],
         protocols: &[&str],
     ) -> Option<(ProtocolVersion, String, Option<String>)> {
-        let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let key = PrivateKeyDer::Pkcs8(own.signing_key.serialize_der().into());
-        let chain = vec![own.cert.der().clone()];
-        let certified = CertifiedKey::from_der(chain, key, &ring::default_provider()).unwrap();
-        let certificate: Arc<dyn ResolvesServerCert> = Arc::new(SingleCertAndKey::from(certified));
+        let own = certified("localhost").unwrap();
         let mut roots = RootCertStore::empty();
-        roots.add(own.cert.der().clone()).unwrap();
+        roots.add(own.cert[0].clone()).unwrap();
+        let certificate: Arc<dyn ResolvesServerCert> = Arc::new(SingleCertAndKey::from(own));
         let mut client = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(versions)
             .unwrap()

@@ -12,7 +12,7 @@ use super::alerts::{self, BY_FAULTS};
 use super::faults::{self, Rights, VETOED};
 use super::prometheus::Prometheus;
 use super::replicas::Replicas;
-use crate::fixtures::{COMPLETES, FAILS, RUNS, STUBBORN, runtime};
+use crate::fixtures::{COMPLETES, FAILS, RUNS, STUBBORN, runtime, train_job};
 use crate::until::until_ok;
 use crate::yaml;
 
@@ -134,7 +134,7 @@ impl<'a> Scenario<'a> {
 
     async fn is_refused(&self) -> Result<()> {
         let create = ["create", "--namespace", &self.namespace, "-f", "-"];
-        let job = job("refused", "missing", &json!({}));
+        let job = train_job("refused", "missing", &json!({}));
         match self.user.kubectl(&create, Some(job.to_string())).await {
             Ok(_) => bail!("a job without a runtime was admitted"),
             Err(_) => Ok(()),
@@ -198,13 +198,13 @@ fn everything() -> Vec<Value> {
     }
     let gpus = json!({"resourcesPerNode": {"requests": {"nvidia.com/gpu": 1_000}}});
     jobs.extend([
-        job("kept", COMPLETES, &json!({TTL: 86_400})),
-        job("failed", FAILS, &json!({})),
-        job("suspended", RUNS, &json!({"suspend": true})),
-        job("queued", RUNS, &json!({"trainer": gpus})),
-        job("elsewhere", RUNS, &json!({"managedBy": "kueue.x-k8s.io/multikueue"})),
-        job(HELD, RUNS, &json!({DEADLINE: 6})),
-        job("stubborn", STUBBORN, &json!({DEADLINE: 4})),
+        train_job("kept", COMPLETES, &json!({TTL: 86_400})),
+        train_job("failed", FAILS, &json!({})),
+        train_job("suspended", RUNS, &json!({"suspend": true})),
+        train_job("queued", RUNS, &json!({"trainer": gpus})),
+        train_job("elsewhere", RUNS, &json!({"managedBy": "kueue.x-k8s.io/multikueue"})),
+        train_job(HELD, RUNS, &json!({DEADLINE: 6})),
+        train_job("stubborn", STUBBORN, &json!({DEADLINE: 4})),
         vetoed("undeletable", "deletion", COMPLETES, &json!({TTL: 1})),
         vetoed("unstoppable", "status", RUNS, &json!({DEADLINE: 5})),
     ]);
@@ -225,27 +225,13 @@ const TTL: &str = "ttlSecondsAfterFinished";
 const DEADLINE: &str = "activeDeadlineSeconds";
 
 fn numbered(name: &str, index: usize, runtime: &str, spec: &Value) -> Value {
-    job(&format!("{name}-{index}"), runtime, spec)
+    train_job(&format!("{name}-{index}"), runtime, spec)
 }
 
 fn vetoed(name: &str, what: &str, runtime: &str, spec: &Value) -> Value {
-    let mut job = job(name, runtime, spec);
-    if let Some(labels) = job.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
-        labels.insert(VETOED.to_owned(), json!(what));
+    let mut job = train_job(name, runtime, spec);
+    if let Some(metadata) = job.pointer_mut("/metadata").and_then(Value::as_object_mut) {
+        metadata.insert("labels".to_owned(), json!({VETOED: what}));
     }
     job
-}
-
-/// A TrainJob on one of the runtimes, with this much more in its spec.
-fn job(name: &str, runtime: &str, more: &Value) -> Value {
-    let mut spec = json!({"runtimeRef": {"name": runtime}});
-    if let (Some(spec), Some(more)) = (spec.as_object_mut(), more.as_object()) {
-        spec.extend(more.clone());
-    }
-    json!({
-        "apiVersion": "trainer.kubeflow.org/v1alpha1",
-        "kind": "TrainJob",
-        "metadata": {"name": name, "labels": {}},
-        "spec": spec,
-    })
 }
