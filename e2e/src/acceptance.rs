@@ -6,8 +6,5 @@ mod guide;
 pub mod kubectl;
 pub mod migration;
 pub mod monitoring;
-mod programs;
-mod release;
 pub mod sdk;
 mod switches;
-mod tools;

@@ -1,7 +1,7 @@
-//! The programs of the control plane.
+//! The programs that a cluster in a box consists of, and Helm.
 //!
-//! `controlplane/go.mod` pins every one of them; they are built once per version, which takes
-//! minutes, and kept in the user's cache directory. A program in the directory that
+//! `controlplane/go.mod` and `helm/go.mod` pin every one of them; they are built once per version, which
+//! takes minutes, and kept in the user's cache directory. A program in the directory that
 //! `KUBEBUILDER_ASSETS` names is taken instead, and where there is no Go, one in `PATH`.
 
 use std::cell::Cell;
@@ -20,10 +20,29 @@ use launcher::{PATIENCE, run_with_heartbeat, say};
 
 use crate::cache;
 
-/// The directory of the `go.mod`.
-const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/controlplane");
+/// What pins programs, by the directory of its `go.mod`. Helm wants other versions of what both are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pins {
+    ControlPlane,
+    Helm,
+}
 
-/// A program of the control plane.
+impl Pins {
+    const ALL: [Self; 2] = [Self::ControlPlane, Self::Helm];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::ControlPlane => "controlplane",
+            Self::Helm => "helm",
+        }
+    }
+
+    fn directory(self) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(self.name())
+    }
+}
+
+/// A program that is not ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Program {
@@ -34,6 +53,7 @@ pub enum Program {
     Kubectl,
     JobSet,
     Kwok,
+    Helm,
 }
 
 impl Program {
@@ -48,6 +68,25 @@ impl Program {
             Self::Kubectl => "kubectl",
             Self::JobSet => "jobset",
             Self::Kwok => "kwok",
+            Self::Helm => "helm",
+        }
+    }
+
+    const ALL: [Self; 8] = [
+        Self::Etcd,
+        Self::ApiServer,
+        Self::ControllerManager,
+        Self::Scheduler,
+        Self::Kubectl,
+        Self::JobSet,
+        Self::Kwok,
+        Self::Helm,
+    ];
+
+    const fn pins(self) -> Pins {
+        match self {
+            Self::Helm => Pins::Helm,
+            _ => Pins::ControlPlane,
         }
     }
 
@@ -61,6 +100,7 @@ impl Program {
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
             Self::JobSet => "sigs.k8s.io/jobset",
             Self::Kwok => "sigs.k8s.io/kwok/cmd/kwok",
+            Self::Helm => "helm.sh/helm/v3/cmd/helm",
         }
     }
 
@@ -86,7 +126,16 @@ impl Binaries {
     ///
     /// The Go toolchain is missing or the build failed.
     pub fn provide(programs: &[Program]) -> Result<Self> {
-        let build = Build::new()?;
+        let mut paths = BTreeMap::new();
+        for pins in Pins::ALL {
+            let pinned = programs.iter().copied().filter(|program| program.pins() == pins);
+            paths.extend(Self::provide_pinned(pins, &pinned.collect::<Vec<_>>())?);
+        }
+        Ok(Self { paths })
+    }
+
+    fn provide_pinned(pins: Pins, programs: &[Program]) -> Result<BTreeMap<Program, PathBuf>> {
+        let build = Build::new(pins)?;
         let mut places: Vec<PathBuf> =
             env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from).into_iter().collect();
         places.push(build.bin());
@@ -97,8 +146,9 @@ impl Binaries {
         if !missing(programs, &places).is_empty() {
             if !has_go {
                 bail!(
-                    "there is no `go`: install Go 1.26 or later to build the control plane, or \
-                     provide its programs in KUBEBUILDER_ASSETS or PATH"
+                    "there is no `go`: install Go 1.26 or later to build {}, or provide its \
+                     programs in KUBEBUILDER_ASSETS or PATH",
+                    pins.name()
                 );
             }
             build.run(programs, &places)?;
@@ -107,7 +157,7 @@ impl Binaries {
             let path = locate(*program, &places);
             Ok((*program, path.with_context(|| format!("the build gave no {}", program.name()))?))
         });
-        Ok(Self { paths: paths.collect::<Result<_>>()? })
+        paths.collect()
     }
 
     /// The file of `program`.
@@ -129,22 +179,27 @@ fn locate(program: Program, places: &[PathBuf]) -> Option<PathBuf> {
 
 /// One build, in a directory of its own: what was built from other versions is another's.
 struct Build {
+    pins: Pins,
     flags: String,
     directory: PathBuf,
 }
 
 impl Build {
-    fn new() -> Result<Self> {
+    fn new(pins: Pins) -> Result<Self> {
         let read = |name: &str| {
-            let path = Path::new(MODULE).join(name);
+            let path = pins.directory().join(name);
             fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
         };
         let requirements = read("go.mod")?;
-        let flags = linker_flags(&requirements)?;
+        let flags = match pins {
+            Pins::ControlPlane => linker_flags(&requirements)?,
+            Pins::Helm => "-s -w".to_owned(),
+        };
         let mut hasher = DefaultHasher::new();
         (&requirements, read("go.sum")?, &flags).hash(&mut hasher);
-        let directory = cache::directory()?.join(format!("controlplane-{:016x}", hasher.finish()));
-        Ok(Self { flags, directory })
+        let directory =
+            cache::directory()?.join(format!("{}-{:016x}", pins.name(), hasher.finish()));
+        Ok(Self { pins, flags, directory })
     }
 
     fn bin(&self) -> PathBuf {
@@ -158,10 +213,12 @@ impl Build {
         fs::create_dir_all(&bin).with_context(|| format!("cannot create {}", bin.display()))?;
         let _lock = lock(&self.directory.join("lock"))?;
         // Somebody else may have built it while we waited for the lock.
-        let missing = missing(programs, places);
-        if missing.is_empty() {
+        if missing(programs, places).is_empty() {
             return Ok(());
         }
+        // The others will be wanted, too, by then beside tests that have no time to lose.
+        let pinned = Program::ALL.into_iter().filter(|program| program.pins() == self.pins);
+        let missing = missing(&pinned.collect::<Vec<_>>(), places);
         let unfinished = self.directory.join("unfinished");
         // A build that was killed leaves hundreds of megabytes.
         if unfinished.exists() {
@@ -184,7 +241,7 @@ impl Build {
             names.join(", "),
             self.directory.display()
         ));
-        let mut command = go();
+        let mut command = go(self.pins);
         command.args(["install", "-v", "-trimpath", "-ldflags", &self.flags]);
         command.args(programs.iter().map(|program| program.package()));
         command.env("GOBIN", bin).env("CGO_ENABLED", "0");
@@ -224,9 +281,9 @@ fn has_go() -> bool {
     Command::new("go").arg("version").output().is_ok_and(|output| output.status.success())
 }
 
-pub(crate) fn go() -> Command {
+pub(crate) fn go(pins: Pins) -> Command {
     let mut command = Command::new("go");
-    command.current_dir(MODULE).stdin(Stdio::null());
+    command.current_dir(pins.directory()).stdin(Stdio::null());
     command
 }
 
@@ -259,11 +316,11 @@ fn lock(path: &Path) -> Result<File> {
     });
     loop {
         match done.recv_timeout(PATIENCE) {
-            Ok(outcome) => return outcome.context("cannot lock the build of the control plane"),
+            Ok(outcome) => return outcome.context("cannot lock the build"),
             Err(RecvTimeoutError::Timeout) => {
                 let elapsed: Duration = waiting.elapsed();
                 say(format_args!(
-                    "    … waiting for another process that builds the control plane, {} s",
+                    "    … waiting for another process that builds the same, {} s",
                     elapsed.as_secs()
                 ));
             }

@@ -73,7 +73,7 @@ async fn conclude(setup: &Setup, nodes: usize) -> Result<bool> {
 }
 
 fn show_log(setup: &Setup) -> Result<()> {
-    let log = setup.operator.log()?;
+    let log = setup.programs.operator.log()?;
     let lines: Vec<&str> = log.lines().collect();
     let mut out = io::stdout().lock();
     writeln!(out, "\nThe end of the operator's log:")?;

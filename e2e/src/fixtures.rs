@@ -37,10 +37,10 @@ pub const PATIENCE: Duration = Duration::from_mins(1);
 pub const LATE: i64 = 5;
 
 /// The namespace of the operator.
-pub const SYSTEM: &str = "trainjob-system";
+pub const SYSTEM: &str = "kubeflow-system";
 
 /// The user that the operator is.
-pub const OPERATOR_USER: &str = "system:serviceaccount:trainjob-system:trainjob-operator";
+pub const OPERATOR_USER: &str = "system:serviceaccount:kubeflow-system:trainjob-operator";
 
 /// A ClusterTrainingRuntime whose Pods run until they are stopped, which takes them less than a
 /// second.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use launcher::{run_with_heartbeat, say};
 
-use crate::binaries::go;
+use crate::binaries::{Pins, go};
 
 const NO_GO: &str = "cannot run `go`, which knows where the files of JobSet and KWOK are";
 
@@ -38,7 +38,7 @@ impl Modules {
     pub(crate) fn provide() -> Result<Self> {
         const NAMES: [&str; 2] = ["sigs.k8s.io/jobset", "sigs.k8s.io/kwok"];
         let list = || -> Result<Vec<PathBuf>> {
-            let mut command = go();
+            let mut command = go(Pins::ControlPlane);
             command.args(["list", "-m", "-f", "{{.Dir}}"]).args(NAMES);
             let output = command.output().context(NO_GO)?;
             let directories = String::from_utf8(output.stdout)?;
@@ -46,7 +46,7 @@ impl Modules {
         };
         let mut directories = list()?;
         if directories.len() < NAMES.len() {
-            let mut command = go();
+            let mut command = go(Pins::ControlPlane);
             command.args(["mod", "download"]).args(NAMES);
             let forward = |line: &str| {
                 say(line);

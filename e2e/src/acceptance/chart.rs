@@ -9,13 +9,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use super::programs::Programs;
 use super::switches::{FOREIGN, MISTAKES, SWITCHES};
-use super::tools::Tools;
 use crate::cluster::{Cluster, Options};
 use crate::fixtures::train_job;
 use crate::ports::Port;
 use crate::product::CHART;
+use crate::release::programs::Programs;
+use crate::tools::Tools;
 use crate::until::until_ok;
 use crate::{workspace, yaml};
 
@@ -52,7 +52,7 @@ struct Trial<'a> {
 
 impl<'a> Trial<'a> {
     async fn prepare(cluster: &'a Cluster) -> Result<Self> {
-        let (tools, webhook) = (Tools::new(cluster), Port::take()?);
+        let (tools, webhook) = (Tools::provide(cluster).await?, Port::take()?);
         let chart = workspace::path(CHART).display().to_string();
         let mut objects = vec![json!({
             "apiVersion": "v1",

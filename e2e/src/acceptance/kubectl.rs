@@ -3,9 +3,9 @@
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use super::release::{PATIENCE, Release};
-use super::tools::Tools;
 use crate::fixtures::train_job;
+use crate::release::{PATIENCE, Release};
+use crate::tools::Tools;
 use crate::until::until_ok;
 
 /// The minor version of everything of Kubernetes here.
@@ -19,7 +19,7 @@ const DELAY: &str = "pod-complete.stage.kwok.x-k8s.io/delay";
 ///
 /// Something is not as a user expects.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
-    let release = Release::install(&[]).await?;
+    let release = Release::with_runtimes(&[]).await?;
     let _programs = release.start().await?;
     let (tools, namespace) = release.user("kubectl").await?;
     let user = User { tools, namespace };

@@ -13,13 +13,13 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::guide::Guide;
-use super::programs::Programs;
-use super::tools::Tools;
 use crate::cluster::{Cluster, Options};
 use crate::fixtures::train_job;
 use crate::operator::{Operator, OperatorOptions};
 use crate::ports::Port;
 use crate::product::{CHART, file_of_chart};
+use crate::release::programs::Programs;
+use crate::tools::Tools;
 use crate::until::until_ok;
 use crate::{workspace, yaml};
 
@@ -107,7 +107,7 @@ struct Journey<'a> {
 
 impl<'a> Journey<'a> {
     async fn prepare(cluster: &'a Cluster) -> Result<Self> {
-        let tools = Tools::new(cluster);
+        let tools = Tools::provide(cluster).await?;
         let folder = cluster.folder().join("migration");
         fs::create_dir(&folder)?;
         let mut guide = Guide::open(GUIDE, &folder)?;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::release::Release;
+use crate::release::Release;
 use crate::workspace;
 use prometheus::{Prometheus, now};
 use scenario::Scenario;
@@ -29,14 +29,14 @@ const DRAW: &str = "panels.py";
 ///
 /// A query fails or has no data, an alert does not fire that is to, or one fires that is not.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
-    let release = Release::install(&[]).await?;
+    let release = Release::with_runtimes(&[]).await?;
     let program = release.tools.prometheus()?;
     check_rules(&release, &program, tell).await?;
     let prometheus = Prometheus::start(&release.cluster, &program, &alerts::hurried()?).await?;
     let begun = now()?;
     let mut scenario = Scenario::start(&release, &prometheus).await?;
     tell(
-        "two operators and a webhook run with what the chart gives them, and Prometheus scrapes them",
+        "two operators and two webhooks run with what the chart gives them, and Prometheus scrapes them",
     );
     Box::pin(scenario.play(tell)).await?;
 

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::release::Release;
+use crate::release::Release;
 
 const SCRIPT: &str = "sdk.py";
 
@@ -18,7 +18,7 @@ pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
         // and who may edit in a namespace may not list the runtimes of the cluster, as the SDK does.
         "rbac.clusterRuntimesForAll=true",
     ];
-    let release = Release::install(&values).await?;
+    let release = Release::with_runtimes(&values).await?;
     let _programs = release.start().await?;
     let (user, namespace) = release.user("sdk").await?;
     tell("the release is there, and somebody may edit in a namespace");

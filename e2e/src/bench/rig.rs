@@ -35,8 +35,6 @@ const RUNTIME: &str = "examples/runtimes/torch-distributed.yaml";
 const AUDIT_POLICY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/bench/audit.yaml");
 /// In the folder of the cluster, where all its processes work.
 const AUDIT_LOG: &str = "audit.log";
-/// How much of the end of the log is searched for the mark.
-const TAIL: usize = 1 << 16;
 
 /// Between two looks at how many objects are left: seldom enough to cost the API server nothing.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -129,13 +127,15 @@ impl Rig {
     pub(super) async fn noted(&self) -> Result<Noted> {
         let mark = format!("mark-{}", Micros::now().0);
         let config_maps: Api<ConfigMap> = Api::namespaced(self.raw.clone(), RAW);
-        config_maps.get_opt(&mark).await?;
         let path = self.cluster.folder().join(AUDIT_LOG);
+        let before = usize::try_from(fs::metadata(&path).map_or(0, |log| log.len()))?;
+        config_maps.get_opt(&mark).await?;
         let log = until("everything is noted", PATIENCE, || async {
             let log = fs::read(&path).ok()?;
-            let tail = log.get(log.len().saturating_sub(TAIL)..)?;
-            // The log is written line by line, in the order of the answers.
-            (tail.ends_with(b"\n") && String::from_utf8_lossy(tail).contains(&mark)).then_some(log)
+            // Any number of events may be noted behind the mark, but nothing that was answered before it.
+            let since = log.get(before..)?;
+            let is_noted = since.ends_with(b"\n") && String::from_utf8_lossy(since).contains(&mark);
+            is_noted.then_some(log)
         });
         let mut noted = Noted::read(&log.await?)?;
         noted.raw.work.retain(|call| call.object.namespace != RAW);

@@ -11,8 +11,8 @@ use launcher::say;
 
 /// Installs, upgrades and uninstalls the chart with the real Helm, follows the guide from Kubeflow Trainer to it
 /// and back, fills dashboards and sets off alerts in a real Prometheus, and uses the Python SDK and kubectl as users
-/// do, on real control planes on 127.0.0.1. Needs helm, prometheus with promtool, and python3 with what is in
-/// e2e/python/requirements.txt, in PATH or by the environment variables HELM, PROMETHEUS and PYTHON.
+/// do, on real control planes on 127.0.0.1. Needs prometheus with promtool, and python3 with what is in
+/// e2e/python/requirements.txt, in PATH or by the environment variables PROMETHEUS and PYTHON.
 #[derive(Debug, Parser)]
 #[command(name = "cargo acceptance", bin_name = "cargo acceptance")]
 struct Arguments {

@@ -55,11 +55,11 @@ async fn run(arguments: &Arguments) -> Result<ExitCode> {
 fn print_usage(setup: &Setup) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "\nStill running. In another terminal, in the root of the repository:\n")?;
-    writeln!(out, "  export KUBECONFIG={}", setup.cluster.kubeconfig().display())?;
-    writeln!(out, "  alias kubectl={}", setup.cluster.kubectl().display())?;
+    writeln!(out, "  export KUBECONFIG={}", setup.release.cluster.kubeconfig().display())?;
+    writeln!(out, "  alias kubectl={}", setup.release.cluster.kubectl().display())?;
     writeln!(out, "  kubectl apply -n {} -f examples/deadline.yaml", setup.namespace)?;
     writeln!(out, "  kubectl get -n {} trainjobs,jobsets,pods --watch\n", setup.namespace)?;
-    writeln!(out, "Logs are in {}.", setup.cluster.folder().display())?;
+    writeln!(out, "Logs are in {}.", setup.release.cluster.folder().display())?;
     writeln!(out, "Ctrl-C stops everything and removes it.")?;
     out.flush()
 }

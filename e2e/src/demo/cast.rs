@@ -28,8 +28,9 @@ pub enum Course {
     Exceeds,
     /// It is created suspended; the demo resumes it; it completes and is deleted.
     Resumed,
-    /// Its runtime is not there; the demo brings it; it completes and is deleted.
-    Waits,
+    /// It is refused while its runtime is not there; the demo brings that and applies it again; it completes and
+    /// is deleted.
+    Refused,
 }
 
 /// All examples, in the order in which they are applied and shown.
@@ -69,9 +70,9 @@ pub const EXAMPLES: [Example; 6] = [
     Example {
         job: "late-runtime",
         file: "late-runtime",
-        course: Course::Waits,
-        promise: "waited for its runtime, started when that came, completed, and its time to live \
-                  deleted it",
+        course: Course::Refused,
+        promise: "was refused while its runtime was missing; applied again with it, it completed, \
+                  and its time to live deleted it",
     },
 ];
 

@@ -28,7 +28,7 @@ pub async fn judge(setup: &Setup) -> Result<Judgement> {
     setup.recorder.caught_up().await?;
     let history = History {
         changes: setup.recorder.changes(Some(&setup.namespace)),
-        requests: noted_requests(setup.cluster.folder(), &[])?,
+        requests: noted_requests(setup.release.cluster.folder(), &[])?,
         terms: Terms::default(),
         end: i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis())?,
     };

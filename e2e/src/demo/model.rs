@@ -7,7 +7,7 @@ use crate::demo::clock::{SignedDuration, Timestamp};
 use crate::demo::seen::Seen;
 use crate::demo::story::{Outcome, Story};
 
-/// How long a job is left suspended, or without its runtime, for everybody to see.
+/// How long a job is left suspended, or refused, for everybody to see.
 const LEFT_ALONE: SignedDuration = SignedDuration::from_secs(5);
 
 /// Something the demo does, once, as a user would.
@@ -15,7 +15,7 @@ const LEFT_ALONE: SignedDuration = SignedDuration::from_secs(5);
 pub enum Deed {
     /// Resume the suspended job.
     Resume,
-    /// Apply the runtime that a job waits for.
+    /// Apply the runtime that a job was refused for want of, and the job once more.
     BringRuntime,
     /// Delete the job whose time to live is too long for a demo.
     Remove,
@@ -29,7 +29,7 @@ impl Deed {
     pub const fn course(self) -> Course {
         match self {
             Self::Resume => Course::Resumed,
-            Self::BringRuntime => Course::Waits,
+            Self::BringRuntime => Course::Refused,
             Self::Remove => Course::Armed,
         }
     }
@@ -80,7 +80,7 @@ impl Model {
         let long_ago = |at: Timestamp| now.duration_since(at) >= LEFT_ALONE;
         match deed {
             Deed::Resume => story.suspended_at.is_some_and(long_ago),
-            Deed::BringRuntime => story.waiting_at.is_some_and(long_ago),
+            Deed::BringRuntime => story.refused_at.is_some_and(long_ago),
             Deed::Remove => {
                 let complete =
                     story.finished.as_ref().is_some_and(|it| it.outcome == Outcome::Complete);
@@ -147,13 +147,14 @@ mod tests {
 
     #[test]
     fn a_suspended_job_is_resumed_and_a_late_runtime_brought_after_a_while_once() {
-        for (name, kind, deed) in [
-            ("suspended", "Suspended", Deed::Resume),
-            ("late-runtime", "Waiting", Deed::BringRuntime),
+        let suspended = job(|job| job.conditions = vec![condition("Suspended", "", 1)]);
+        for (name, change, deed) in [
+            ("suspended", suspended, Deed::Resume),
+            ("late-runtime", Change::Refused("no runtime".to_owned()), Deed::BringRuntime),
         ] {
             let mut model = Model::default();
             assert_eq!(model.next_deed(at(100.0)), None);
-            see(&mut model, 1.0, name, job(|job| job.conditions = vec![condition(kind, "", 1)]));
+            see(&mut model, 1.0, name, change);
             assert_eq!(model.next_deed(at(5.9)), None);
             assert_eq!(model.next_deed(at(6.0)), Some(deed));
             assert_eq!(model.begin(deed, at(6.0)), name);

@@ -11,6 +11,8 @@ use crate::demo::story::{Outcome, Story};
 pub enum Phase {
     /// It was not seen yet.
     Unknown,
+    /// It was not let in.
+    Refused,
     /// It is told to hold nothing.
     Suspended,
     /// Something it needs is not there.
@@ -35,7 +37,9 @@ impl Phase {
     /// The phase of a story.
     #[must_use]
     pub fn of(story: &Story) -> Self {
-        let Some(job) = &story.job else { return Self::Unknown };
+        let Some(job) = &story.job else {
+            return if story.refused_at.is_some() { Self::Refused } else { Self::Unknown };
+        };
         let finished = story.finished.as_ref().map(|finish| &finish.outcome);
         match finished {
             _ if story.gone_at.is_some() => Self::Gone,
@@ -216,6 +220,7 @@ mod tests {
             (vec![suspended], "Suspended"),
             (vec![job(|job| job.spec.suspend = true)], "Suspended"),
             (vec![waiting], "Waiting"),
+            (vec![Change::Refused("no runtime".to_owned())], "Refused"),
             (vec![job(|job| job.finish("Complete", "", 1))], "Complete"),
             (vec![job(|job| job.finish("Failed", "FailedJobs", 1))], "Failed: FailedJobs"),
         ] {

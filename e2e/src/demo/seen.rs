@@ -83,6 +83,8 @@ pub enum Change {
     PodGone(String),
     /// Its users were told something.
     Told(String),
+    /// It was not let in, and the API server says why.
+    Refused(String),
 }
 
 /// A TrainJob at one instant.

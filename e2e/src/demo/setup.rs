@@ -1,4 +1,4 @@
-//! What the demo plays on: a cluster, the operator with the rights it ships with, a runtime.
+//! What the demo plays on: a cluster with a release of the chart, whose programs run, and a runtime.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -10,12 +10,11 @@ use crate::cluster::{Cluster, Options};
 use crate::demo::cast;
 use crate::demo::clock::elapsed;
 use crate::demo::screen::clock;
-use crate::fixtures::audit_flags;
-use crate::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT, install_operator_rbac};
+use crate::fixtures::{PATIENCE, audit_flags};
 use crate::recorder::Recorder;
-
-/// The namespace of the operator.
-const OPERATOR: &str = "trainjob-system";
+use crate::release::Release;
+use crate::release::programs::Programs;
+use crate::until::until_ok;
 
 /// GPUs of each node of a box.
 pub const GPUS_OF_NODE: usize = 8;
@@ -23,12 +22,13 @@ pub const GPUS_OF_NODE: usize = 8;
 /// Longer than any single step of a start takes by itself.
 const SILENCE: Duration = Duration::from_secs(8);
 
-/// A cluster with a running operator, and a namespace to play in. The operator is stopped first.
+/// A cluster with the chart in it and its programs beside it, and a namespace to play in. The programs are
+/// stopped first.
 pub struct Setup {
-    /// The operator.
-    pub operator: Operator,
-    /// The cluster.
-    pub cluster: Cluster,
+    /// The programs of the release.
+    pub programs: Programs,
+    /// The release, and the cluster that it is in.
+    pub release: Release,
     /// A client with all rights.
     pub client: Client,
     /// The namespace.
@@ -49,29 +49,25 @@ impl Setup {
         let report = |_: Duration, step: &str| say(step);
         let apiserver_flags = audit_flags().to_vec();
         let basis = Options { apiserver_flags, ..Options::default() };
-        let options = Options { nodes: Some(nodes), crds: true, report, ..basis };
+        let options = Options { nodes: Some(nodes), report, ..basis };
         // It tells of its progress by itself.
         let cluster = Cluster::prepare(options).await?;
         audibly("starting the control plane", Box::pin(cluster.boot())).await?;
-        let installed = audibly("installing the operator", install(&cluster));
-        let (kubeconfig, namespace) = installed.await?;
-        let client = cluster.client().await?;
+        say("helm install");
+        let installed = audibly("installing the chart", Release::install(cluster, &[]));
+        let release = installed.await?;
+        let programs = audibly("starting operator and webhook", release.start()).await?;
+        say("operator and webhook are ready");
+        let client = release.cluster.client().await?;
         let recorder = Recorder::start(client.clone()).await?;
-        let options = OperatorOptions { kubeconfig: Some(kubeconfig), ..Default::default() };
-        let operator = Operator::start(&cluster, options).await?;
-        audibly("starting the operator", operator.wait_ready()).await?;
-        say("operator is ready");
-        Ok(Self { operator, cluster, client, namespace, recorder })
+        let namespace = release.cluster.namespace("demo").await?;
+        let runtime = cast::runtime("torch-distributed")?;
+        // The API server hears of the webhook's certificate a moment after the webhook has made it.
+        let admitted = || release.cluster.apply_yaml(&namespace, &runtime);
+        audibly("having a runtime admitted", until_ok("it is admitted", PATIENCE, admitted))
+            .await?;
+        Ok(Self { programs, release, client, namespace, recorder })
     }
-}
-
-/// Gives the kubeconfig of the operator, and the namespace to play in.
-async fn install(cluster: &Cluster) -> Result<(std::path::PathBuf, String)> {
-    install_operator_rbac(cluster, OPERATOR).await?;
-    let namespace = cluster.namespace("demo").await?;
-    cluster.apply_yaml(&namespace, &cast::runtime("torch-distributed")?).await?;
-    let kubeconfig = cluster.service_account_kubeconfig(OPERATOR, SERVICE_ACCOUNT).await?;
-    Ok((kubeconfig, namespace))
 }
 
 /// Waits for `work`, and says what it waits for when that takes long.

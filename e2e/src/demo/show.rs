@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-use crate::demo::cast::{self, EXAMPLES};
+use crate::demo::cast::{self, Course, EXAMPLES, Example};
 use crate::demo::clock::{elapsed, now};
 use crate::demo::model::{Deed, Model};
 use crate::demo::row::Row;
@@ -51,9 +51,9 @@ impl<'a> Show<'a> {
     ///
     /// # Errors
     ///
-    /// The operator ended, something was refused, or nobody reads any more.
+    /// Operator or webhook ended, something was refused that must not be, or nobody reads any more.
     pub async fn play(mut self) -> Result<(Model, Screen<Stdout>)> {
-        let Setup { client, namespace, operator, .. } = self.setup;
+        let Setup { client, namespace, programs, .. } = self.setup;
         let mut watches = Watches::begin(client, namespace);
         let mut deeds = JoinSet::new();
         deeds.spawn(apply_examples(client.clone(), namespace.clone()));
@@ -67,9 +67,14 @@ impl<'a> Show<'a> {
                 // What has happened is looked at before anything is done or drawn.
                 biased;
                 seen = watches.next() => self.see(&seen.context("the watches ended")?)?,
-                Some(done) = deeds.join_next() => done.context("a deed was lost")??,
+                Some(done) = deeds.join_next() => {
+                    for refused in done.context("a deed was lost")?? {
+                        self.see(&refused)?;
+                    }
+                }
                 _ = ticks.tick() => self.screen.refresh(self.rows(), now())?,
-                status = operator.wait(A_DAY) => bail!("the operator ended: {}", status?),
+                status = programs.operator.wait(A_DAY) => bail!("the operator ended: {}", status?),
+                status = programs.webhook.wait(A_DAY) => bail!("the webhook ended: {}", status?),
                 () = sleep_until(given_up) => {
                     self.screen.say("giving up: it takes too long", now())?;
                     break;
@@ -80,7 +85,9 @@ impl<'a> Show<'a> {
                 self.screen.say(announcement(deed, job), now())?;
                 let performed = perform(deed, job, client.clone(), namespace.clone());
                 deeds.spawn(async move {
-                    performed.await.with_context(|| format!("{deed:?} for {job} was refused"))
+                    let done = performed.await;
+                    done.with_context(|| format!("{deed:?} for {job} was refused"))?;
+                    Ok(Vec::new())
                 });
             }
         }
@@ -91,8 +98,13 @@ impl<'a> Show<'a> {
 
     fn see(&mut self, seen: &Seen) -> Result<()> {
         self.model.see(seen);
-        if let Change::Told(note) = &seen.change {
-            self.screen.say(format_args!("{:<12}  {note}", seen.job), now())?;
+        let told = match &seen.change {
+            Change::Told(note) => Some(note.clone()),
+            Change::Refused(why) => Some(format!("Refused: {why}")),
+            _ => None,
+        };
+        if let Some(told) = told {
+            self.screen.say(format_args!("{:<12}  {told}", seen.job), now())?;
         }
         let rows = self.rows();
         Ok(self.screen.changed(rows, now())?)
@@ -103,18 +115,39 @@ impl<'a> Show<'a> {
     }
 }
 
-async fn apply_examples(client: Client, namespace: String) -> Result<()> {
+/// Gives what was refused of those that are to be.
+async fn apply_examples(client: Client, namespace: String) -> Result<Vec<Seen>> {
+    let mut refused = Vec::new();
     for example in EXAMPLES {
-        let manifest = yaml::documents(&example.manifest()?)?;
-        apply::apply(&client, &namespace, manifest).await?;
+        let applied = apply_example(example, &client, &namespace).await;
+        match denied(&applied).filter(|_| example.course == Course::Refused) {
+            Some(why) => {
+                let change = Change::Refused(why);
+                refused.push(Seen { at: now(), job: example.job.to_owned(), change });
+            }
+            None => applied?,
+        }
     }
+    Ok(refused)
+}
+
+async fn apply_example(example: Example, client: &Client, namespace: &str) -> Result<()> {
+    apply::apply(client, namespace, yaml::documents(&example.manifest()?)?).await?;
     Ok(())
+}
+
+/// What a webhook says that denies something.
+fn denied(applied: &Result<()>) -> Option<String> {
+    match applied.as_ref().err()?.downcast_ref() {
+        Some(kube::Error::Api(status)) if status.code == 403 => Some(status.message.clone()),
+        _ => None,
+    }
 }
 
 fn announcement(deed: Deed, job: &str) -> String {
     let what = match deed {
         Deed::Resume => "resumes it",
-        Deed::BringRuntime => "applies the runtime it waits for",
+        Deed::BringRuntime => "brings its runtime, and applies it again",
         Deed::Remove => "deletes it by hand, an hour before its time",
     };
     format!("{job:<12}  (the demo {what})")
@@ -130,6 +163,9 @@ async fn perform(deed: Deed, job: &str, client: Client, namespace: String) -> Re
         Deed::BringRuntime => {
             let manifest = yaml::documents(&cast::runtime("team-runtime")?)?;
             apply::apply(&client, &namespace, manifest).await?;
+            for example in EXAMPLES.into_iter().filter(|example| example.job == job) {
+                apply_example(example, &client, &namespace).await?;
+            }
         }
         Deed::Remove => {
             jobs.delete(job, &DeleteParams::default()).await?;

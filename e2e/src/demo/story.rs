@@ -19,8 +19,8 @@ pub struct Story {
     pub pods: BTreeMap<String, PodState>,
     /// When it was first suspended.
     pub suspended_at: Option<Timestamp>,
-    /// When it was first waiting for something it needs.
-    pub waiting_at: Option<Timestamp>,
+    /// When it was first refused.
+    pub refused_at: Option<Timestamp>,
     /// When its JobSet was first there.
     pub started_at: Option<Timestamp>,
     /// When its JobSet had ended.
@@ -106,6 +106,9 @@ impl Story {
             Change::PodGone(name) => {
                 self.pods.remove(name);
             }
+            Change::Refused(_) => {
+                self.refused_at.get_or_insert(at);
+            }
             Change::Told(_) => {}
         }
         let ended_by_deadline = |it: &Finish| it.outcome == Outcome::DeadlineExceeded;
@@ -121,7 +124,6 @@ impl Story {
             }
         };
         first(&mut self.suspended_at, job.condition("Suspended").is_some());
-        first(&mut self.waiting_at, job.condition("Waiting").is_some());
         first(&mut self.deleted_at, job.deleted.is_some());
         match (Outcome::of(job), &self.finished) {
             (Some((outcome, stored)), None) => {

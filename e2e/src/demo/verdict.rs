@@ -25,7 +25,7 @@ pub fn broken(model: &Model, example: &Example, story: &Story) -> Vec<String> {
 fn wrong_end(course: Course, story: &Story) -> Option<String> {
     let wanted = match course {
         Course::Exceeds => Outcome::DeadlineExceeded,
-        Course::Armed | Course::Completes | Course::Resumed | Course::Waits => Outcome::Complete,
+        Course::Armed | Course::Completes | Course::Resumed | Course::Refused => Outcome::Complete,
     };
     match &story.finished {
         None if story.gone_at.is_some() => Some("it is gone, unfinished".to_owned()),
@@ -60,10 +60,10 @@ fn missed_step(model: &Model, course: Course, story: &Story) -> Option<&'static 
             let resumed = story.suspended_at.is_some() && story.resumed_at.is_some();
             (resumed, "it was never suspended and resumed")
         }
-        Course::Waits => {
+        Course::Refused => {
             let started = start_after_runtime(model, story).is_some();
-            let waited = story.waiting_at.is_some() && started;
-            (waited, "it did not wait for its runtime and then start")
+            let refused = story.refused_at.is_some() && started;
+            (refused, "it was not refused and then started with its runtime")
         }
     };
     (!taken).then_some(otherwise)
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use crate::demo::cast::EXAMPLES;
     use crate::demo::seen::{Change, JobState, PodPhase, Seen};
-    use crate::demo::testing::{at, condition, job, pod};
+    use crate::demo::testing::{at, job, pod};
 
     fn told(name: &str, changes: Vec<(f64, Change)>) -> Vec<String> {
         let mut model = Model::default();
@@ -226,8 +226,8 @@ mod tests {
     fn courses_with_a_deed_of_the_demo_have_to_be_walked() {
         let ends = || vec![(15.5, job(complete)), (25.0, Change::JobGone)];
         assert_eq!(told("suspended", ends()), ["it was never suspended and resumed"]);
-        let waits = "it did not wait for its runtime and then start";
-        assert_eq!(told("late-runtime", ends()), [waits]);
+        let refused = "it was not refused and then started with its runtime";
+        assert_eq!(told("late-runtime", ends()), [refused]);
         assert!(
             told("my-training", ends())
                 .contains(&"its deadline and its time to live are not the KEP's".to_owned())
@@ -240,14 +240,13 @@ mod tests {
         let see = |model: &mut Model, seconds: f64, change: Change| {
             model.see(&Seen { at: at(seconds), job: "late-runtime".to_owned(), change });
         };
-        let waiting = job(|job| job.conditions = vec![condition("Waiting", "RuntimeNotFound", 1)]);
-        see(&mut model, 1.0, waiting);
+        see(&mut model, 1.0, Change::Refused("no runtime".to_owned()));
         model.begin(Deed::BringRuntime, at(6.0));
         see(&mut model, 6.04, Change::JobSet { ended: false });
         let story = |model: &Model| {
-            let course = |it: &&Example| it.course == Course::Waits;
+            let course = |it: &&Example| it.course == Course::Refused;
             assert_eq!(EXAMPLES.iter().filter(course).count(), 1);
-            model.stories().find(|(it, _)| it.course == Course::Waits).unwrap().1.clone()
+            model.stories().find(|(it, _)| it.course == Course::Refused).unwrap().1.clone()
         };
         let took = start_after_runtime(&model, &story(&model));
         assert_eq!(took, Some(SignedDuration::from_millis(40)));

@@ -92,7 +92,7 @@ fn is_refused(request: &Request) -> bool {
 /// What one kind of program goes through.
 trait Play {
     /// A story that it plays.
-    type Story: Copy + Debug;
+    type Story: Copy + Debug + 'static;
     /// A program that plays one.
     type Player<'a>: Player
     where

@@ -25,7 +25,7 @@ const FINALIZERS: &str = "trainjobs/finalizers";
 const FINALIZERS_REFUSED: &str = "cannot set blockOwnerDeletion";
 
 /// An operator with rights of its own, in a namespace of its own.
-struct Seat<'a> {
+pub(crate) struct Seat<'a> {
     story: Story,
     tenant: Tenant<'a>,
     proxy: Proxy,

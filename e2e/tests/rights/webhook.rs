@@ -26,7 +26,7 @@ use crate::{Play, Player, each_is_missed};
 
 /// A story about a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Story {
+pub(crate) enum Story {
     /// It is asked something.
     Asked(Question),
     /// It makes its certificate itself, where there is nothing yet.
@@ -56,13 +56,13 @@ impl Story {
 }
 
 /// An API server, and whose turn it is to write into the registrations: there is one pair of them.
-struct Site {
+pub(crate) struct Site {
     cluster: Cluster,
     registrations: Mutex<()>,
 }
 
 /// A webhook with rights of its own, in a namespace of its own.
-struct Seat<'a> {
+pub(crate) struct Seat<'a> {
     story: Story,
     client: Client,
     proxy: Proxy,

@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::super::release::NAMESPACE;
 use super::prometheus::{INTERVAL, Prometheus, Series, Span};
 use crate::product::CHART;
+use crate::release::NAMESPACE;
 use crate::workspace;
 
 /// The files in the chart.

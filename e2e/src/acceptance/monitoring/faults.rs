@@ -4,8 +4,8 @@ use anyhow::{Context, Result, ensure};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 
-use super::super::release::{NAMESPACE, PATIENCE, Release};
 use crate::operator::SERVICE_ACCOUNT;
+use crate::release::{NAMESPACE, PATIENCE, Release};
 use crate::until::until_ok;
 use crate::yaml;
 
@@ -160,7 +160,7 @@ async fn patch_job_set(release: &Release, namespace: &str, name: &str, patch: &s
 
 /// Sends the webhook what is no admission request.
 pub(super) async fn malformed(release: &Release) -> Result<()> {
-    let mut config = Config::new(release.webhook_url().parse()?);
+    let mut config = Config::new(format!("https://{}", release.webhook_address()).parse()?);
     // Its certificate is for the API server to judge.
     config.accept_invalid_certs = true;
     let path = "/mutate-trainer-kubeflow-org-v1alpha1-trainjob";

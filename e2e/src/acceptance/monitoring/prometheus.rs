@@ -18,7 +18,7 @@ use crate::ports::Port;
 use crate::process::Process;
 use crate::until::until_ok;
 
-use super::super::release::PATIENCE;
+use crate::release::PATIENCE;
 
 /// How often targets are scraped and rules evaluated.
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);

@@ -5,12 +5,16 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
+use serde_json::Value;
 
-use super::super::programs::{Program, configuration};
-use super::super::release::{NAMESPACE, PATIENCE, RELEASE, Release};
 use super::prometheus::{Prometheus, Target};
+use crate::ports::Port;
 use crate::product::{Options, Product};
+use crate::release::programs::{Program, configuration};
+use crate::release::{NAMESPACE, PATIENCE, RELEASE, Release};
+use crate::service::Service;
 use crate::until::until_ok;
+use crate::yaml;
 
 /// The Lease that operators lead by.
 const LEASE: &str = "trainer.kubeflow.org";
@@ -19,22 +23,35 @@ const LEASE: &str = "trainer.kubeflow.org";
 pub(super) struct Replicas<'a> {
     release: &'a Release,
     prometheus: &'a Prometheus,
-    config: String,
-    running: BTreeMap<&'static str, (Program, Product)>,
+    config: Value,
+    /// Where the registrations expect a webhook.
+    webhooks: Service,
+    running: BTreeMap<&'static str, Replica>,
+}
+
+struct Replica {
+    program: Program,
+    product: Product,
+    /// Where it answers reviews, if it is a webhook.
+    reviews: Port,
 }
 
 impl<'a> Replicas<'a> {
     /// None yet.
     pub(super) async fn new(release: &'a Release, prometheus: &'a Prometheus) -> Result<Self> {
         let config = configuration(&release.tools, RELEASE, NAMESPACE).await?;
-        Ok(Self { release, prometheus, config, running: BTreeMap::new() })
+        let webhooks = Service::listen(&release.webhook_address()).await?;
+        Ok(Self { release, prometheus, config, webhooks, running: BTreeMap::new() })
     }
 
     /// Starts one that is called so, and does not wait until it is ready.
     pub(super) async fn start(&mut self, program: Program, name: &'static str) -> Result<()> {
         let kubeconfig = program.kubeconfig(&self.release.cluster, NAMESPACE).await?;
+        let (mut config, reviews) = (self.config.clone(), Port::take()?);
+        let port = config.pointer_mut("/webhook/port").context("no port of the webhook")?;
+        *port = reviews.number().into();
         let options = Options {
-            config_yaml: self.config.clone(),
+            config_yaml: yaml::stream(&[config]),
             env: [("HOSTNAME", name), ("POD_NAMESPACE", NAMESPACE)]
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .into(),
@@ -42,22 +59,22 @@ impl<'a> Replicas<'a> {
             ..Options::default()
         };
         let product = program.start(&self.release.cluster, options).await?;
-        self.running.insert(name, (program, product));
+        self.running.insert(name, Replica { program, product, reviews });
         self.follow()
     }
 
     /// Waits until all of them are ready.
     pub(super) async fn ready(&self) -> Result<()> {
-        for (_, product) in self.running.values() {
-            product.wait_ready().await?;
+        for replica in self.running.values() {
+            replica.product.wait_ready().await?;
         }
         Ok(())
     }
 
     /// Kills one, as a crash of its node would: it is not asked, and its Pod is gone.
     pub(super) fn kill(&mut self, name: &str) -> Result<()> {
-        let (_, product) = self.running.remove(name).with_context(|| format!("no {name} runs"))?;
-        product.kill9();
+        let replica = self.running.remove(name).with_context(|| format!("no {name} runs"))?;
+        replica.product.kill9();
         self.follow()
     }
 
@@ -94,9 +111,11 @@ impl<'a> Replicas<'a> {
     }
 
     fn follow(&self) -> Result<()> {
-        let target = |(name, (program, product)): (&&'static str, &(Program, Product))| Target {
-            address: product.metrics_address(),
-            labels: [("job", program.name()), ("namespace", NAMESPACE), ("pod", *name)]
+        let webhooks = self.running.values().filter(|it| it.program == Program::Webhook);
+        self.webhooks.lead_to(webhooks.map(|webhook| webhook.reviews.address()).collect());
+        let target = |(name, replica): (&&'static str, &Replica)| Target {
+            address: replica.product.metrics_address(),
+            labels: [("job", replica.program.name()), ("namespace", NAMESPACE), ("pod", *name)]
                 .map(|(label, value)| (label, value.to_owned()))
                 .into(),
         };

@@ -5,18 +5,19 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use super::super::programs::Program;
-use super::super::release::{PATIENCE, Release};
-use super::super::tools::Tools;
 use super::alerts::{self, BY_FAULTS};
 use super::faults::{self, Rights, VETOED};
 use super::prometheus::Prometheus;
 use super::replicas::Replicas;
 use crate::fixtures::{COMPLETES, FAILS, RUNS, STUBBORN, runtime, train_job};
+use crate::release::programs::Program;
+use crate::release::{PATIENCE, Release};
+use crate::tools::Tools;
 use crate::until::until_ok;
 use crate::yaml;
 
-const REPLICAS: [&str; 2] = ["operator-1", "operator-2"];
+const OPERATORS: [&str; 2] = ["operator-1", "operator-2"];
+const WEBHOOKS: [&str; 2] = ["webhook-1", "webhook-2"];
 const REPLACEMENT: &str = "operator-3";
 /// Longer than any alert waits here, after the faults that it waits for.
 const ALERTED: Duration = Duration::from_mins(3);
@@ -40,13 +41,15 @@ pub(super) struct Scenario<'a> {
 }
 
 impl<'a> Scenario<'a> {
-    /// Starts the programs: two operators and a webhook, all of which are scraped.
+    /// Starts the programs: two operators and two webhooks, all of which are scraped.
     pub(super) async fn start(release: &'a Release, prometheus: &'a Prometheus) -> Result<Self> {
         let mut replicas = Replicas::new(release, prometheus).await?;
-        for name in REPLICAS {
+        for name in OPERATORS {
             replicas.start(Program::Operator, name).await?;
         }
-        replicas.start(Program::Webhook, "webhook-1").await?;
+        for name in WEBHOOKS {
+            replicas.start(Program::Webhook, name).await?;
+        }
         replicas.ready().await?;
         replicas.scraped().await?;
         let (user, namespace) = release.user("team").await?;
@@ -86,7 +89,9 @@ impl<'a> Scenario<'a> {
             "jobs of every kind; alerts about one that is not released, one that is not stopped, one that is not deleted",
         );
 
+        self.replicas.kill(WEBHOOKS[0])?;
         self.create("due", &due()).await?;
+        tell("a webhook was killed, and the other one admits jobs");
         self.wait("due", "Complete").await?;
         self.create("stopped", &stopped()).await?;
         self.job_sets("stopped", STOPPED).await?;
@@ -124,8 +129,9 @@ impl<'a> Scenario<'a> {
     async fn create(&self, act: &str, jobs: &[Value]) -> Result<()> {
         let mut jobs = jobs.to_vec();
         for job in &mut jobs {
-            let labels = job.pointer_mut("/metadata/labels").and_then(Value::as_object_mut);
-            labels.context("no labels")?.insert(ACT.to_owned(), json!(act));
+            let metadata = job.get_mut("metadata").and_then(Value::as_object_mut);
+            let labels = metadata.context("no metadata")?.entry("labels").or_insert(json!({}));
+            labels.as_object_mut().context("no labels")?.insert(ACT.to_owned(), json!(act));
         }
         let create = ["create", "--namespace", &self.namespace, "-f", "-"];
         self.user.kubectl(&create, Some(yaml::stream(&jobs))).await?;

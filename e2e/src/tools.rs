@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::binaries::{Binaries, Program};
 use crate::cluster::Cluster;
 use crate::workspace;
 
@@ -19,7 +20,7 @@ const KUBERNETES: &str = "--kube-version=1.36.0";
 
 /// All of them, for one cluster.
 #[derive(Debug, Clone)]
-pub(super) struct Tools {
+pub(crate) struct Tools {
     helm: PathBuf,
     kubectl: PathBuf,
     python: PathBuf,
@@ -29,54 +30,60 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    /// Those for `cluster`. Helm is the one that `$HELM` names, or the one in `PATH`; Python likewise by
-    /// `$PYTHON`, with what `e2e/python/requirements.txt` names, and Prometheus by `$PROMETHEUS`.
-    pub(super) fn new(cluster: &Cluster) -> Self {
+    /// Those for `cluster`. Helm is built where it is missing. Python is the one that `$PYTHON` names, or the one
+    /// in `PATH`, with what `e2e/python/requirements.txt` names; Prometheus likewise by `$PROMETHEUS`.
+    ///
+    /// # Errors
+    ///
+    /// Helm cannot be built.
+    pub(crate) async fn provide(cluster: &Cluster) -> Result<Self> {
+        let programs = || Binaries::provide(&[Program::Helm]);
+        let programs = tokio::task::spawn_blocking(programs).await??;
         let given =
             |variable, name: &str| env::var_os(variable).map_or_else(|| name.into(), PathBuf::from);
-        Self {
-            helm: given("HELM", "helm"),
+        Ok(Self {
+            helm: programs.path(Program::Helm).to_owned(),
             python: given("PYTHON", "python3"),
             prometheus: given("PROMETHEUS", "prometheus"),
             kubectl: cluster.kubectl().to_owned(),
             kubeconfig: cluster.kubeconfig(),
             folder: cluster.folder().to_owned(),
-        }
+        })
     }
 
     /// The same for somebody else than the administrator.
-    pub(super) fn for_user(&self, kubeconfig: PathBuf) -> Self {
+    pub(crate) fn for_user(&self, kubeconfig: PathBuf) -> Self {
         Self { kubeconfig, ..self.clone() }
     }
 
     /// The files of Helm and kubectl, by the names that people call them; without one that is called so anyway.
-    pub(super) fn files(&self) -> Vec<(&'static str, &Path)> {
+    pub(crate) fn files(&self) -> Vec<(&'static str, &Path)> {
         let files = [("helm", &self.helm), ("kubectl", &self.kubectl)];
         let given = files.into_iter().filter(|(_, file)| file.is_absolute());
         given.map(|(name, file)| (name, file.as_path())).collect()
     }
 
     /// Where Helm keeps what is nobody's, and where the cluster is.
-    pub(super) fn environment(&self) -> Vec<(&'static str, PathBuf)> {
+    pub(crate) fn environment(&self) -> Vec<(&'static str, PathBuf)> {
         let homes = ["HELM_DATA_HOME", "HELM_CONFIG_HOME", "HELM_CACHE_HOME"];
         let homes = homes.map(|name| (name, self.folder.join(name.to_lowercase())));
         homes.into_iter().chain([("KUBECONFIG", self.kubeconfig.clone())]).collect()
     }
 
     /// What `helm …` prints.
-    pub(super) async fn helm<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<String> {
+    pub(crate) async fn helm<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<String> {
         self.run(self.command(&self.helm, arguments), None).await
     }
 
     /// What `helm …` prints that asks no cluster: `lint` or `template`.
-    pub(super) async fn helm_offline<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<String> {
+    pub(crate) async fn helm_offline<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<String> {
         let mut command = self.command(&self.helm, arguments);
         command.arg(KUBERNETES);
         self.run(command, None).await
     }
 
     /// What `kubectl …` prints, with `input` as its input.
-    pub(super) async fn kubectl<A: AsRef<OsStr>>(
+    pub(crate) async fn kubectl<A: AsRef<OsStr>>(
         &self,
         arguments: &[A],
         input: Option<String>,
@@ -85,7 +92,7 @@ impl Tools {
     }
 
     /// The file of Prometheus. That of promtool is beside it.
-    pub(super) fn prometheus(&self) -> Result<PathBuf> {
+    pub(crate) fn prometheus(&self) -> Result<PathBuf> {
         let path = env::var_os("PATH").unwrap_or_default();
         let places = env::split_paths(&path).map(|place| place.join(&self.prometheus));
         // A path that is absolute stays what it is when it is joined.
@@ -99,7 +106,7 @@ impl Tools {
     }
 
     /// What another program prints.
-    pub(super) async fn program<A: AsRef<OsStr>>(
+    pub(crate) async fn program<A: AsRef<OsStr>>(
         &self,
         program: &Path,
         arguments: &[A],
@@ -108,7 +115,7 @@ impl Tools {
     }
 
     /// What one of the scripts prints.
-    pub(super) async fn python<A: AsRef<OsStr>>(
+    pub(crate) async fn python<A: AsRef<OsStr>>(
         &self,
         script: &str,
         arguments: &[A],

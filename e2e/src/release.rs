@@ -1,49 +1,60 @@
 //! A cluster with a release in it, as those find it who use it: the chart installed by Helm, its programs
 //! running with what it gives them, and somebody with a namespace.
 
+pub mod programs;
+
 use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::json;
 
-use super::programs::Programs;
-use super::tools::Tools;
 use crate::cluster::{Cluster, Options};
 use crate::fixtures::train_job;
 use crate::ports::Port;
 use crate::product::CHART;
+use crate::release::programs::Programs;
+use crate::tools::Tools;
 use crate::until::until_ok;
 use crate::{workspace, yaml};
 
 /// The release, which is called as the chart is.
-pub(super) const RELEASE: &str = "trainjob-operator";
+pub(crate) const RELEASE: &str = "trainjob-operator";
 /// Its namespace.
-pub(super) const NAMESPACE: &str = "kubeflow-system";
+pub const NAMESPACE: &str = "kubeflow-system";
 /// How long the slowest step may take on a busy machine.
-pub(super) const PATIENCE: Duration = Duration::from_mins(2);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The `ServiceAccount` that stands for a user.
 const USER: &str = "user";
 
 /// A cluster with the chart in it.
 #[derive(Debug)]
-pub(super) struct Release {
-    pub(super) cluster: Cluster,
-    pub(super) tools: Tools,
+pub struct Release {
+    /// The cluster.
+    pub cluster: Cluster,
+    pub(crate) tools: Tools,
     webhook: Port,
 }
 
 impl Release {
     /// Starts a cluster and installs the chart, with these values and all its runtimes but that with a cache.
-    /// Nobody waits for its Pods, which run nothing here.
-    pub(super) async fn install(sets: &[&str]) -> Result<Self> {
+    pub(crate) async fn with_runtimes(sets: &[&str]) -> Result<Self> {
         // Helm makes the runtimes only where their definition is there before.
         let cluster = Cluster::start(Options { crds: true, ..Options::default() }).await?;
-        let (tools, webhook) = (Tools::new(&cluster), Port::take()?);
+        let sets = [&["crds.enabled=false", "runtimes.defaultEnabled=true"], sets].concat();
+        Self::install(cluster, &sets).await
+    }
+
+    /// Installs the chart in a cluster, with these values. Nobody waits for its Pods, which run nothing here:
+    /// [`Release::start`] starts what they would run.
+    ///
+    /// # Errors
+    ///
+    /// There is no Helm and none can be built, or it refuses.
+    pub async fn install(cluster: Cluster, sets: &[&str]) -> Result<Self> {
+        let (tools, webhook) = (Tools::provide(&cluster).await?, Port::take()?);
         let (host, port) = ("127.0.0.1", webhook.number());
         let here = [
-            "crds.enabled=false".to_owned(),
-            "runtimes.defaultEnabled=true".to_owned(),
             format!("webhook.url=https://{host}:{port}"),
             format!("manager.config.webhook.host={host}"),
             format!("manager.config.webhook.port={port}"),
@@ -58,18 +69,22 @@ impl Release {
     }
 
     /// Where the registrations expect the webhook.
-    pub(super) fn webhook_url(&self) -> String {
-        format!("https://{}", self.webhook.address())
+    pub(crate) fn webhook_address(&self) -> String {
+        self.webhook.address()
     }
 
-    /// Starts the programs of the release, one of each.
-    pub(super) async fn start(&self) -> Result<Programs> {
+    /// Starts the programs of the release, one of each, and waits until they are ready.
+    ///
+    /// # Errors
+    ///
+    /// They cannot be built, or do not become ready.
+    pub async fn start(&self) -> Result<Programs> {
         Programs::start(&self.cluster, &self.tools, RELEASE, NAMESPACE).await
     }
 
     /// Makes a namespace for somebody who may edit there and nothing else, and waits until they can create a
     /// TrainJob. The tools that they have are returned, and the namespace.
-    pub(super) async fn user(&self, prefix: &str) -> Result<(Tools, String)> {
+    pub(crate) async fn user(&self, prefix: &str) -> Result<(Tools, String)> {
         let namespace = self.cluster.namespace(prefix).await?;
         let group = "rbac.authorization.k8s.io";
         let subject = json!({"kind": "ServiceAccount", "name": USER, "namespace": namespace});

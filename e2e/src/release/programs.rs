@@ -1,20 +1,21 @@
 //! The programs of a release, as they run in its Pods: the chart's accounts, the chart's configuration.
 
 use std::path::PathBuf;
+use std::slice;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::tools::Tools;
 use crate::cluster::Cluster;
 use crate::operator::SERVICE_ACCOUNT as OPERATOR;
 use crate::product::{Options, Product};
+use crate::tools::Tools;
 use crate::webhook::SERVICE_ACCOUNT as WEBHOOK;
 use crate::{workspace, yaml};
 
 /// One of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Program {
+pub(crate) enum Program {
     /// Of which one leads.
     Operator,
     /// Which the API server asks.
@@ -23,7 +24,7 @@ pub(super) enum Program {
 
 impl Program {
     /// What its container is called, and what Prometheus calls its job.
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Operator => "trainjob-operator",
             Self::Webhook => "trainjob-webhook",
@@ -31,7 +32,7 @@ impl Program {
     }
 
     /// With the rights that the chart gives it.
-    pub(super) async fn kubeconfig(self, cluster: &Cluster, namespace: &str) -> Result<PathBuf> {
+    pub(crate) async fn kubeconfig(self, cluster: &Cluster, namespace: &str) -> Result<PathBuf> {
         let account = match self {
             Self::Operator => OPERATOR,
             Self::Webhook => WEBHOOK,
@@ -40,7 +41,7 @@ impl Program {
     }
 
     /// Starts it beside the cluster.
-    pub(super) async fn start(self, cluster: &Cluster, options: Options) -> Result<Product> {
+    pub(crate) async fn start(self, cluster: &Cluster, options: Options) -> Result<Product> {
         let (kind, binary): (_, fn() -> Result<PathBuf>) = match self {
             Self::Operator => ("operator", workspace::operator),
             Self::Webhook => ("webhook", workspace::webhook),
@@ -52,14 +53,16 @@ impl Program {
 
 /// One of each. Dropped, they end.
 #[derive(Debug)]
-pub(super) struct Programs {
-    _operator: Product,
-    _webhook: Product,
+pub struct Programs {
+    /// The operator.
+    pub operator: Product,
+    /// The webhook.
+    pub webhook: Product,
 }
 
 impl Programs {
     /// Starts them beside the cluster and waits until they are ready.
-    pub(super) async fn start(
+    pub(crate) async fn start(
         cluster: &Cluster,
         tools: &Tools,
         release: &str,
@@ -68,7 +71,7 @@ impl Programs {
         let config = configuration(tools, release, namespace).await?;
         let start = async |program: Program| {
             let options = Options {
-                config_yaml: config.clone(),
+                config_yaml: yaml::stream(slice::from_ref(&config)),
                 env: vec![("POD_NAMESPACE".to_owned(), namespace.to_owned())],
                 kubeconfig: Some(program.kubeconfig(cluster, namespace).await?),
                 ..Options::default()
@@ -79,13 +82,13 @@ impl Programs {
         let webhook = start(Program::Webhook).await?;
         operator.wait_ready().await?;
         webhook.wait_ready().await?;
-        Ok(Self { _operator: operator, _webhook: webhook })
+        Ok(Self { operator, webhook })
     }
 }
 
 /// The configuration file that the chart gives to both programs, without the addresses of the servers
 /// that both would listen on: here they share a machine.
-pub(super) async fn configuration(tools: &Tools, release: &str, namespace: &str) -> Result<String> {
+pub(crate) async fn configuration(tools: &Tools, release: &str, namespace: &str) -> Result<Value> {
     let name = format!("{release}-config");
     let file = "jsonpath={.data.config\\.yaml}";
     let get = ["get", "configmap", &name, "--namespace", namespace, "-o", file];
@@ -96,5 +99,5 @@ pub(super) async fn configuration(tools: &Tools, release: &str, namespace: &str)
         let section = section.context("a section is missing")?;
         section.remove(field).context("an address is missing")?;
     }
-    Ok(yaml::stream(&[config]))
+    Ok(config)
 }
