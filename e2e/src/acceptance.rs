@@ -3,6 +3,7 @@
 
 pub mod chart;
 mod guide;
+pub mod image;
 pub mod kubectl;
 pub mod migration;
 pub mod monitoring;

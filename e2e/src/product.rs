@@ -36,6 +36,8 @@ pub struct Options {
     pub env: Vec<(String, String)>,
     /// Whose rights it has; by default those of the administrator.
     pub kubeconfig: Option<PathBuf>,
+    /// The folder that it takes for the whole file system, and in which it is; by default it sees everything.
+    pub root: Option<PathBuf>,
 }
 
 /// A running program. Dropped, it is asked to stop, and killed if it does not.
@@ -60,16 +62,26 @@ impl Product {
         let (health, metrics) = (Port::take()?, Port::take()?);
         let name = format!("{kind}-{}", COUNT.fetch_add(1, Ordering::Relaxed));
 
-        let config = cluster.folder().join(format!("{name}.yaml"));
         let addressed = with_addresses(&options.config_yaml, &health, &metrics)?;
-        fs::write(&config, yaml::stream(&[addressed]))?;
+        let config = yaml::stream(&[addressed]);
         let kubeconfig = options.kubeconfig.unwrap_or_else(|| cluster.kubeconfig());
-        let mut arguments = vec![
-            format!("--config={}", config.display()),
-            format!("--kubeconfig={}", kubeconfig.display()),
-        ];
+        let (program, mut arguments) = match &options.root {
+            None => {
+                let file = cluster.folder().join(format!("{name}.yaml"));
+                fs::write(&file, config)?;
+                (binary, told(&file, &kubeconfig))
+            }
+            Some(root) => {
+                let [file, copy] = [format!("{name}.yaml"), format!("{name}.kubeconfig")];
+                fs::write(root.join(&file), config)?;
+                fs::copy(&kubeconfig, root.join(&copy))?;
+                let mut arguments = confined(root, binary);
+                arguments.extend(told(&Path::new("/").join(file), &Path::new("/").join(copy)));
+                (Path::new("unshare"), arguments)
+            }
+        };
         arguments.extend(options.extra_args);
-        let process = cluster.spawn(&name, binary, &arguments, &options.env)?;
+        let process = cluster.spawn(&name, program, &arguments, &options.env)?;
         let authority = cluster.authority().to_owned();
         Ok(Self { process, health, metrics, authority })
     }
@@ -139,6 +151,18 @@ impl Drop for Product {
         let _ = self.sigterm();
         self.process.wait_or_kill(FAREWELL);
     }
+}
+
+fn told(config: &Path, kubeconfig: &Path) -> Vec<String> {
+    let files = [("config", config), ("kubeconfig", kubeconfig)];
+    files.map(|(flag, file)| format!("--{flag}={}", file.display())).into()
+}
+
+/// How `unshare` runs a program that sees nothing but `root`. It takes no rights: what is root within is nobody new
+/// without.
+pub(crate) fn confined(root: &Path, program: &Path) -> Vec<String> {
+    let root = format!("--root={}", root.display());
+    ["--map-root-user", &root, "--wd=/", &program.display().to_string()].map(str::to_owned).into()
 }
 
 /// The configuration, with the addresses of its servers where it gives none.

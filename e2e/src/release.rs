@@ -3,6 +3,7 @@
 
 pub mod programs;
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -80,6 +81,11 @@ impl Release {
     /// They cannot be built, or do not become ready.
     pub async fn start(&self) -> Result<Programs> {
         Programs::start(&self.cluster, &self.tools, RELEASE, NAMESPACE).await
+    }
+
+    /// Like [`Release::start`], as those of the image that is unpacked in `root`.
+    pub(crate) async fn start_in(&self, root: &Path) -> Result<Programs> {
+        Programs::start_in(Some(root), &self.cluster, &self.tools, RELEASE, NAMESPACE).await
     }
 
     /// Makes a namespace for somebody who may edit there and nothing else, and waits until they can create a

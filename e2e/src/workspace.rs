@@ -98,6 +98,29 @@ pub fn read_all(folder: &str) -> Result<Vec<String>> {
     paths.iter().map(read).collect()
 }
 
+/// Copies a folder with everything in it into another, which need not be there.
+pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from).with_context(|| format!("no {}", from.display()))? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_folder(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+/// The folder in cargo's target folder that is called so.
+pub(crate) fn output(name: &str) -> Result<PathBuf> {
+    let own = env::current_exe()?;
+    // Binaries are in the folder of their profile.
+    let target = own.ancestors().nth(2).context("a program without a directory")?;
+    Ok(target.join(name))
+}
+
 /// The path of a file or folder of this repository.
 pub(crate) fn path(of: &str) -> PathBuf {
     root().join(of)

@@ -19,6 +19,14 @@ fn the_image_is_built_by_the_compiler_of_this_repository() {
     assert!(dockerfile.contains(&format!("\nARG RUST_VERSION={channel}\n")), "{channel}");
 }
 
+#[test]
+fn the_image_is_built_in_ci_as_it_is_by_its_dockerfile() {
+    let script = workspace::read(".ci/run").unwrap();
+    let version = script.split_once("\nAUDITABLE_VERSION=").unwrap().1.lines().next().unwrap();
+    let dockerfile = workspace::read("Dockerfile").unwrap();
+    assert!(dockerfile.contains(&format!("\nARG AUDITABLE_VERSION={version}\n")), "{version}");
+}
+
 /// Cargo wants every member of the workspace, also to build one of them.
 #[test]
 fn everything_that_the_workspace_consists_of_gets_into_the_build() {

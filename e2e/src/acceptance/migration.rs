@@ -21,7 +21,8 @@ use crate::product::{CHART, file_of_chart};
 use crate::release::programs::Programs;
 use crate::tools::Tools;
 use crate::until::until_ok;
-use crate::{workspace, yaml};
+use crate::workspace::{self, copy_folder};
+use crate::yaml;
 
 const GUIDE: &str = "docs/migration.md";
 const DOWNGRADE: &str = "docs/upgrade.md";
@@ -114,8 +115,8 @@ impl<'a> Journey<'a> {
         guide.provide(&tools.files())?;
         let charts = folder.join("charts");
         let (trainer_chart, jobset_chart) = (charts.join(TRAINER), charts.join("jobset"));
-        copy(&workspace::path(STAND_INS), &charts)?;
-        copy(&jobset_chart, &trainer_chart.join("charts/jobset"))?;
+        copy_folder(&workspace::path(STAND_INS), &charts)?;
+        copy_folder(&jobset_chart, &trainer_chart.join("charts/jobset"))?;
         let manifests = folder.join("manifests.yaml");
         let names = guide.text("Names", "sh")?;
         for (name, value) in tools.environment() {
@@ -430,19 +431,4 @@ fn runtime(name: &str, annotations: &Value) -> Value {
             },
         }]}}},
     })
-}
-
-/// Copies a folder with everything in it.
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from).with_context(|| format!("no {}", from.display()))? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &target)?;
-        } else {
-            fs::copy(entry.path(), target)?;
-        }
-    }
-    Ok(())
 }

@@ -11,7 +11,7 @@ mod scenario;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::release::Release;
 use crate::workspace;
@@ -82,9 +82,7 @@ async fn check_rules(
 
 /// `acceptance/monitoring` in cargo's target folder, with nothing in it.
 fn empty_folder() -> Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    let target = own.parent().and_then(Path::parent).context("a program without a directory")?;
-    let folder = target.join("acceptance/monitoring");
+    let folder = workspace::output("acceptance/monitoring")?;
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }

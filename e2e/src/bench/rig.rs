@@ -12,6 +12,8 @@ use kube::{Client, Config, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::time::Instant;
+use trainjob_process::client::connect;
+use trainjob_process::metrics::Requests;
 
 use crate::apply::apply;
 use crate::cluster::{Cluster, Options};
@@ -69,7 +71,9 @@ impl Rig {
         install_operator_rbac(&cluster, SYSTEM).await?;
         install_operator_rbac(&cluster, RAW).await?;
         let operator = cluster.service_account_kubeconfig(SYSTEM, SERVICE_ACCOUNT).await?;
-        let raw = cluster.service_account_client(RAW, SERVICE_ACCOUNT).await?;
+        let raw = cluster.service_account_kubeconfig(RAW, SERVICE_ACCOUNT).await?;
+        // The very connections that the operator makes.
+        let raw = connect(Some(&raw), Requests::new("raw", &[])?).await?.work;
         let admin = cluster.client().await?;
         Ok(Self { cluster, admin, raw, operator, progress: progress.clone() })
     }

@@ -11,7 +11,8 @@ use launcher::say;
 
 /// Installs, upgrades and uninstalls the chart with the real Helm, follows the guide from Kubeflow Trainer to it
 /// and back, fills dashboards and sets off alerts in a real Prometheus, and uses the Python SDK and kubectl as users
-/// do, on real control planes on 127.0.0.1. Needs prometheus with promtool, and python3 with what is in
+/// do, on real control planes on 127.0.0.1. Also runs the programs as the image has them, which `.ci/image target/image`
+/// makes. Needs prometheus with promtool, and python3 with what is in
 /// e2e/python/requirements.txt, in PATH or by the environment variables PROMETHEUS and PYTHON.
 #[derive(Debug, Parser)]
 #[command(name = "cargo acceptance", bin_name = "cargo acceptance")]
@@ -25,6 +26,7 @@ struct Arguments {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
     Chart,
+    Image,
     Migration,
     Monitoring,
     Sdk,
@@ -57,6 +59,9 @@ async fn all(tell: &(dyn Fn(&str) + Sync), only: Option<Part>) -> Result<()> {
     let wanted = |part| only.is_none_or(|only| only == part);
     if wanted(Part::Chart) {
         acceptance::chart::run(tell).await?;
+    }
+    if wanted(Part::Image) {
+        acceptance::image::run(tell).await?;
     }
     if wanted(Part::Migration) {
         acceptance::migration::run(tell).await?;

@@ -1,6 +1,6 @@
 //! The programs of a release, as they run in its Pods: the chart's accounts, the chart's configuration.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::slice;
 
 use anyhow::{Context, Result};
@@ -31,6 +31,11 @@ impl Program {
         }
     }
 
+    /// Where the image has it.
+    pub(crate) fn file_of_image(self) -> PathBuf {
+        Path::new("/usr/bin").join(self.name())
+    }
+
     /// With the rights that the chart gives it.
     pub(crate) async fn kubeconfig(self, cluster: &Cluster, namespace: &str) -> Result<PathBuf> {
         let account = match self {
@@ -42,11 +47,14 @@ impl Program {
 
     /// Starts it beside the cluster.
     pub(crate) async fn start(self, cluster: &Cluster, options: Options) -> Result<Product> {
-        let (kind, binary): (_, fn() -> Result<PathBuf>) = match self {
+        let (kind, build): (_, fn() -> Result<PathBuf>) = match self {
             Self::Operator => ("operator", workspace::operator),
             Self::Webhook => ("webhook", workspace::webhook),
         };
-        let binary = tokio::task::spawn_blocking(binary).await??;
+        let binary = match options.root {
+            Some(_) => self.file_of_image(),
+            None => tokio::task::spawn_blocking(build).await??,
+        };
         Product::start(cluster, kind, &binary, options)
     }
 }
@@ -68,12 +76,24 @@ impl Programs {
         release: &str,
         namespace: &str,
     ) -> Result<Self> {
+        Self::start_in(None, cluster, tools, release, namespace).await
+    }
+
+    /// Like [`Programs::start`], as those of the image that is unpacked in `root`.
+    pub(crate) async fn start_in(
+        root: Option<&Path>,
+        cluster: &Cluster,
+        tools: &Tools,
+        release: &str,
+        namespace: &str,
+    ) -> Result<Self> {
         let config = configuration(tools, release, namespace).await?;
         let start = async |program: Program| {
             let options = Options {
                 config_yaml: yaml::stream(slice::from_ref(&config)),
                 env: vec![("POD_NAMESPACE".to_owned(), namespace.to_owned())],
                 kubeconfig: Some(program.kubeconfig(cluster, namespace).await?),
+                root: root.map(Path::to_owned),
                 ..Options::default()
             };
             program.start(cluster, options).await

@@ -30,7 +30,7 @@ enum Trust<'a> {
     Authority(&'a str),
 }
 
-/// The status of an answer, and the page if there is one.
+/// The status of an answer, and the page, or why there is none.
 async fn read(address: &str, trust: Trust<'_>, token: Option<&str>) -> Result<(u16, String)> {
     let mut config = Config::new(format!("https://{address}").parse()?);
     // The library would ask again and again.
@@ -46,7 +46,7 @@ async fn read(address: &str, trust: Trust<'_>, token: Option<&str>) -> Result<(u
     let request = http::Request::get("/metrics").body(Vec::new())?;
     match Client::try_from(config)?.request_text(request).await {
         Ok(page) => Ok((200, page)),
-        Err(kube::Error::Api(status)) => Ok((status.code, String::new())),
+        Err(kube::Error::Api(status)) => Ok((status.code, status.message)),
         Err(error) => bail!(error),
     }
 }
@@ -90,10 +90,19 @@ async fn metrics_over_tls_are_for_those_who_may_read_them() -> Result<()> {
         let reads = [json!({"nonResourceURLs": ["/metrics"], "verbs": ["get"]})];
         allow(tenant, "reader", &tenant.namespace, json!(reads)).await?;
 
-        let without_rights = read(&address, Trust::Blind, Some(&reader)).await?.0;
-        ensure!(without_rights == 503, "the operator may not ask: {without_rights}");
         let rules = workspace::read("charts/trainjob-operator/files/metrics-auth-rules.yaml")?;
         let rules = yaml::documents(&rules)?.pop().context("no rules")?;
+        for missing in rules.as_array().context("no list")? {
+            let others = rules.as_array().into_iter().flatten().filter(|rule| *rule != missing);
+            allow(tenant, SERVICE_ACCOUNT, SYSTEM, others.cloned().collect()).await?;
+            let resource = missing["resources"][0].as_str().context("no resource")?;
+            until_ok(format!("{resource} are missed"), PATIENCE, || async {
+                let (status, why) = read(&address, Trust::Blind, Some(&reader)).await?;
+                ensure!(status == 503 && why.contains(resource), "it gets {status}: {why}");
+                Ok(())
+            })
+            .await?;
+        }
         allow(tenant, SERVICE_ACCOUNT, SYSTEM, rules).await?;
 
         let page = until_ok("a reader gets the page", PATIENCE, || async {

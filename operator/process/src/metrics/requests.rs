@@ -202,7 +202,10 @@ struct UnderWay {
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.requests.count(self.target, self.code, self.begun.elapsed().as_secs_f64());
+        let (verb, kind) = (self.target.0.name(), self.target.1.name(self.requests.kinds));
+        let (code, seconds) = (self.code, self.begun.elapsed().as_secs_f64());
+        tracing::debug!(verb, kind, code, seconds, "asked the API server");
+        self.requests.count(self.target, code, seconds);
     }
 }
 
