@@ -9,6 +9,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
@@ -141,7 +143,6 @@ impl Credentials {
     }
 
     fn kubeconfig_text(&self, token: &str) -> String {
-        let authority = self.path("ca.crt");
         format!(
             "apiVersion: v1
 kind: Config
@@ -151,14 +152,14 @@ clusters:
 - name: box
   cluster:
     server: {server}
-    certificate-authority: {authority}
+    certificate-authority-data: {authority}
 users:
 - name: box
   user:
     token: {token}
 ",
             server = self.server,
-            authority = authority.display(),
+            authority = STANDARD.encode(&self.authority),
         )
     }
 }

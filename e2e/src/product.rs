@@ -24,6 +24,9 @@ const FAREWELL: Duration = Duration::from_secs(3);
 /// The chart, which has everything of the programs but themselves.
 pub(crate) const CHART: &str = "charts/trainjob-operator";
 
+/// Part of every Linux.
+pub(crate) const UNSHARE: &str = "/usr/bin/unshare";
+
 /// How to run one of the programs.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -77,7 +80,7 @@ impl Product {
                 fs::copy(&kubeconfig, root.join(&copy))?;
                 let mut arguments = confined(root, binary);
                 arguments.extend(told(&Path::new("/").join(file), &Path::new("/").join(copy)));
-                (Path::new("unshare"), arguments)
+                (Path::new(UNSHARE), arguments)
             }
         };
         arguments.extend(options.extra_args);

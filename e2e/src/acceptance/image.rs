@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use crate::fixtures::{COMPLETES, runtime, train_job};
-use crate::product::confined;
+use crate::product::{UNSHARE, confined};
 use crate::release::Release;
 use crate::release::programs::Program;
 use crate::workspace::{self, copy_folder};
@@ -53,7 +53,7 @@ pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     for program in PROGRAMS {
         let mut arguments = confined(&root, &program.file_of_image());
         arguments.push("--version".to_owned());
-        let said = release.tools.program(Path::new("unshare"), &arguments).await?;
+        let said = release.tools.program(Path::new(UNSHARE), &arguments).await?;
         ensure!(said.starts_with(program.name()), "{said}");
     }
     let _programs = release.start_in(&root).await?;
