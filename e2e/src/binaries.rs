@@ -1,8 +1,8 @@
-//! The programs that a cluster in a box consists of, and Helm.
+//! The programs that a cluster in a box consists of, and those that run beside it.
 //!
-//! `controlplane/go.mod` and `helm/go.mod` pin every one of them; they are built once per version, which
-//! takes minutes, and kept in the user's cache directory. A program in the directory that
-//! `KUBEBUILDER_ASSETS` names is taken instead, and where there is no Go, one in `PATH`.
+//! A `go.mod` in `programs/` pins every one of them; they are built once per version, which takes minutes, and
+//! kept in the user's cache directory. A program in the directory that `KUBEBUILDER_ASSETS` names is used
+//! instead, and where there is no Go, one in `PATH`; neither stands in for an older version that was asked for.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -20,25 +20,90 @@ use launcher::{PATIENCE, run_with_heartbeat, say};
 
 use crate::cache;
 
-/// What pins programs, by the directory of its `go.mod`. Helm wants other versions of what both are made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The Kubernetes that a cluster consists of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Kubernetes {
+    /// 1.31, the oldest release that the operator is shown with.
+    Oldest,
+    /// 1.36, whose API types everything here is compiled with.
+    #[default]
+    Newest,
+}
+
+/// The JobSet that a cluster runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum JobSet {
+    /// 0.10, the oldest release that the operator is shown with.
+    Oldest,
+    /// 0.12, whose API the operator is written for.
+    #[default]
+    Newest,
+}
+
+/// Which releases a cluster is made of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Versions {
+    /// That of the API server, the controller manager, the scheduler and kubectl.
+    pub kubernetes: Kubernetes,
+    /// That of the JobSet controller and its definitions.
+    pub jobset: JobSet,
+}
+
+/// What pins programs, by the directory of its `go.mod` in `programs/`. Each wants its own versions of what they
+/// have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Pins {
     ControlPlane,
+    OldestKubernetes,
+    OldestJobSet,
     Helm,
+    Kueue,
+    Trainer,
+    Coscheduling,
+    Node,
 }
 
 impl Pins {
-    const ALL: [Self; 2] = [Self::ControlPlane, Self::Helm];
-
     const fn name(self) -> &'static str {
         match self {
             Self::ControlPlane => "controlplane",
+            Self::OldestKubernetes => "kubernetes-1.31",
+            Self::OldestJobSet => "jobset-0.10",
             Self::Helm => "helm",
+            Self::Kueue => "kueue",
+            Self::Trainer => "trainer",
+            Self::Coscheduling => "coscheduling",
+            Self::Node => "node",
         }
     }
 
     fn directory(self) -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join(self.name())
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("programs").join(self.name())
+    }
+
+    /// The programs it pins.
+    const fn programs(self) -> &'static [Program] {
+        use Program::{
+            ApiServer, ControllerManager, CoschedulingController, CoschedulingScheduler, Etcd,
+            Helm, JobSet, Kubectl, Kubelet, Kueue, Kwok, NameServer, Scheduler, TrainerManager,
+        };
+        match self {
+            Self::ControlPlane => {
+                &[Etcd, ApiServer, ControllerManager, Scheduler, Kubectl, JobSet, Kwok]
+            }
+            Self::OldestKubernetes => &[ApiServer, ControllerManager, Scheduler, Kubectl],
+            Self::OldestJobSet => &[JobSet],
+            Self::Helm => &[Helm],
+            Self::Kueue => &[Kueue],
+            Self::Trainer => &[TrainerManager],
+            Self::Coscheduling => &[CoschedulingScheduler, CoschedulingController],
+            Self::Node => &[Kubelet, NameServer],
+        }
+    }
+
+    /// Whether its versions are not those that everybody has in `PATH`.
+    const fn old(self) -> bool {
+        matches!(self, Self::OldestKubernetes | Self::OldestJobSet)
     }
 }
 
@@ -54,6 +119,16 @@ pub enum Program {
     JobSet,
     Kwok,
     Helm,
+    Kueue,
+    /// Kubeflow Trainer's controller manager.
+    TrainerManager,
+    /// kube-scheduler with the coscheduling plugin.
+    CoschedulingScheduler,
+    /// The controller of coscheduling's PodGroups.
+    CoschedulingController,
+    Kubelet,
+    /// CoreDNS.
+    NameServer,
 }
 
 impl Program {
@@ -69,28 +144,35 @@ impl Program {
             Self::JobSet => "jobset",
             Self::Kwok => "kwok",
             Self::Helm => "helm",
+            Self::Kueue => "kueue",
+            Self::TrainerManager => "trainer-controller-manager",
+            Self::CoschedulingScheduler => "coscheduling-scheduler",
+            Self::CoschedulingController => "coscheduling-controller",
+            Self::Kubelet => "kubelet",
+            Self::NameServer => "coredns",
         }
     }
 
-    const ALL: [Self; 8] = [
-        Self::Etcd,
-        Self::ApiServer,
-        Self::ControllerManager,
-        Self::Scheduler,
-        Self::Kubectl,
-        Self::JobSet,
-        Self::Kwok,
-        Self::Helm,
-    ];
-
-    const fn pins(self) -> Pins {
+    /// What pins it in a cluster of these versions.
+    const fn pins(self, versions: Versions) -> Pins {
         match self {
+            Self::ApiServer | Self::ControllerManager | Self::Scheduler | Self::Kubectl => {
+                match versions.kubernetes {
+                    Kubernetes::Oldest => Pins::OldestKubernetes,
+                    Kubernetes::Newest => Pins::ControlPlane,
+                }
+            }
+            Self::JobSet => versions.jobset.pins(),
+            Self::Etcd | Self::Kwok => Pins::ControlPlane,
             Self::Helm => Pins::Helm,
-            _ => Pins::ControlPlane,
+            Self::Kueue => Pins::Kueue,
+            Self::TrainerManager => Pins::Trainer,
+            Self::CoschedulingScheduler | Self::CoschedulingController => Pins::Coscheduling,
+            Self::Kubelet | Self::NameServer => Pins::Node,
         }
     }
 
-    /// The Go package it is built from, a `tool` of the `go.mod`.
+    /// The Go package it is built from: a `tool` of the `go.mod`, or a folder beside it.
     const fn package(self) -> &'static str {
         match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
@@ -101,6 +183,12 @@ impl Program {
             Self::JobSet => "sigs.k8s.io/jobset",
             Self::Kwok => "sigs.k8s.io/kwok/cmd/kwok",
             Self::Helm => "helm.sh/helm/v3/cmd/helm",
+            Self::Kueue => "sigs.k8s.io/kueue/cmd/kueue",
+            Self::TrainerManager => "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
+            Self::CoschedulingScheduler => "sigs.k8s.io/scheduler-plugins/cmd/scheduler",
+            Self::CoschedulingController => "sigs.k8s.io/scheduler-plugins/cmd/controller",
+            Self::Kubelet => "k8s.io/kubernetes/cmd/kubelet",
+            Self::NameServer => "./dns",
         }
     }
 
@@ -108,7 +196,19 @@ impl Program {
     const fn built_name(self) -> &'static str {
         match self {
             Self::Etcd => "server",
+            Self::CoschedulingScheduler => "scheduler",
+            Self::CoschedulingController => "controller",
+            Self::NameServer => "dns",
             other => other.name(),
+        }
+    }
+}
+
+impl JobSet {
+    pub(crate) const fn pins(self) -> Pins {
+        match self {
+            Self::Oldest => Pins::OldestJobSet,
+            Self::Newest => Pins::ControlPlane,
         }
     }
 }
@@ -120,27 +220,39 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Finds `programs`, and builds those that are missing, however long that takes.
+    /// Finds `programs` in the newest version, and builds those that are missing, however long that takes.
     ///
     /// # Errors
     ///
     /// The Go toolchain is missing or the build failed.
     pub fn provide(programs: &[Program]) -> Result<Self> {
+        Self::provide_versions(programs, Versions::default())
+    }
+
+    /// The same in the versions asked for.
+    ///
+    /// # Errors
+    ///
+    /// The Go toolchain is missing or the build failed.
+    pub fn provide_versions(programs: &[Program], versions: Versions) -> Result<Self> {
+        let mut pinned = BTreeMap::<Pins, Vec<Program>>::new();
+        for program in programs {
+            pinned.entry(program.pins(versions)).or_default().push(*program);
+        }
         let mut paths = BTreeMap::new();
-        for pins in Pins::ALL {
-            let pinned = programs.iter().copied().filter(|program| program.pins() == pins);
-            paths.extend(Self::provide_pinned(pins, &pinned.collect::<Vec<_>>())?);
+        for (pins, programs) in pinned {
+            paths.extend(Self::provide_pinned(pins, &programs)?);
         }
         Ok(Self { paths })
     }
 
     fn provide_pinned(pins: Pins, programs: &[Program]) -> Result<BTreeMap<Program, PathBuf>> {
         let build = Build::new(pins)?;
-        let mut places: Vec<PathBuf> =
-            env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from).into_iter().collect();
+        let assets = env::var_os("KUBEBUILDER_ASSETS").filter(|_| !pins.old());
+        let mut places: Vec<PathBuf> = assets.map(PathBuf::from).into_iter().collect();
         places.push(build.bin());
         let has_go = has_go();
-        if !has_go {
+        if !has_go && !pins.old() {
             places.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
         }
         if !missing(programs, &places).is_empty() {
@@ -192,8 +304,12 @@ impl Build {
         };
         let requirements = read("go.mod")?;
         let flags = match pins {
-            Pins::ControlPlane => linker_flags(&requirements)?,
-            Pins::Helm => "-s -w".to_owned(),
+            Pins::ControlPlane | Pins::OldestKubernetes | Pins::Node => {
+                linker_flags(&requirements)?
+            }
+            Pins::OldestJobSet | Pins::Helm | Pins::Kueue | Pins::Trainer | Pins::Coscheduling => {
+                "-s -w".to_owned()
+            }
         };
         let mut hasher = DefaultHasher::new();
         (&requirements, read("go.sum")?, &flags).hash(&mut hasher);
@@ -217,8 +333,7 @@ impl Build {
             return Ok(());
         }
         // The others will be wanted, too, by then beside tests that have no time to lose.
-        let pinned = Program::ALL.into_iter().filter(|program| program.pins() == self.pins);
-        let missing = missing(&pinned.collect::<Vec<_>>(), places);
+        let missing = missing(self.pins.programs(), places);
         let unfinished = self.directory.join("unfinished");
         // A build that was killed leaves hundreds of megabytes.
         if unfinished.exists() {
@@ -332,6 +447,31 @@ fn lock(path: &Path) -> Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_program_is_built_by_what_pins_it() {
+        let versions = |kubernetes, jobset| Versions { kubernetes, jobset };
+        for versions in [
+            versions(Kubernetes::Newest, JobSet::Newest),
+            versions(Kubernetes::Oldest, JobSet::Oldest),
+        ] {
+            for pins in [Pins::ControlPlane, Pins::Helm, Pins::Kueue, Pins::Node] {
+                for program in pins.programs() {
+                    let pins = program.pins(versions);
+                    assert!(pins.programs().contains(program), "{program:?} of {pins:?}");
+                    let file = pins.directory().join("go.mod");
+                    let text = fs::read_to_string(&file).unwrap();
+                    let package = program.package();
+                    let folder = package.strip_prefix("./");
+                    let built = folder.map_or_else(
+                        || text.contains(package),
+                        |folder| pins.directory().join(folder).is_dir(),
+                    );
+                    assert!(built, "{} does not build {package}", file.display());
+                }
+            }
+        }
+    }
 
     #[test]
     fn the_binaries_call_themselves_by_the_version_in_the_go_mod() {

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use kube::Client;
 use rustix::process::Signal;
 
-use crate::binaries::{Binaries, Program};
+use crate::binaries::{Binaries, Program, Versions};
 use crate::component::{Component, Site};
 use crate::credentials::{Credentials, Identity, client};
 use crate::guard::Guard;
@@ -34,6 +34,8 @@ pub struct Options {
     pub crds: bool,
     /// Whether etcd waits for the disk before it answers. Only measurements need that.
     pub fsync: bool,
+    /// Which releases it is made of.
+    pub versions: Versions,
     /// More flags for the API server; given twice, a flag's later value counts.
     pub apiserver_flags: Vec<String>,
     /// More flags for kube-controller-manager.
@@ -51,6 +53,7 @@ impl Default for Options {
             jobset: true,
             crds: false,
             fsync: false,
+            versions: Versions::default(),
             apiserver_flags: Vec::new(),
             controller_manager_flags: Vec::new(),
             report: |_, _| {},
@@ -118,9 +121,10 @@ impl Cluster {
         // Whoever uses kube in this process may have enabled a second provider; say which.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let (programs, modules) = (options.programs(), options.jobset || options.nodes.is_some());
+        let versions = options.versions;
         let (binaries, modules) = tokio::task::spawn_blocking(move || {
-            let binaries = Binaries::provide(&programs)?;
-            anyhow::Ok((binaries, modules.then(Modules::provide).transpose()?))
+            let binaries = Binaries::provide_versions(&programs, versions)?;
+            anyhow::Ok((binaries, modules.then(|| Modules::provide(versions)).transpose()?))
         })
         .await??;
         let created = Instant::now();

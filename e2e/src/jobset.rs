@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use crate::apply::{apply, established};
 use crate::component::Site;
 use crate::credentials::Identity;
-use crate::modules::Module;
 use crate::until::until_ok;
 use crate::yaml;
 
@@ -42,7 +41,7 @@ pub(crate) async fn install(client: &Client, site: &Site) -> Result<()> {
     });
     fs::write(site.folder.join(CONFIGURATION), configuration.to_string())?;
 
-    let definition = site.modules()?.read(Module::JobSet, DEFINITION)?;
+    let definition = site.modules()?.jobset.read(DEFINITION)?;
     let definitions = apply(client, "default", yaml::documents(&definition)?).await?;
     apply(client, "default", rights(site)?).await?;
     apply(client, "default", registrations(site)?).await?;
@@ -51,7 +50,7 @@ pub(crate) async fn install(client: &Client, site: &Site) -> Result<()> {
 
 /// The rights its release asks for, for the user that it is here.
 fn rights(site: &Site) -> Result<Vec<Value>> {
-    let mut objects = yaml::documents(&site.modules()?.read(Module::JobSet, ROLE)?)?;
+    let mut objects = yaml::documents(&site.modules()?.jobset.read(ROLE)?)?;
     let role = objects.first_mut().context("JobSet has no role")?;
     let name = "jobset-manager";
     *role.pointer_mut("/metadata/name").context("JobSet's role has no name")? = json!(name);
@@ -71,7 +70,7 @@ fn rights(site: &Site) -> Result<Vec<Value>> {
 
 /// Its webhook registrations, pointed at the port it has here.
 fn registrations(site: &Site) -> Result<Vec<Value>> {
-    let mut objects = yaml::documents(&site.modules()?.read(Module::JobSet, WEBHOOKS)?)?;
+    let mut objects = yaml::documents(&site.modules()?.jobset.read(WEBHOOKS)?)?;
     let authority = ByteString(site.credentials.authority().into());
     let address = site.ports.jobset_webhook.address();
     for object in &mut objects {

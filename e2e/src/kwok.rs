@@ -6,7 +6,6 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use crate::component::Site;
-use crate::modules::Module;
 use crate::yaml;
 
 /// The file of its configuration in the box.
@@ -44,7 +43,7 @@ pub(crate) fn configure(site: &Site) -> Result<()> {
         },
     })];
     for file in UPSTREAM {
-        for mut stage in yaml::documents(&site.modules()?.read(Module::Kwok, file)?)? {
+        for mut stage in yaml::documents(&site.modules()?.kwok.read(file)?)? {
             hurry(&mut stage);
             documents.push(stage);
         }
