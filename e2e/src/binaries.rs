@@ -61,6 +61,7 @@ pub(crate) enum Pins {
     Trainer,
     Coscheduling,
     Node,
+    OldClient,
 }
 
 impl Pins {
@@ -74,6 +75,7 @@ impl Pins {
             Self::Trainer => "trainer",
             Self::Coscheduling => "coscheduling",
             Self::Node => "node",
+            Self::OldClient => "old-client",
         }
     }
 
@@ -85,7 +87,8 @@ impl Pins {
     const fn programs(self) -> &'static [Program] {
         use Program::{
             ApiServer, ControllerManager, CoschedulingController, CoschedulingScheduler, Etcd,
-            Helm, JobSet, Kubectl, Kubelet, Kueue, Kwok, NameServer, Scheduler, TrainerManager,
+            Helm, JobSet, Kubectl, Kubelet, Kueue, Kwok, NameServer, OldClient, Scheduler,
+            TrainerManager,
         };
         match self {
             Self::ControlPlane => {
@@ -98,6 +101,7 @@ impl Pins {
             Self::Trainer => &[TrainerManager],
             Self::Coscheduling => &[CoschedulingScheduler, CoschedulingController],
             Self::Node => &[Kubelet, NameServer],
+            Self::OldClient => &[OldClient],
         }
     }
 
@@ -129,6 +133,8 @@ pub enum Program {
     Kubelet,
     /// CoreDNS.
     NameServer,
+    /// A client of TrainJobs from before they had a deadline or a TTL.
+    OldClient,
 }
 
 impl Program {
@@ -150,6 +156,7 @@ impl Program {
             Self::CoschedulingController => "coscheduling-controller",
             Self::Kubelet => "kubelet",
             Self::NameServer => "coredns",
+            Self::OldClient => "old-client",
         }
     }
 
@@ -169,6 +176,7 @@ impl Program {
             Self::TrainerManager => Pins::Trainer,
             Self::CoschedulingScheduler | Self::CoschedulingController => Pins::Coscheduling,
             Self::Kubelet | Self::NameServer => Pins::Node,
+            Self::OldClient => Pins::OldClient,
         }
     }
 
@@ -189,6 +197,7 @@ impl Program {
             Self::CoschedulingController => "sigs.k8s.io/scheduler-plugins/cmd/controller",
             Self::Kubelet => "k8s.io/kubernetes/cmd/kubelet",
             Self::NameServer => "./dns",
+            Self::OldClient => "trainjob.dev/e2e/programs/old-client",
         }
     }
 
@@ -307,12 +316,19 @@ impl Build {
             Pins::ControlPlane | Pins::OldestKubernetes | Pins::Node => {
                 linker_flags(&requirements)?
             }
-            Pins::OldestJobSet | Pins::Helm | Pins::Kueue | Pins::Trainer | Pins::Coscheduling => {
-                "-s -w".to_owned()
-            }
+            Pins::OldestJobSet
+            | Pins::Helm
+            | Pins::Kueue
+            | Pins::Trainer
+            | Pins::Coscheduling
+            | Pins::OldClient => "-s -w".to_owned(),
         };
         let mut hasher = DefaultHasher::new();
         (&requirements, read("go.sum")?, &flags).hash(&mut hasher);
+        if pins == Pins::OldClient {
+            // What it does is written here, and not pinned.
+            read("main.go")?.hash(&mut hasher);
+        }
         let directory =
             cache::directory()?.join(format!("{}-{:016x}", pins.name(), hasher.finish()));
         Ok(Self { pins, flags, directory })
@@ -455,7 +471,7 @@ mod tests {
             versions(Kubernetes::Newest, JobSet::Newest),
             versions(Kubernetes::Oldest, JobSet::Oldest),
         ] {
-            for pins in [Pins::ControlPlane, Pins::Helm, Pins::Kueue, Pins::Node] {
+            for pins in [Pins::ControlPlane, Pins::Helm, Pins::Kueue, Pins::Node, Pins::OldClient] {
                 for program in pins.programs() {
                     let pins = program.pins(versions);
                     assert!(pins.programs().contains(program), "{program:?} of {pins:?}");

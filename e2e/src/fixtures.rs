@@ -8,6 +8,7 @@
 mod door;
 mod policy;
 mod requests;
+mod reviews;
 pub mod status;
 pub mod tenant;
 
@@ -28,6 +29,7 @@ use crate::proxy::{Proxy, Scope};
 pub use door::{Door, Verdict};
 pub use policy::{Denial, Operation};
 pub use requests::{Request, audit_flags, noted_requests};
+pub use reviews::Reviews;
 pub use tenant::Tenant;
 
 /// Long enough for two cores that build something else at the same time.

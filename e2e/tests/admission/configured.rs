@@ -41,10 +41,12 @@ async fn ttl_and_deadline_follow_the_configuration() -> Result<()> {
         ensure!(*ttl == expected, "{name}: {ttl}");
     }
     for (index, (from, to, left)) in [
-        (json!({"ttlSecondsAfterFinished": 90}), json!({"ttlSecondsAfterFinished": 91}), json!(91)),
-        // On update nothing is filled in.
-        (json!({"ttlSecondsAfterFinished": 90}), json!({}), Value::Null),
-        (json!({"activeDeadlineSeconds": 90}), json!({"ttlSecondsAfterFinished": 5}), json!(5)),
+        (json!({"ttlSecondsAfterFinished": 90}), json!({"ttlSecondsAfterFinished": 91}), 91),
+        (
+            json!({"activeDeadlineSeconds": 90}),
+            json!({"activeDeadlineSeconds": 90, "ttlSecondsAfterFinished": 5}),
+            5,
+        ),
     ]
     .into_iter()
     .enumerate()
@@ -55,12 +57,15 @@ async fn ttl_and_deadline_follow_the_configuration() -> Result<()> {
             let answer = place.change(way, &job, &on_r(to.clone())).await?;
             ensure!(answer.code == 200 && answer.warnings.is_empty(), "{way:?}, {to}: {answer:?}");
             let ttl = &answer.object["spec"]["ttlSecondsAfterFinished"];
-            // Who applies a part keeps what somebody else has filled in.
-            let kept = from.get("ttlSecondsAfterFinished").is_none()
-                && to.get("ttlSecondsAfterFinished").is_none();
-            ensure!(kept || *ttl == left, "{way:?}, {to}: {ttl}");
+            ensure!(*ttl == left, "{way:?}, {to}: {ttl}");
         }
     }
+    // On update no default is filled in: a TTL that its owner gives up is gone.
+    let way = Way::ServerSideApply;
+    let job = place.create(way, "gone", &on_r(json!({"ttlSecondsAfterFinished": 90}))).await?;
+    let answer = place.change(way, &job, &on_r(json!({}))).await?;
+    ensure!(answer.code == 200 && answer.warnings.is_empty(), "{answer:?}");
+    ensure!(answer.object["spec"].get("ttlSecondsAfterFinished").is_none(), "{answer:?}");
     // By this clock, a deadline does not run while a job waits.
     let spec = on_r(json!({"activeDeadlineSeconds": 9, "suspend": true}));
     let request = Request::create(Way::Replace, manifest("waits", &spec));

@@ -3,7 +3,7 @@
 //!
 //! The rules are tables, one function for each group of them; what a row is, and the ways in which
 //! clients send it, is in `row.rs` and `place.rs`. All tests share one box, in which nothing runs but what
-//! admission needs; only those of a webhook with another configuration, or that is down, have their own.
+//! admission needs; only those of a webhook with another configuration, or that is down, have another one.
 
 #![expect(
     clippy::indexing_slicing,
@@ -19,10 +19,12 @@ mod job;
 mod parts;
 mod patches;
 mod place;
+mod removal;
 mod row;
 mod runtimes;
 mod schema;
 mod snapshot;
+mod writers;
 
 use anyhow::Result;
 use e2e::cluster::{Cluster, Options};
@@ -57,10 +59,31 @@ impl Site {
     }
 }
 
-/// A namespace of the box that all share.
+/// Whether TTL and deadline may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Immutable,
+    Mutable,
+}
+
+impl Mode {
+    const ALL: [Self; 2] = [Self::Immutable, Self::Mutable];
+
+    /// The box that all tests of this mode share.
+    async fn site(self) -> Result<&'static Site> {
+        static IMMUTABLE: OnceCell<Site> = OnceCell::const_new();
+        static MUTABLE: OnceCell<Site> = OnceCell::const_new();
+        let (site, configuration) = match self {
+            Self::Immutable => (&IMMUTABLE, ""),
+            Self::Mutable => (&MUTABLE, "lifecycle: {fieldUpdates: Mutable}"),
+        };
+        site.get_or_try_init(|| Box::pin(Site::start(configuration))).await
+    }
+}
+
+/// A namespace of the box that most share.
 async fn place(prefix: &str) -> Result<Place> {
-    static SHARED: OnceCell<Site> = OnceCell::const_new();
-    SHARED.get_or_try_init(|| Box::pin(Site::start(""))).await?.place(prefix).await
+    Mode::Immutable.site().await?.place(prefix).await
 }
 
 /// Sends each row in all ways; tells of all that are not as expected.
