@@ -11,16 +11,9 @@ use e2e::webhook::{Certificates, Webhook, WebhookOptions, register, unregister};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::Site;
 use crate::parts::plain;
 use crate::place::{Place, Request, Way, manifest, on};
-
-const CONFIGURATION: &str = "
-lifecycle:
-  fieldUpdates: Mutable
-  deadlineClock: LastResume
-  defaultTTLSecondsAfterFinished: 3600
-";
+use crate::{Mode, Site};
 
 fn on_r(more: Value) -> Value {
     on("r", &more)
@@ -28,8 +21,7 @@ fn on_r(more: Value) -> Value {
 
 #[tokio::test]
 async fn ttl_and_deadline_follow_the_configuration() -> Result<()> {
-    let site = Box::pin(Site::start(CONFIGURATION)).await?;
-    let place = site.place("configured").await?;
+    let place = Mode::Mutable.site().await?.place("configured").await?;
     place.make_runtime("r", &plain()).await?;
 
     for (name, given, expected) in [

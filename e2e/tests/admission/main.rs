@@ -59,6 +59,14 @@ impl Site {
     }
 }
 
+/// The configuration of the other box: nothing in it is a default.
+const CONFIGURATION: &str = "
+lifecycle:
+  fieldUpdates: Mutable
+  deadlineClock: LastResume
+  defaultTTLSecondsAfterFinished: 3600
+";
+
 /// Whether TTL and deadline may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
@@ -75,7 +83,7 @@ impl Mode {
         static MUTABLE: OnceCell<Site> = OnceCell::const_new();
         let (site, configuration) = match self {
             Self::Immutable => (&IMMUTABLE, ""),
-            Self::Mutable => (&MUTABLE, "lifecycle: {fieldUpdates: Mutable}"),
+            Self::Mutable => (&MUTABLE, CONFIGURATION),
         };
         site.get_or_try_init(|| Box::pin(Site::start(configuration))).await
     }

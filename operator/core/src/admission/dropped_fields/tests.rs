@@ -122,6 +122,7 @@ fn the_annotation_of_the_request_removes_what_it_names_and_is_taken_off() {
 
 #[test]
 fn a_wish_that_cannot_be_granted_is_refused_with_what_would_be_right() {
+    use FieldUpdates::{Immutable, Mutable};
     const NAMES: &str = "expected activeDeadlineSeconds, ttlSecondsAfterFinished, or both with a comma between them";
     const THERE: &str = "spec.ttlSecondsAfterFinished would still be there: leave it out of the same request; a server-side apply leaves out only what no other manager owns";
     const FIXED: &str = "metadata.annotations[lifecycle.trainjob.dev/remove-fields]: Forbidden: the fields cannot be removed after creation (lifecycle.fieldUpdates is Immutable): leave the annotation out, or create another TrainJob";
@@ -130,7 +131,6 @@ fn a_wish_that_cannot_be_granted_is_refused_with_what_would_be_right() {
             "metadata.annotations[lifecycle.trainjob.dev/remove-fields]: Invalid value: \"{names}\": {why}"
         )
     };
-    use FieldUpdates::{Immutable, Mutable};
     for (updates, names, ttl, expected) in [
         (Mutable, "ttl", None, invalid("ttl", NAMES)),
         (Mutable, "", None, invalid("", NAMES)),
