@@ -9,6 +9,11 @@ use trainjob_process::describe;
 
 use crate::secrets::KeyError;
 
+/// What the API server says when it refuses an object whose owner is of a kind that it has not discovered
+/// yet. It gives no reason but Forbidden, which a missing right has, too.
+const UNDISCOVERED: &str =
+    "cannot set blockOwnerDeletion in this case because cannot find RESTMapping";
+
 /// Why a request failed.
 #[derive(Debug, Error)]
 pub enum RequestError {
@@ -53,6 +58,8 @@ pub enum Class {
     Throttled(Duration),
     /// The namespace is being deleted: nothing can be made in it, and nobody can be told.
     NamespaceGoing,
+    /// The API server has not discovered the TrainJob kind yet. It will, or somebody has to see why not.
+    KindUndiscovered,
     /// May well work next time.
     Transient,
     /// Somebody has to change something first: a right, a webhook, the job.
@@ -111,7 +118,7 @@ impl RequestError {
                 (Class::Conflict | Class::Gone | Class::Exists | Class::NamespaceGoing, _) => None,
                 (Class::Throttled(_), _) => Some(Failure::Throttled),
                 (_, 403) => Some(Failure::Forbidden),
-                (Class::Denied, _) => Some(Failure::Denied),
+                (Class::Denied | Class::KindUndiscovered, _) => Some(Failure::Denied),
                 (Class::Transient, _) => Some(Failure::Unavailable),
             },
             Self::TimedOut(_) | Self::Unreachable(_) => Some(Failure::Unanswered),
@@ -149,6 +156,7 @@ fn class_of(status: &Status) -> Class {
         403 if details.is_some_and(|details| details.causes.iter().any(going)) => {
             Class::NamespaceGoing
         }
+        403 if status.message.contains(UNDISCOVERED) => Class::KindUndiscovered,
         401 | 408 => Class::Transient,
         400..=499 => Class::Denied,
         _ => Class::Transient,
@@ -221,6 +229,26 @@ mod tests {
         let timed_out = RequestError::TimedOut(Duration::ZERO);
         assert_eq!(timed_out.failure(), Some(Failure::Unanswered));
         assert_eq!(RequestError::NotLeading.failure(), None);
+    }
+
+    #[test]
+    fn only_the_refusal_for_want_of_the_kind_is_waited_out() {
+        // As API servers of 1.31 and 1.36 say it.
+        let undiscovered = "configmaps \"job-runtime-snapshot\" is forbidden: cannot set blockOwnerDeletion in \
+            this case because cannot find RESTMapping for APIVersion trainer.kubeflow.org/v1alpha1 Kind \
+            TrainJob: no matches for kind \"TrainJob\" in version \"trainer.kubeflow.org/v1alpha1\"";
+        let no_right = "configmaps \"job-runtime-snapshot\" is forbidden: cannot set blockOwnerDeletion if an \
+            ownerReference refers to a resource you can't set finalizers on: , <nil>";
+        for (code, message, expected) in [
+            (403, undiscovered, Class::KindUndiscovered),
+            (403, no_right, Class::Denied),
+            (403, "jobsets.jobset.x-k8s.io is forbidden: User cannot create", Class::Denied),
+            (422, undiscovered, Class::Denied),
+            (500, undiscovered, Class::Transient),
+        ] {
+            let class = refused(json!({ "code": code, "message": message }));
+            assert_eq!(class, expected, "{code} {message}");
+        }
     }
 
     #[test]

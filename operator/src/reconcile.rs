@@ -4,6 +4,8 @@
 //! next step at once. The shell decides nothing about jobs; what it does decide is when a key is tried
 //! again after a failure, and how long counts may wait to be written together.
 
+mod progress;
+
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -19,7 +21,11 @@ use trainjob_core::{
     notice::Notice,
     observed::{Reading, Readings, Settings},
     plan,
+    undiscovered::{self, Reaction},
 };
+use trainjob_process::spread;
+
+use self::progress::{Progress, longest_throttle};
 
 use crate::{
     backoff::backoff,
@@ -40,14 +46,6 @@ const TELL_FROM: u32 = 3;
 /// A denial is told from so many in a row on: an API server that has just started knows no rights for a
 /// moment.
 const TELL_DENIALS_FROM: u32 = 2;
-/// The longest that a `Retry-After` holds up a job: what holds accelerators is let go of sooner. It holds
-/// up no other job: what answers so may be one webhook, or one kind.
-const fn longest_throttle(lane: Lane) -> Duration {
-    match lane {
-        Lane::Stop => Duration::from_secs(5),
-        Lane::Live | Lane::Cleanup => Duration::from_secs(30),
-    }
-}
 /// How long a job in a namespace that is being deleted is left alone.
 const NAMESPACE_GOING: Duration = Duration::from_secs(30);
 
@@ -64,32 +62,6 @@ pub struct Reconciler {
     /// The operator's settings.
     pub settings: Settings,
     progress: Mutex<HashMap<ObjectKey, Progress>>,
-}
-
-/// What a worker remembers of a job between passes.
-#[derive(Debug, Default, Clone, Copy)]
-struct Progress {
-    /// Failures in a row.
-    failures: u32,
-    /// Those of them for which the API server was reached: that it cannot be is said by the watches.
-    refusals: u32,
-    /// When it was told to wait, and for how long.
-    told_to_wait: Option<(Instant, Duration)>,
-    /// When counts were last written.
-    counts_written: Option<Instant>,
-    /// Since when it has been seen to run.
-    runs_since: Option<Instant>,
-    /// When the last Pod of a job that its deadline failed was seen gone.
-    released: Option<SystemTime>,
-}
-
-impl Progress {
-    /// How long work of this lane has to wait yet, if it was told to. News of the job does not end that.
-    fn wait(&self, lane: Lane, now: Instant) -> Option<Duration> {
-        let (told, wait) = self.told_to_wait?;
-        let until = told + wait.min(longest_throttle(lane));
-        until.checked_duration_since(now).filter(|wait| !wait.is_zero())
-    }
 }
 
 /// How a round ended.
@@ -295,7 +267,7 @@ impl Reconciler {
             all.remove(&job.key);
         } else {
             let progress = all.entry(job.key.clone()).or_default();
-            (progress.failures, progress.refusals) = (0, 0);
+            progress.recovered();
         }
     }
 
@@ -311,6 +283,11 @@ impl Reconciler {
             readings.job_set = None;
             readings.rendered = readings.rendered.filter(|_| !unsure);
         });
+        if let Some(wait) = self.waits_out(job, class) {
+            tracing::debug!(job = %job.key, uid = job.uid, ?class, %error, "{} failed", name(action));
+            self.queue.retry(&job.key, Some(wait));
+            return Round::Failed;
+        }
         let at_least = match class {
             Class::Throttled(wait) => wait.min(longest_throttle(lane)),
             Class::NamespaceGoing => NAMESPACE_GOING,
@@ -333,6 +310,7 @@ impl Reconciler {
         });
         let tell = match (class, action) {
             (Class::Denied, _) => refusals >= TELL_DENIALS_FROM,
+            (Class::KindUndiscovered, _) => true,
             // The API server has no reason to call this one a conflict again and again; a webhook may.
             (Class::Transient, _) | (Class::Conflict, Action::DeleteJobSet { .. }) => {
                 refusals >= TELL_FROM
@@ -348,6 +326,18 @@ impl Reconciler {
             tracing::debug!(job = %job.key, uid = job.uid, ?class, %error, "{} failed", name(action));
         }
         Round::Failed
+    }
+
+    /// How long to wait before the next try, where the failure is waited out and nobody is told yet.
+    fn waits_out(&self, job: &JobFacts, class: Class) -> Option<Duration> {
+        if class != Class::KindUndiscovered {
+            return None;
+        }
+        let refused = |progress: &mut Progress| progress.undiscovered(Instant::now());
+        match undiscovered::react(self.with_progress(&job.key, refused)) {
+            Reaction::Retry(after) => Some(spread(after)),
+            Reaction::Tell => None,
+        }
     }
 
     fn count_failure(&self, job: &JobFacts, lane: Lane, action: &Action, failure: Failure) {
@@ -457,31 +447,5 @@ const fn name(action: &Action) -> &'static str {
         Action::CheckPods { .. } => "Pod check",
         Action::DeleteTrainJob(_) => "TTL deletion",
         Action::Tell(_) => "notice",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_is_told_to_wait_waits_but_stops_a_job_after_five_seconds() {
-        let told = Instant::now();
-        for (seconds, lane, after, wait) in [
-            (3, Lane::Live, 1, Some(2)),
-            (3, Lane::Stop, 1, Some(2)),
-            (20, Lane::Stop, 1, Some(4)),
-            (20, Lane::Stop, 5, None),
-            (20, Lane::Cleanup, 5, Some(15)),
-            (3_600, Lane::Live, 5, Some(25)),
-            (3, Lane::Live, 3, None),
-        ] {
-            let told_to_wait = Some((told, Duration::from_secs(seconds)));
-            let progress = Progress { told_to_wait, ..Progress::default() };
-            let now = told + Duration::from_secs(after);
-            let wait = wait.map(Duration::from_secs);
-            assert_eq!(progress.wait(lane, now), wait, "{seconds} s, {lane:?}, after {after} s");
-        }
-        assert_eq!(Progress::default().wait(Lane::Live, told), None);
     }
 }

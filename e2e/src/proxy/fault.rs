@@ -34,6 +34,13 @@ pub enum Fault {
         /// Seconds of `Retry-After`.
         retry_after: Option<u32>,
     },
+    /// It is not forwarded, but refused in these words of the API server.
+    Refuse {
+        /// The HTTP status.
+        status: u16,
+        /// What it says.
+        message: &'static str,
+    },
     /// It is forwarded so much later.
     Delay(Duration),
     /// Nothing happens to it; [`Injection::reached`] says when its reply is on its way to the client.

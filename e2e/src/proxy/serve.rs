@@ -102,7 +102,13 @@ impl State {
             Some((rule, Fault::Answer { status, retry_after })) => {
                 let code = http::StatusCode::from_u16(status)?;
                 rule.taken();
-                return Ok(whole(&entry, status::refusal(&call, code, retry_after)));
+                let words = status::words(&call);
+                return Ok(whole(&entry, status::refusal(&call, code, retry_after, &words)));
+            }
+            Some((rule, Fault::Refuse { status, message })) => {
+                let code = http::StatusCode::from_u16(status)?;
+                rule.taken();
+                return Ok(whole(&entry, status::refusal(&call, code, None, message)));
             }
             _ => {}
         }
@@ -178,7 +184,11 @@ async fn replied(rule: Option<&Rule>) -> Result<()> {
             rule.taken();
             bail!("the reply is dropped");
         }
-        Fault::HoldRequest | Fault::FreezeWatch | Fault::Answer { .. } | Fault::Delay(_) => {}
+        Fault::HoldRequest
+        | Fault::FreezeWatch
+        | Fault::Answer { .. }
+        | Fault::Refuse { .. }
+        | Fault::Delay(_) => {}
     }
     Ok(())
 }

@@ -6,11 +6,17 @@ use serde_json::json;
 
 use super::Call;
 
+/// What a refusal says if nobody gives it the words of the API server.
+pub(super) fn words(call: &Call) -> String {
+    format!("{} {} \"{}\": refused by the proxy of a test", call.verb, call.resource, call.name)
+}
+
 /// Refuses a call with a `Status`, as the API server does.
 pub(super) fn refusal(
     call: &Call,
     code: http::StatusCode,
     retry_after: Option<u32>,
+    message: &str,
 ) -> http::Response<Bytes> {
     let mut details = json!({"name": call.name, "group": call.group, "kind": call.resource});
     if let (Some(seconds), Some(details)) = (retry_after, details.as_object_mut()) {
@@ -21,7 +27,7 @@ pub(super) fn refusal(
         "apiVersion": "v1",
         "metadata": {},
         "status": "Failure",
-        "message": format!("{} {} \"{}\": refused by the proxy of a test", call.verb, call.resource, call.name),
+        "message": message,
         "reason": reason(call, code.as_u16()),
         "details": details,
         "code": code.as_u16(),

@@ -13,6 +13,7 @@
 //! * [`action`]: everything this operator can ever do to a cluster.
 //! * [`notice`]: what users are told in events.
 //! * [`lane`]: which work goes first.
+//! * [`undiscovered`]: how long an API server that does not know the kind yet is waited for.
 //! * [`census`]: how all jobs are, in numbers.
 //! * [`lease`]: which of several replicas works.
 //! * [`lifecycle`]: deadline, release, TTL and status, one file a rule.
@@ -31,6 +32,7 @@ pub mod notice;
 pub mod observed;
 pub mod plan;
 pub mod runtime;
+pub mod undiscovered;
 
 pub use action::{Action, Plan};
 pub use observed::Observed;
