@@ -60,6 +60,7 @@ pub(crate) enum Pins {
     Kueue,
     Trainer,
     Coscheduling,
+    Volcano,
     Node,
 }
 
@@ -73,19 +74,21 @@ impl Pins {
             Self::Kueue => "kueue",
             Self::Trainer => "trainer",
             Self::Coscheduling => "coscheduling",
+            Self::Volcano => "volcano",
             Self::Node => "node",
         }
     }
 
-    fn directory(self) -> PathBuf {
+    pub(crate) fn directory(self) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("programs").join(self.name())
     }
 
     /// The programs it pins.
     const fn programs(self) -> &'static [Program] {
         use Program::{
-            ApiServer, ControllerManager, CoschedulingController, CoschedulingScheduler, Etcd,
-            Helm, JobSet, Kubectl, Kubelet, Kueue, Kwok, NameServer, Scheduler, TrainerManager,
+            ApiServer, ControllerGen, ControllerManager, CoschedulingController,
+            CoschedulingScheduler, Etcd, Helm, JobSet, Kubectl, Kubelet, Kueue, Kwok, NameServer,
+            Scheduler, TrainerManager,
         };
         match self {
             Self::ControlPlane => {
@@ -97,6 +100,7 @@ impl Pins {
             Self::Kueue => &[Kueue],
             Self::Trainer => &[TrainerManager],
             Self::Coscheduling => &[CoschedulingScheduler, CoschedulingController],
+            Self::Volcano => &[ControllerGen],
             Self::Node => &[Kubelet, NameServer],
         }
     }
@@ -126,6 +130,8 @@ pub enum Program {
     CoschedulingScheduler,
     /// The controller of coscheduling's PodGroups.
     CoschedulingController,
+    /// What makes definitions of API types.
+    ControllerGen,
     Kubelet,
     /// CoreDNS.
     NameServer,
@@ -148,6 +154,7 @@ impl Program {
             Self::TrainerManager => "trainer-controller-manager",
             Self::CoschedulingScheduler => "coscheduling-scheduler",
             Self::CoschedulingController => "coscheduling-controller",
+            Self::ControllerGen => "controller-gen",
             Self::Kubelet => "kubelet",
             Self::NameServer => "coredns",
         }
@@ -168,6 +175,7 @@ impl Program {
             Self::Kueue => Pins::Kueue,
             Self::TrainerManager => Pins::Trainer,
             Self::CoschedulingScheduler | Self::CoschedulingController => Pins::Coscheduling,
+            Self::ControllerGen => Pins::Volcano,
             Self::Kubelet | Self::NameServer => Pins::Node,
         }
     }
@@ -187,6 +195,7 @@ impl Program {
             Self::TrainerManager => "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
             Self::CoschedulingScheduler => "sigs.k8s.io/scheduler-plugins/cmd/scheduler",
             Self::CoschedulingController => "sigs.k8s.io/scheduler-plugins/cmd/controller",
+            Self::ControllerGen => "sigs.k8s.io/controller-tools/cmd/controller-gen",
             Self::Kubelet => "k8s.io/kubernetes/cmd/kubelet",
             Self::NameServer => "./dns",
         }
