@@ -60,6 +60,7 @@ pub(crate) enum Pins {
     Kueue,
     Trainer,
     Coscheduling,
+    Volcano,
     Node,
     OldClient,
 }
@@ -74,21 +75,22 @@ impl Pins {
             Self::Kueue => "kueue",
             Self::Trainer => "trainer",
             Self::Coscheduling => "coscheduling",
+            Self::Volcano => "volcano",
             Self::Node => "node",
             Self::OldClient => "old-client",
         }
     }
 
-    fn directory(self) -> PathBuf {
+    pub(crate) fn directory(self) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("programs").join(self.name())
     }
 
     /// The programs it pins.
     const fn programs(self) -> &'static [Program] {
         use Program::{
-            ApiServer, ControllerManager, CoschedulingController, CoschedulingScheduler, Etcd,
-            Helm, JobSet, Kubectl, Kubelet, Kueue, Kwok, NameServer, OldClient, Scheduler,
-            TrainerManager,
+            ApiServer, ControllerGen, ControllerManager, CoschedulingController,
+            CoschedulingScheduler, Etcd, Helm, JobSet, Kubectl, Kubelet, Kueue, Kwok, NameServer,
+            OldClient, Scheduler, TrainerManager,
         };
         match self {
             Self::ControlPlane => {
@@ -100,8 +102,25 @@ impl Pins {
             Self::Kueue => &[Kueue],
             Self::Trainer => &[TrainerManager],
             Self::Coscheduling => &[CoschedulingScheduler, CoschedulingController],
+            Self::Volcano => &[ControllerGen],
             Self::Node => &[Kubelet, NameServer],
             Self::OldClient => &[OldClient],
+        }
+    }
+
+    /// The Go files beside its `go.mod`, which are ours and which nothing pins.
+    const fn sources(self) -> &'static [&'static str] {
+        match self {
+            Self::Node => &["dns/main.go"],
+            Self::OldClient => &["main.go"],
+            Self::ControlPlane
+            | Self::OldestKubernetes
+            | Self::OldestJobSet
+            | Self::Helm
+            | Self::Kueue
+            | Self::Trainer
+            | Self::Coscheduling
+            | Self::Volcano => &[],
         }
     }
 
@@ -130,6 +149,8 @@ pub enum Program {
     CoschedulingScheduler,
     /// The controller of coscheduling's PodGroups.
     CoschedulingController,
+    /// What makes definitions of API types.
+    ControllerGen,
     Kubelet,
     /// CoreDNS.
     NameServer,
@@ -154,6 +175,7 @@ impl Program {
             Self::TrainerManager => "trainer-controller-manager",
             Self::CoschedulingScheduler => "coscheduling-scheduler",
             Self::CoschedulingController => "coscheduling-controller",
+            Self::ControllerGen => "controller-gen",
             Self::Kubelet => "kubelet",
             Self::NameServer => "coredns",
             Self::OldClient => "old-client",
@@ -175,6 +197,7 @@ impl Program {
             Self::Kueue => Pins::Kueue,
             Self::TrainerManager => Pins::Trainer,
             Self::CoschedulingScheduler | Self::CoschedulingController => Pins::Coscheduling,
+            Self::ControllerGen => Pins::Volcano,
             Self::Kubelet | Self::NameServer => Pins::Node,
             Self::OldClient => Pins::OldClient,
         }
@@ -195,6 +218,7 @@ impl Program {
             Self::TrainerManager => "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
             Self::CoschedulingScheduler => "sigs.k8s.io/scheduler-plugins/cmd/scheduler",
             Self::CoschedulingController => "sigs.k8s.io/scheduler-plugins/cmd/controller",
+            Self::ControllerGen => "sigs.k8s.io/controller-tools/cmd/controller-gen",
             Self::Kubelet => "k8s.io/kubernetes/cmd/kubelet",
             Self::NameServer => "./dns",
             Self::OldClient => "trainjob.dev/e2e/programs/old-client",
@@ -321,13 +345,13 @@ impl Build {
             | Pins::Kueue
             | Pins::Trainer
             | Pins::Coscheduling
+            | Pins::Volcano
             | Pins::OldClient => "-s -w".to_owned(),
         };
         let mut hasher = DefaultHasher::new();
         (&requirements, read("go.sum")?, &flags).hash(&mut hasher);
-        if pins == Pins::OldClient {
-            // What it does is written here, and not pinned.
-            read("main.go")?.hash(&mut hasher);
+        for source in pins.sources() {
+            read(source)?.hash(&mut hasher);
         }
         let directory =
             cache::directory()?.join(format!("{}-{:016x}", pins.name(), hasher.finish()));

@@ -1,19 +1,20 @@
 //! Gangs: the PodGroup of a TrainJob, of either scheduler, from the moment its kind is installed to the
 //! end of the job.
 //!
-//! No scheduler of gangs runs here. Their kinds are defined by what this operator uses of them, because
-//! their releases are no Go modules that the box could take the definitions from.
+//! The definitions are those of their own releases. No scheduler of gangs runs here: `gang_scheduler.rs` has
+//! one.
 
 #![expect(clippy::indexing_slicing, reason = "a test may fail loudly")]
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use e2e::coscheduling;
 use e2e::fixtures::status::conditions_of;
 use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{PATIENCE, World, runtime, stays};
 use e2e::until::until_ok;
-use e2e::yaml;
+use e2e::{volcano, yaml};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
@@ -24,6 +25,8 @@ use trainjob_api::conditions::{COMPLETE, FAILED};
 struct Scheduler {
     group: &'static str,
     version: &'static str,
+    /// The definitions of its kinds.
+    definitions: fn() -> Result<Vec<Value>>,
     /// The runtime's `podGroupPolicy`.
     policy: fn() -> Value,
     /// What a PodGroup says beside its members and their resources.
@@ -33,12 +36,14 @@ struct Scheduler {
 const COSCHEDULING: Scheduler = Scheduler {
     group: "scheduling.x-k8s.io",
     version: "v1alpha1",
+    definitions: coscheduling::pod_group_definition,
     policy: || json!({"coscheduling": {"scheduleTimeoutSeconds": 90}}),
     more: || json!({"scheduleTimeoutSeconds": 90}),
 };
 const VOLCANO: Scheduler = Scheduler {
     group: "scheduling.volcano.sh",
     version: "v1beta1",
+    definitions: volcano::definitions,
     policy: || json!({"volcano": {"networkTopology": {"mode": "hard", "highestTierAllowed": 2}}}),
     more: || json!({"networkTopology": {"mode": "hard", "highestTierAllowed": 2}}),
 };
@@ -49,36 +54,6 @@ const WINDOW: Duration = Duration::from_secs(3);
 const DELAY: &str = "pod-complete.stage.kwok.x-k8s.io/delay";
 
 impl Scheduler {
-    /// The definition of its kind.
-    fn definition(&self) -> Value {
-        let quantity = json!({"x-kubernetes-int-or-string": true});
-        let resources = json!({"type": "object", "additionalProperties": quantity});
-        let spec = json!({"type": "object", "properties": {
-            "minMember": {"type": "integer", "format": "int32"},
-            "minResources": resources,
-            "scheduleTimeoutSeconds": {"type": "integer", "format": "int32"},
-            "queue": {"type": "string"},
-            "priorityClassName": {"type": "string"},
-            "networkTopology": {"type": "object", "properties": {
-                "mode": {"type": "string"}, "highestTierAllowed": {"type": "integer"},
-            }},
-        }});
-        let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("podgroups.{}", self.group)},
-            "spec": {
-                "group": self.group,
-                "scope": "Namespaced",
-                "names": {"kind": "PodGroup", "plural": "podgroups"},
-                "versions": [
-                    {"name": self.version, "served": true, "storage": true, "schema": schema},
-                ],
-            },
-        })
-    }
-
     fn pod_groups(&self, tenant: &Tenant<'_>) -> Api<DynamicObject> {
         let kind = GroupVersionKind::gvk(self.group, self.version, "PodGroup");
         let kind = ApiResource::from_gvk_with_plural(&kind, "podgroups");
@@ -147,8 +122,8 @@ async fn gangs_of(scheduler: &Scheduler, prefix: &str) -> Result<()> {
         waits(tenant, "early", "PodGroupNotServed").await?;
         ensure!(tenant.job_sets.get_opt("early").await?.is_none(), "it has a JobSet");
 
-        let definition = yaml::stream(&[scheduler.definition()]);
-        tenant.world.cluster.apply_yaml("default", &definition).await?;
+        let definitions = tokio::task::spawn_blocking(scheduler.definitions).await??;
+        tenant.world.cluster.apply_yaml("default", &yaml::stream(&definitions)).await?;
         tenant.has_job_set("early").await?;
         tenant.becomes("early", COMPLETE).await?;
         scheduler.has_no_group(tenant, "early").await?;
