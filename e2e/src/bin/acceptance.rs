@@ -17,9 +17,9 @@ use launcher::say;
 #[derive(Debug, Parser)]
 #[command(name = "cargo acceptance", bin_name = "cargo acceptance")]
 struct Arguments {
-    /// Only this part.
+    /// Only this part; several times for several parts.
     #[arg(long)]
-    only: Option<Part>,
+    only: Vec<Part>,
 }
 
 /// What can be shown by itself.
@@ -40,7 +40,7 @@ async fn main() -> ExitCode {
     let tell = |line: &str| say(format_args!("{:>6.1} s  {line}", begun.elapsed().as_secs_f64()));
     // Whatever it is doing when it is told to stop, dropping it stops everything.
     let outcome = tokio::select! {
-        outcome = Box::pin(all(&tell, only)) => outcome,
+        outcome = Box::pin(all(&tell, &only)) => outcome,
         _ = stopped() => {
             say("Stopped.");
             return ExitCode::FAILURE;
@@ -55,8 +55,8 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn all(tell: &(dyn Fn(&str) + Sync), only: Option<Part>) -> Result<()> {
-    let wanted = |part| only.is_none_or(|only| only == part);
+async fn all(tell: &(dyn Fn(&str) + Sync), only: &[Part]) -> Result<()> {
+    let wanted = |part| only.is_empty() || only.contains(&part);
     if wanted(Part::Chart) {
         acceptance::chart::run(tell).await?;
     }
