@@ -20,34 +20,9 @@ use launcher::{PATIENCE, run_with_heartbeat, say};
 
 use crate::cache;
 
-/// The Kubernetes that a cluster consists of.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Kubernetes {
-    /// 1.31, the oldest release that the operator is shown with.
-    Oldest,
-    /// 1.36, whose API types everything here is compiled with.
-    #[default]
-    Newest,
-}
+mod versions;
 
-/// The JobSet that a cluster runs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum JobSet {
-    /// 0.10, the oldest release that the operator is shown with.
-    Oldest,
-    /// 0.12, whose API the operator is written for.
-    #[default]
-    Newest,
-}
-
-/// Which releases a cluster is made of.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Versions {
-    /// That of the API server, the controller manager, the scheduler and kubectl.
-    pub kubernetes: Kubernetes,
-    /// That of the JobSet controller and its definitions.
-    pub jobset: JobSet,
-}
+pub use versions::{JobSet, Kubernetes, Versions};
 
 /// What pins programs, by the directory of its `go.mod` in `programs/`. Each wants its own versions of what they
 /// have in common.
@@ -469,6 +444,20 @@ mod tests {
                     );
                     assert!(built, "{} does not build {package}", file.display());
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn releases_are_those_that_are_pinned() {
+        for versions in Versions::ALL {
+            for (program, module, release) in [
+                (Program::ApiServer, "k8s.io/kubernetes", versions.kubernetes.release()),
+                (Program::JobSet, "sigs.k8s.io/jobset", versions.jobset.release()),
+            ] {
+                let file = program.pins(versions).directory().join("go.mod");
+                let text = fs::read_to_string(file).unwrap();
+                assert!(text.contains(&format!("\t{module} v{release} ")), "{module} {release}");
             }
         }
     }

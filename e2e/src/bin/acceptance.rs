@@ -12,8 +12,8 @@ use launcher::say;
 /// Installs, upgrades and uninstalls the chart with the real Helm, follows the guide from Kubeflow Trainer to it
 /// and back, fills dashboards and sets off alerts in a real Prometheus, and uses the Python SDK and kubectl as users
 /// do, on real control planes on 127.0.0.1. Also runs the programs as the image has them, which `.ci/image target/image`
-/// makes. Needs prometheus with promtool, and python3 with what is in
-/// e2e/python/requirements.txt, in PATH or by the environment variables PROMETHEUS and PYTHON.
+/// makes, and does much of it again on older releases of Kubernetes and JobSet. Needs prometheus with promtool, and
+/// python3 with what is in e2e/python/requirements.txt, in PATH or by the environment variables PROMETHEUS and PYTHON.
 #[derive(Debug, Parser)]
 #[command(name = "cargo acceptance", bin_name = "cargo acceptance")]
 struct Arguments {
@@ -31,6 +31,7 @@ enum Part {
     Monitoring,
     Sdk,
     Kubectl,
+    Versions,
 }
 
 #[tokio::main]
@@ -74,6 +75,9 @@ async fn all(tell: &(dyn Fn(&str) + Sync), only: &[Part]) -> Result<()> {
     }
     if wanted(Part::Kubectl) {
         acceptance::kubectl::run(tell).await?;
+    }
+    if wanted(Part::Versions) {
+        acceptance::versions::run(tell).await?;
     }
     Ok(())
 }
