@@ -9,3 +9,4 @@ pub mod migration;
 pub mod monitoring;
 pub mod sdk;
 mod switches;
+pub mod versions;

@@ -34,7 +34,7 @@ pub struct Options {
     pub crds: bool,
     /// Whether etcd waits for the disk before it answers. Only measurements need that.
     pub fsync: bool,
-    /// Which releases it is made of.
+    /// Which releases it is made of; the environment may ask for others ([`Versions::environment`]).
     pub versions: Versions,
     /// More flags for the API server; given twice, a flag's later value counts.
     pub apiserver_flags: Vec<String>,
@@ -117,7 +117,8 @@ impl Cluster {
     /// # Errors
     ///
     /// A program is missing and cannot be built, or the folder cannot be written.
-    pub async fn prepare(options: Options) -> Result<Self> {
+    pub async fn prepare(mut options: Options) -> Result<Self> {
+        options.versions = options.versions.or_as_asked()?;
         // Whoever uses kube in this process may have enabled a second provider; say which.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let (programs, modules) = (options.programs(), options.jobset || options.nodes.is_some());
@@ -332,6 +333,12 @@ impl Cluster {
     /// The file of one of the programs that the cluster consists of.
     pub(crate) fn program(&self, program: Program) -> &Path {
         self.site.binaries.path(program)
+    }
+
+    /// Which releases it is made of.
+    #[must_use]
+    pub const fn versions(&self) -> Versions {
+        self.site.options.versions
     }
 
     /// The address of the API server.

@@ -87,11 +87,35 @@ impl Webhook {
     ///
     /// The binary cannot be built or started, or the API server refuses.
     pub async fn start(cluster: &Cluster, options: WebhookOptions) -> Result<Self> {
-        RULES.install(cluster, NAMESPACE, SERVICE_ACCOUNT).await?;
-        let webhook = Self::unregistered(cluster, options).await?;
-        let pem = webhook.authority.as_ref().map(Authority::pem);
-        register(&cluster.client().await?, &webhook.address(), pem.as_deref()).await?;
+        let webhook = Self::unasked(cluster, options).await?;
+        webhook.register(&cluster.client().await?, |_| {}).await?;
         Ok(webhook)
+    }
+
+    /// Starts a webhook with the rights of the chart, whom nobody asks yet.
+    ///
+    /// # Errors
+    ///
+    /// The binary cannot be built or started, or the API server refuses.
+    pub async fn unasked(cluster: &Cluster, options: WebhookOptions) -> Result<Self> {
+        RULES.install(cluster, NAMESPACE, SERVICE_ACCOUNT).await?;
+        Self::unregistered(cluster, options).await
+    }
+
+    /// Installs the chart's registrations for it, each webhook of them with a change.
+    ///
+    /// # Errors
+    ///
+    /// They are missing, or the API server refuses.
+    pub async fn register(&self, client: &Client, change: impl Fn(&mut Value)) -> Result<()> {
+        let pem = self.authority.as_ref().map(Authority::pem);
+        let mut objects = registrations(&self.address(), pem.as_deref())?;
+        for object in &mut objects {
+            let webhooks = object.get_mut("webhooks").and_then(Value::as_array_mut);
+            webhooks.into_iter().flatten().for_each(&change);
+        }
+        apply(client, "default", objects).await?;
+        Ok(())
     }
 
     /// Starts a webhook that nobody asks yet, as somebody who exists.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, anyhow, bail};
+use serde_json::{Value, json};
 
 /// The binary of the operator.
 const OPERATOR: &str = "trainjob-operator";
@@ -43,6 +44,31 @@ pub(crate) fn empty_door() -> Result<PathBuf> {
     provide(&BUILT, "empty-door")
 }
 
+/// The file of the demo.
+pub(crate) fn demo() -> Result<PathBuf> {
+    static BUILT: Built = OnceLock::new();
+    provide(&BUILT, "demo")
+}
+
+/// The files of these integration tests, in their order, built from the sources as they are now. What cargo has to
+/// say of them is kept in `folder`.
+pub(crate) fn tests(names: &[&str], folder: &Path) -> Result<Vec<PathBuf>> {
+    let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let messages = folder.join("tests.json");
+    launcher::build_tests(&cargo, &target()?, names, fs::File::create(&messages)?)?;
+    let messages = fs::read_to_string(messages)?;
+    let made: Vec<Value> = messages.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+    let file = |name: &&str| {
+        let is_it = |message: &&Value| {
+            let target = |field: &str| message.pointer(&format!("/target/{field}"));
+            target("name") == Some(&json!(name)) && target("kind") == Some(&json!(["test"]))
+        };
+        let file = made.iter().find(is_it).and_then(|message| message.get("executable")?.as_str());
+        file.map(PathBuf::from).with_context(|| format!("there is no test {name}"))
+    };
+    names.iter().map(file).collect()
+}
+
 fn provide(built: &Built, binary: &str) -> Result<PathBuf> {
     let target = built.get_or_init(|| build(binary).map_err(|error| format!("{error:#}")));
     let path = target.as_ref().map_err(|error| anyhow!("{error}"))?.join(binary);
@@ -54,14 +80,20 @@ fn provide(built: &Built, binary: &str) -> Result<PathBuf> {
 
 /// Builds if cargo is at hand; returns the directory of the binaries.
 fn build(binary: &str) -> Result<PathBuf> {
+    let target = target()?;
+    if let Ok(cargo) = env::var("CARGO") {
+        launcher::build(&cargo, &target, &[binary])?;
+    }
+    Ok(target)
+}
+
+/// The directory of the binaries of this profile.
+fn target() -> Result<PathBuf> {
     let own = env::current_exe()?;
     let mut target = own.parent().context("a program without a directory")?;
     // Tests and benches are one deeper than binaries.
     if target.ends_with("deps") {
         target = target.parent().context("a program in the root")?;
-    }
-    if let Ok(cargo) = env::var("CARGO") {
-        launcher::build(&cargo, target, &[binary])?;
     }
     Ok(target.to_owned())
 }

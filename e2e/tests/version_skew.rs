@@ -1,5 +1,5 @@
-//! Definitions that are older or newer than the operator, as upgrades and downgrades pass through them
-//! (`docs/upgrade.md`, KEP-2899 on version skew).
+//! Definitions and webhook configurations that are older or newer than the programs, as upgrades and downgrades
+//! pass through them (`docs/upgrade.md`, KEP-2899 on version skew), and a JobSet that does not know every field.
 
 #![expect(clippy::indexing_slicing, reason = "a test may fail loudly")]
 
@@ -9,8 +9,9 @@ use anyhow::{Context, Result, ensure};
 use e2e::cluster::Options;
 use e2e::fixtures::status::{finished_at, now};
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, World, stays, train_job};
+use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, World, runtime, stays, train_job};
 use e2e::until::until_ok;
+use e2e::webhook::{Webhook, WebhookOptions};
 use e2e::{workspace, yaml};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
@@ -188,4 +189,138 @@ async fn older_again(tenant: &Tenant<'_>) -> Result<()> {
     define(tenant.world, definition(|_| {})?, json!({TTL: 9}), true).await?;
     tenant.world.start_operator().await?;
     tenant.gone("back").await
+}
+
+/// A webhook configuration as it was before it was restricted to what can change what runs, and before other webhooks
+/// could have it asked again.
+fn as_before(webhook: &mut Value) {
+    if let Some(webhook) = webhook.as_object_mut() {
+        webhook.remove("matchConditions");
+        webhook.remove("reinvocationPolicy");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_work_with_webhook_configurations_and_definitions_of_before() -> Result<()> {
+    let world = Box::pin(World::without_operator(Options::default())).await?;
+    define(&world, definition(without_the_fields)?, json!({TTL: 9}), false).await?;
+    let webhook = Webhook::unasked(&world.cluster, WebhookOptions::default()).await?;
+    let client = world.cluster.client().await?;
+    webhook.register(&client, as_before).await?;
+    webhook.wait_ready().await?;
+    webhook.wait_asked(&client).await?;
+    world.start_operator().await?;
+    world
+        .test("before", async |tenant| {
+            changes_while_suspended(tenant, "old").await.context("both older")?;
+            define(&world, definition(|_| {})?, json!({TTL: 9}), true).await?;
+            watched_anew(&world).await?;
+            keeps_both_promises(tenant, "between").await.context("older configurations")?;
+            webhook.register(&client, |_| {}).await?;
+            changes_while_suspended(tenant, "new").await.context("nothing older")?;
+            keeps_both_promises(tenant, "due").await.context("nothing older")
+        })
+        .await
+}
+
+/// A suspended job is patched as Kueue does it, goes on with the patch, and completes.
+async fn changes_while_suspended(tenant: &Tenant<'_>, name: &str) -> Result<()> {
+    tenant.create(name, COMPLETES, json!({"suspend": true, TTL: 600})).await?;
+    tenant.has_job_set(name).await?;
+    let pods = json!({"template": {"metadata": {"annotations": {"queue": "left"}}}});
+    let jobs = json!([{"name": "node", "template": {"spec": pods}}]);
+    let patches = json!([{
+        "manager": "e2e.trainjob.dev/test",
+        "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": jobs}}},
+    }]);
+    tenant.patch(name, &json!({"spec": {"runtimePatches": patches}})).await?;
+    let annotation = "/spec/replicatedJobs/0/template/spec/template/metadata/annotations/queue";
+    until_ok("its JobSet has the patch", PATIENCE, || async {
+        let job_set = tenant.job_sets.get(name).await?;
+        ensure!(job_set.data.pointer(annotation) == Some(&json!("left")), "{:?}", job_set.data);
+        Ok(())
+    })
+    .await?;
+    tenant.patch(name, &json!({"spec": {"suspend": false}})).await?;
+    tenant.completes(name).await?;
+    Ok(())
+}
+
+async fn keeps_both_promises(tenant: &Tenant<'_>, name: &str) -> Result<()> {
+    tenant.create(name, RUNS, json!({DEADLINE: 1, TTL: 1})).await?;
+    tenant.fails_by_deadline(name).await?;
+    tenant.gone(name).await
+}
+
+fn volumes() -> Value {
+    let storage = json!({"requests": {"storage": "1Gi"}});
+    let claim = json!({"accessModes": ["ReadWriteOnce"], "resources": storage});
+    json!([{"templates": [{"metadata": {"name": "data"}, "spec": claim}]}])
+}
+
+/// Replaces the definition of JobSets by one that knows volumes, or one that does not.
+async fn define_job_sets(
+    tenant: &Tenant<'_>,
+    mut next: CustomResourceDefinition,
+    knows: bool,
+) -> Result<()> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(tenant.client.clone());
+    let name = next.metadata.name.clone().context("no name")?;
+    next.metadata.resource_version = definitions.get(&name).await?.metadata.resource_version;
+    definitions.replace(&name, &PostParams::default(), &next).await?;
+    let pod = json!({"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]});
+    let probe: DynamicObject = serde_json::from_value(json!({
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "probe"},
+        "spec": {
+            "replicatedJobs": [{"name": "a", "template": {"spec": {"template": {"spec": pod}}}}],
+            "volumeClaimPolicies": volumes(),
+        },
+    }))?;
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    until_ok(format!("volumes are known: {knows}"), PATIENCE, || async {
+        let made = tenant.job_sets.create(&dry_run, &probe).await?;
+        let kept = made.data["spec"].get("volumeClaimPolicies").is_some();
+        ensure!(kept == knows, "{:?}", made.data);
+        Ok(())
+    })
+    .await
+}
+
+/// JobSet 0.10 makes no volumes: its definition would drop them without a word.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_jobset_does_not_know_is_told_and_waits_for_a_jobset_that_does() -> Result<()> {
+    let world = Box::pin(World::start()).await?;
+    if !world.cluster.versions().jobset.makes_volumes() {
+        // There is nothing to give back; tests of the runtimes that ship show the rest.
+        return Ok(());
+    }
+    world
+        .test("unknown", async |tenant| {
+            let definitions: Api<CustomResourceDefinition> = Api::all(tenant.client.clone());
+            let newest = definitions.get("jobsets.jobset.x-k8s.io").await?;
+            let mut older = serde_json::to_value(&newest)?;
+            let versions = older["spec"]["versions"].as_array_mut().context("no versions")?;
+            for version in versions {
+                let spec = &mut version["schema"]["openAPIV3Schema"]["properties"]["spec"];
+                let fields = spec["properties"].as_object_mut().context("no fields")?;
+                fields.remove("volumeClaimPolicies").context("there are no volumes")?;
+            }
+            define_job_sets(tenant, serde_json::from_value(older)?, false).await?;
+
+            let mut manifest = runtime(&tenant.namespace, &json!({}), 3, None);
+            manifest["spec"]["template"]["spec"]["volumeClaimPolicies"] = volumes();
+            world.cluster.apply_yaml("default", &yaml::stream(&[manifest])).await?;
+            tenant.create("job", &tenant.namespace, json!({})).await?;
+            let told = tenant.tells("job", "TrainJobResourcesCreationFailed").await?;
+            ensure!(told.contains("unknown field \"spec.volumeClaimPolicies\""), "{told}");
+            ensure!(tenant.job_sets.get_opt("job").await?.is_none(), "it has a JobSet");
+
+            define_job_sets(tenant, newest, true).await?;
+            let job_set = tenant.has_job_set("job").await?;
+            ensure!(job_set.data["spec"].get("volumeClaimPolicies").is_some(), "no volumes");
+            Ok(())
+        })
+        .await
 }

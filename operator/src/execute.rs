@@ -182,8 +182,10 @@ impl Executor {
         Ok(())
     }
 
+    /// A JobSet of an earlier release does not know every field. It is refused then, and the user told, where it
+    /// would otherwise run without what was asked for.
     async fn create_job_set(&self, pass: Pass<'_>, job_set: &JobSet) -> Result<(), RequestError> {
-        let request = create(&request::<JobSet>(pass.job), &post_params(), job_set)?;
+        let request = strict(create(&request::<JobSet>(pass.job), &post_params(), job_set)?)?;
         match self.send::<JobSetView>(pass, Ok(request)).await {
             Ok(created) => {
                 self.saw_job_set(pass, &created);
@@ -406,6 +408,16 @@ fn create(
 ) -> Result<http::Request<Vec<u8>>, RequestError> {
     let data = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
     Ok(request.create(params, data).map_err(kube::Error::BuildRequest)?)
+}
+
+/// The API server refuses an object with a field that it would drop.
+fn strict(mut request: http::Request<Vec<u8>>) -> Result<http::Request<Vec<u8>>, RequestError> {
+    let uri = request.uri();
+    let before = if uri.query().is_some() { '&' } else { '?' };
+    let uri = format!("{uri}{before}fieldValidation=Strict").parse::<http::Uri>();
+    let build = kube::core::request::Error::BuildRequest;
+    *request.uri_mut() = uri.map_err(|error| kube::Error::BuildRequest(build(error.into())))?;
+    Ok(request)
 }
 
 fn post_params() -> PostParams {

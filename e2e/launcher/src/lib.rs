@@ -83,10 +83,43 @@ fn read_lines(child: &mut Child, lines: Sender<String>) -> Option<thread::JoinHa
 ///
 /// `cargo` could not be run or failed.
 pub fn build(cargo: &str, target: &Path, binaries: &[&str]) -> io::Result<()> {
-    let profile = match target.file_name().and_then(|name| name.to_str()) {
+    let mut arguments = vec!["build", "--workspace", "--profile", profile(target)];
+    arguments.extend(binaries.iter().flat_map(|name| ["--bin", name]));
+    run_cargo(cargo, target, &arguments, Stdio::inherit())
+}
+
+/// Builds some integration tests of the workspace likewise. What cargo has made is written to `messages`, one JSON
+/// object a line.
+///
+/// # Errors
+///
+/// `cargo` could not be run or failed.
+pub fn build_tests(
+    cargo: &str,
+    target: &Path,
+    tests: &[&str],
+    messages: impl Into<Stdio>,
+) -> io::Result<()> {
+    let mut arguments = vec!["test", "--workspace", "--no-run"];
+    arguments.push("--message-format=json-render-diagnostics");
+    match profile(target) {
+        // The profile of tests has the dependencies of this one.
+        "dev" => {}
+        other => arguments.extend(["--profile", other]),
+    }
+    arguments.extend(tests.iter().flat_map(|name| ["--test", name]));
+    run_cargo(cargo, target, &arguments, messages.into())
+}
+
+/// The profile whose output is in this folder.
+fn profile(target: &Path) -> &str {
+    match target.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => "dev",
         Some(name) => name,
-    };
+    }
+}
+
+fn run_cargo(cargo: &str, target: &Path, arguments: &[&str], stdout: Stdio) -> io::Result<()> {
     let mut command = Command::new(cargo);
     // What cargo told us of the package we belong to would be taken as a change by build scripts
     // that look at it (ring's does), and much would be built again at every turn.
@@ -96,9 +129,8 @@ pub fn build(cargo: &str, target: &Path, binaries: &[&str]) -> io::Result<()> {
             command.env_remove(name);
         }
     }
-    command.args(["build", "--workspace", "--profile", profile]);
-    command.args(binaries.iter().flat_map(|name| ["--bin", name]));
-    command.current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());
+    command.args(arguments);
+    command.current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null()).stdout(stdout);
     if let Some(directory) = target.parent() {
         command.env("CARGO_TARGET_DIR", directory);
     }

@@ -8,8 +8,6 @@ use crate::release::{PATIENCE, Release};
 use crate::tools::Tools;
 use crate::until::until_ok;
 
-/// The minor version of everything of Kubernetes here.
-const MINOR: &str = "36";
 /// What makes a fake Pod complete.
 const DELAY: &str = "pod-complete.stage.kwok.x-k8s.io/delay";
 
@@ -22,9 +20,10 @@ pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let release = Release::with_runtimes(&[]).await?;
     let _programs = release.start().await?;
     let (tools, namespace) = release.user("kubectl").await?;
+    let release_of_server = release.cluster.versions().kubernetes.release();
     let user = User { tools, namespace };
     tell("the release is there, and somebody may edit in a namespace");
-    user.has_the_version_of_the_server().await?;
+    user.has_the_version_of_the_server(release_of_server).await?;
     user.explains().await?;
     tell("explain says what a TTL is and in which unit");
     user.is_told_of_typing_errors().await?;
@@ -73,10 +72,11 @@ impl User {
         self.give(&["apply", "--server-side", "--field-manager", manager], object).await
     }
 
-    async fn has_the_version_of_the_server(&self) -> Result<()> {
+    async fn has_the_version_of_the_server(&self, release: &str) -> Result<()> {
         let said: Value = serde_json::from_str(&self.kubectl(&["version", "-o", "json"]).await?)?;
-        for side in ["/clientVersion/minor", "/serverVersion/minor"] {
-            ensure!(said.pointer(side) == Some(&json!(MINOR)), "{side}: {said}");
+        let expected = json!(format!("v{release}"));
+        for side in ["/clientVersion/gitVersion", "/serverVersion/gitVersion"] {
+            ensure!(said.pointer(side) == Some(&expected), "{side}: {said}");
         }
         Ok(())
     }

@@ -12,14 +12,14 @@ use launcher::say;
 /// Installs, upgrades and uninstalls the chart with the real Helm, follows the guide from Kubeflow Trainer to it
 /// and back, fills dashboards and sets off alerts in a real Prometheus, and uses the Python SDK and kubectl as users
 /// do, on real control planes on 127.0.0.1. Also runs the programs as the image has them, which `.ci/image target/image`
-/// makes. Needs prometheus with promtool, and python3 with what is in
-/// e2e/python/requirements.txt, in PATH or by the environment variables PROMETHEUS and PYTHON.
+/// makes, and does much of it again on older releases of Kubernetes and JobSet. Needs prometheus with promtool, and
+/// python3 with what is in e2e/python/requirements.txt, in PATH or by the environment variables PROMETHEUS and PYTHON.
 #[derive(Debug, Parser)]
 #[command(name = "cargo acceptance", bin_name = "cargo acceptance")]
 struct Arguments {
-    /// Only this part.
+    /// Only this part; several times for several parts.
     #[arg(long)]
-    only: Option<Part>,
+    only: Vec<Part>,
 }
 
 /// What can be shown by itself.
@@ -31,6 +31,7 @@ enum Part {
     Monitoring,
     Sdk,
     Kubectl,
+    Versions,
 }
 
 #[tokio::main]
@@ -40,7 +41,7 @@ async fn main() -> ExitCode {
     let tell = |line: &str| say(format_args!("{:>6.1} s  {line}", begun.elapsed().as_secs_f64()));
     // Whatever it is doing when it is told to stop, dropping it stops everything.
     let outcome = tokio::select! {
-        outcome = Box::pin(all(&tell, only)) => outcome,
+        outcome = Box::pin(all(&tell, &only)) => outcome,
         _ = stopped() => {
             say("Stopped.");
             return ExitCode::FAILURE;
@@ -55,8 +56,8 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn all(tell: &(dyn Fn(&str) + Sync), only: Option<Part>) -> Result<()> {
-    let wanted = |part| only.is_none_or(|only| only == part);
+async fn all(tell: &(dyn Fn(&str) + Sync), only: &[Part]) -> Result<()> {
+    let wanted = |part| only.is_empty() || only.contains(&part);
     if wanted(Part::Chart) {
         acceptance::chart::run(tell).await?;
     }
@@ -74,6 +75,9 @@ async fn all(tell: &(dyn Fn(&str) + Sync), only: Option<Part>) -> Result<()> {
     }
     if wanted(Part::Kubectl) {
         acceptance::kubectl::run(tell).await?;
+    }
+    if wanted(Part::Versions) {
+        acceptance::versions::run(tell).await?;
     }
     Ok(())
 }
