@@ -34,6 +34,7 @@ pub mod faults;
 pub mod fixtures;
 pub mod guard;
 mod jobset;
+pub mod kueue;
 mod kwok;
 mod modules;
 mod nodes;
