@@ -54,3 +54,7 @@ pub const SNAPSHOT_KEY: &str = "runtime";
 pub const JOBSET_NAME_LABEL: &str = "jobset.sigs.k8s.io/jobset-name";
 /// Label that Kueue puts on the copies of a job in MultiKueue worker clusters.
 pub const MULTIKUEUE_ORIGIN_LABEL: &str = "kueue.x-k8s.io/multikueue-origin";
+
+/// Annotation by which a request asks that TTL or deadline be removed: their names, with commas between them.
+/// It counts in that one request, which it does not outlive.
+pub const REMOVE_FIELDS_ANNOTATION: &str = "lifecycle.trainjob.dev/remove-fields";

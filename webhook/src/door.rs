@@ -13,14 +13,13 @@ use serde_json::Error;
 use tokio::sync::Semaphore;
 use trainjob_api::{
     TrainJob,
-    constants::{
-        CLUSTER_TRAINING_RUNTIME_KIND, GROUP, TRAIN_JOB_KIND, TRAINING_RUNTIME_KIND, VERSION,
-    },
+    constants::{GROUP, TRAIN_JOB_KIND, VERSION},
     time::Timestamp,
 };
 use trainjob_core::{
     admission::{
         Verdict, asks_what_runs, defaults,
+        dropped_fields::Outcome,
         lifecycle::FieldUpdates,
         runtimes,
         train_job::{self, Operation, asks_for_runtime},
@@ -31,65 +30,13 @@ use trainjob_core::{
 use validator::{Validate, ValidationErrors};
 
 use crate::{
+    dropped::{self, DEADLINE, TTL},
     fields::Object,
     lookup::Lookup,
     review::{Answer, Refusal, Request},
     runtimes::runtime_key_of,
+    task::Task,
 };
-
-/// What is to be done, and with which kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Task {
-    /// Fill in what a TrainJob leaves out.
-    DefaultTrainJob,
-    /// Judge a TrainJob.
-    ValidateTrainJob,
-    /// Judge a TrainingRuntime.
-    ValidateTrainingRuntime,
-    /// Judge a ClusterTrainingRuntime.
-    ValidateClusterTrainingRuntime,
-}
-
-impl Task {
-    /// All of them.
-    pub const ALL: [Self; 4] = [
-        Self::DefaultTrainJob,
-        Self::ValidateTrainJob,
-        Self::ValidateTrainingRuntime,
-        Self::ValidateClusterTrainingRuntime,
-    ];
-
-    /// The path that stands for it.
-    #[must_use]
-    pub const fn path(self) -> &'static str {
-        match self {
-            Self::DefaultTrainJob => "/mutate-trainer-kubeflow-org-v1alpha1-trainjob",
-            Self::ValidateTrainJob => "/validate-trainer-kubeflow-org-v1alpha1-trainjob",
-            Self::ValidateTrainingRuntime => {
-                "/validate-trainer-kubeflow-org-v1alpha1-trainingruntime"
-            }
-            Self::ValidateClusterTrainingRuntime => {
-                "/validate-trainer-kubeflow-org-v1alpha1-clustertrainingruntime"
-            }
-        }
-    }
-
-    /// The task of a path, if it stands for one.
-    #[must_use]
-    pub fn of(path: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|task| task.path() == path)
-    }
-
-    /// The kind of object.
-    #[must_use]
-    pub const fn kind(self) -> &'static str {
-        match self {
-            Self::DefaultTrainJob | Self::ValidateTrainJob => TRAIN_JOB_KIND,
-            Self::ValidateTrainingRuntime => TRAINING_RUNTIME_KIND,
-            Self::ValidateClusterTrainingRuntime => CLUSTER_TRAINING_RUNTIME_KIND,
-        }
-    }
-}
 
 /// What verdicts depend on that whoever runs the server has chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,10 +50,9 @@ pub struct Rules {
 }
 
 const PATCHES: &str = "runtimePatches";
-const TTL: &str = "ttlSecondsAfterFinished";
 const RUNTIME_REF: &str = "runtimeRef";
 /// Fields of a TrainJob's spec that no rule about any other field depends on.
-const LIGHT: [&str; 3] = ["suspend", "activeDeadlineSeconds", TTL];
+const LIGHT: [&str; 3] = ["suspend", DEADLINE, TTL];
 
 /// Objects longer than so many bytes wait for their turn: they take memory, and time.
 const LARGE: usize = 64 * 1024;
@@ -177,12 +123,32 @@ impl Door {
         // Nobody closes it: there is always a turn.
         let _turn = if change.is_large() { self.large.acquire().await.ok() } else { None };
         match task {
-            Task::DefaultTrainJob => self.fill_in(&change),
+            Task::DefaultTrainJob => self.complete(&change, request),
             Task::ValidateTrainJob => self.judge_train_job(&change).await,
             Task::ValidateTrainingRuntime | Task::ValidateClusterTrainingRuntime => {
                 judge_runtime(&change, task.kind())
             }
         }
+    }
+
+    /// What the job lacks: what an update has dropped, and what is filled in.
+    fn complete(&self, change: &Change<'_>, request: &Request<'_>) -> Answer {
+        let kept = match change {
+            Change::Create(_) => Outcome::default(),
+            Change::Update { old, new } => {
+                let options = request.options.as_ref();
+                let manager = options.map_or("", |options| &options.field_manager);
+                dropped::keep(old, new, manager, self.rules.field_updates, now())
+            }
+        };
+        let kept = Answer { patch: kept.patch, ..answer(&kept.verdict) };
+        if kept.refusal.is_some() {
+            return kept;
+        }
+        let mut completed = self.fill_in(change);
+        completed.patch.0.extend(kept.patch.0);
+        completed.warnings.extend(kept.warnings);
+        completed
     }
 
     fn fill_in(&self, change: &Change<'_>) -> Answer {

@@ -4,16 +4,18 @@
 //! before. So it is read once, as far as the fields of its metadata and its spec, which stay text; and what
 //! is to be known better is made of that text.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, Visitor, value::MapDeserializer},
+    de::{DeserializeOwned, Error as _, MapAccess, Visitor, value::MapDeserializer},
 };
 use serde_json::value::RawValue;
+use trainjob_api::constants::REMOVE_FIELDS_ANNOTATION;
+use trainjob_core::admission::ownership::Manager;
 use trainjob_process::lean;
 
-/// Who wrote what, which the API server sends with every object, and nobody asks for here.
+/// Who wrote what, which the API server sends with every object, and hardly any request is judged by.
 const MANAGED_FIELDS: &str = "managedFields";
 
 /// How many fields metadata or a spec may have. The schemas know of less than twenty.
@@ -39,6 +41,26 @@ impl Object<'_> {
         self.metadata.as_ref().is_some_and(|metadata| metadata.has("deletionTimestamp"))
     }
 
+    /// The annotation that asks for the removal of fields, if it is there.
+    #[must_use]
+    pub fn remove_fields(&self) -> Option<String> {
+        let annotations = self.metadata.as_ref()?.get("annotations")?;
+        // Hardly any object has it.
+        if !annotations.contains(REMOVE_FIELDS_ANNOTATION) {
+            return None;
+        }
+        let mut annotations: BTreeMap<String, String> = serde_json::from_str(annotations).ok()?;
+        annotations.remove(REMOVE_FIELDS_ANNOTATION)
+    }
+
+    /// Who owns which of its fields; nobody, if that cannot be read.
+    #[must_use]
+    pub fn managers(&self) -> Vec<Manager> {
+        let text = self.metadata.as_ref().and_then(|metadata| metadata.managed);
+        let text = text.map(RawValue::get).filter(|text| lean::check([*text]).is_ok());
+        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
+
     /// The text of a field of its spec, if it is there.
     #[must_use]
     pub fn says(&self, name: &str) -> Option<&str> {
@@ -61,13 +83,17 @@ impl Object<'_> {
 
 /// Named values as they stand in the text, in their order. One that is `null` is as if it were absent.
 #[derive(Debug, Default)]
-pub struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub struct Fields<'a> {
+    named: Vec<(Cow<'a, str>, &'a RawValue)>,
+    /// Managed fields, which are as if they were absent, too.
+    managed: Option<&'a RawValue>,
+}
 
 impl<'a> Fields<'a> {
     /// The text of a field, if it is there.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&'a str> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.get())
+        self.named.iter().find(|(known, _)| known == name).map(|(_, value)| value.get())
     }
 
     /// Whether a field is there.
@@ -83,7 +109,7 @@ impl<'a> Fields<'a> {
     }
 
     fn all_but<'f>(&'f self, except: &'f [&str]) -> impl Iterator<Item = (&'f str, &'a str)> {
-        let fields = self.0.iter().map(|(name, value)| (&**name, value.get()));
+        let fields = self.named.iter().map(|(name, value)| (&**name, value.get()));
         fields.filter(|(name, _)| !except.contains(name))
     }
 
@@ -97,12 +123,12 @@ impl<'a> Fields<'a> {
         keep: impl Fn(&str) -> bool,
     ) -> Result<K, serde_json::Error> {
         lean::check(self.texts())?;
-        let fields = self.0.iter().filter(|(name, _)| keep(name));
+        let fields = self.named.iter().filter(|(name, _)| keep(name));
         K::deserialize(MapDeserializer::new(fields.map(|(name, value)| (&**name, *value))))
     }
 
     fn texts(&self) -> impl Iterator<Item = &'a str> {
-        self.0.iter().map(|(_, value)| value.get())
+        self.named.iter().map(|(_, value)| value.get())
     }
 }
 
@@ -127,9 +153,10 @@ impl<'de> Visitor<'de> for FieldsVisitor {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Fields<'de>, M::Error> {
         let mut fields: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::with_capacity(USUAL_FIELDS);
+        let mut managed = None;
         while let Some(Name(name)) = map.next_key()? {
             if name == MANAGED_FIELDS {
-                map.next_value::<IgnoredAny>()?;
+                managed = map.next_value()?;
                 continue;
             }
             if fields.len() == MOST_FIELDS {
@@ -142,7 +169,7 @@ impl<'de> Visitor<'de> for FieldsVisitor {
                 fields.push((name, value));
             }
         }
-        Ok(Fields(fields))
+        Ok(Fields { named: fields, managed })
     }
 }
 

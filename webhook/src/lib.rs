@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`server`], [`connections`], [`tls`] | TLS and HTTP; nobody can close it |
 //! | [`review`], [`fields`] | what is asked, and what is answered |
-//! | [`door`] | from one to the other |
+//! | [`task`], [`door`] | from one to the other |
 //! | [`runtimes`], [`lookup`] | what a verdict depends on |
 //! | [`certificate`] | the serving certificate, from files or from an authority of its own |
 //! | [`metrics`], [`manual`], [`run`] | how it goes, what it says of itself, and everything together |
@@ -17,6 +17,7 @@
 pub mod certificate;
 pub mod connections;
 pub mod door;
+mod dropped;
 pub mod fields;
 pub mod lookup;
 pub mod manual;
@@ -25,3 +26,4 @@ pub mod review;
 pub mod run;
 pub mod runtimes;
 pub mod server;
+pub mod task;

@@ -14,9 +14,9 @@ use prometheus::{
 use trainjob_process::metrics::{Sampled, build_info, counters, own};
 
 use crate::{
-    door::Task,
     review::{Answer, Refusal},
     runtimes::{KINDS, Runtimes},
+    task::Task,
 };
 
 /// What the names of all metrics of the admission server begin with.

@@ -45,6 +45,18 @@ pub struct Request<'a> {
     /// The object as it is.
     #[serde(borrow)]
     pub old_object: Option<Object<'a>>,
+    /// How it is to be done.
+    #[serde(borrow, default)]
+    pub options: Option<Options<'a>>,
+}
+
+/// How something is to be done.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Options<'a> {
+    /// The name under which whoever asks manages fields; empty if none is given.
+    #[serde(borrow, default)]
+    pub field_manager: Cow<'a, str>,
 }
 
 /// The kind of an object.
@@ -186,7 +198,8 @@ mod tests {
             "request": {
                 "uid": "U\"1", "operation": "UPDATE", "dryRun": true, "userInfo": {"groups": []},
                 "kind": {"group": "trainer.kubeflow.org", "version": "v1alpha1", "kind": "TrainJob"},
-                "object": {"spec": {}}, "oldObject": null, "options": {"kind": "UpdateOptions"},
+                "object": {"spec": {}}, "oldObject": null,
+                "options": {"kind": "UpdateOptions", "fieldManager": "kubectl"},
             },
         });
         let body = body.to_string();
@@ -195,6 +208,7 @@ mod tests {
         assert_eq!(&*request.kind.kind, "TrainJob");
         assert!(request.object.unwrap().spec.is_some());
         assert!(request.old_object.is_none());
+        assert_eq!(request.options.unwrap().field_manager, "kubectl");
     }
 
     #[test]

@@ -27,9 +27,10 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use crate::{
     connections::{Connections, Place},
-    door::{Door, Task},
+    door::Door,
     metrics::{Metrics, Rejection, Verdict},
     review,
+    task::Task,
 };
 
 /// The longest body, in bytes: what the API server accepts of an object.

@@ -18,8 +18,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, net::TcpStream, time::Instant};
 use trainjob_webhook::{
-    door::Task,
     server::{CONNECTIONS, LONGEST_BODY},
+    task::Task,
 };
 
 use server::Running;

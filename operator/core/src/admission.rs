@@ -14,15 +14,19 @@
 //! | [`runtimes`] | may this runtime be stored? |
 //! | [`defaults`] | what is filled in? |
 //! | [`lifecycle`] | the rules of TTL and deadline |
+//! | [`dropped_fields`] | is a TTL or deadline that an update lacks to be removed? |
+//! | [`ownership`] | who owns which field? |
 //! | [`field`] | how an error reads |
 
 pub mod defaults;
+pub mod dropped_fields;
 pub mod field;
 mod flux;
 mod initializers;
 pub mod lifecycle;
 mod manager;
 mod mpi;
+pub mod ownership;
 mod patches;
 mod reserved;
 pub mod runtimes;

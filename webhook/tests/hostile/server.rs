@@ -21,10 +21,11 @@ use trainjob_process::{
 };
 use trainjob_webhook::{
     certificate::serving::{Serving, certified},
-    door::{Door, Rules, Task},
+    door::{Door, Rules},
     lookup::Lookup,
     metrics::Metrics,
     server::Server,
+    task::Task,
 };
 
 pub(crate) struct Running {

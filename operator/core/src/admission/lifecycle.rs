@@ -1,15 +1,16 @@
 //! TTL and deadline: whether they may change, and what their author should know.
 //!
 //! That they are not negative is for the schema to say, which also forbids the change of a deadline, but
-//! not that it is removed and added again.
+//! not that it is removed and added again. An update that merely lacks one of them has got it back
+//! [before](super::dropped_fields) it is judged; one that still lacks it gives it up.
 
 use trainjob_api::{TrainJob, constants::MANAGED_BY};
 
 use super::FieldError;
 use crate::lifecycle::deadline::Clock;
 
-const DEADLINE: &str = "spec.activeDeadlineSeconds";
-const TTL: &str = "spec.ttlSecondsAfterFinished";
+pub(super) const DEADLINE: &str = "spec.activeDeadlineSeconds";
+pub(super) const TTL: &str = "spec.ttlSecondsAfterFinished";
 /// Label by which a job asks for a place in a queue of Kueue.
 const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 /// A TTL below this is over before a person has looked.
@@ -37,13 +38,23 @@ pub(super) fn change(old: &TrainJob, job: &TrainJob, updates: FieldUpdates) -> V
     forbidden.filter_map(|(path, old, new)| immutable(path, old, new)).collect()
 }
 
+/// Whether a value means anything; one that the schema would refuse counts as unset.
+pub(super) fn is_in_range(path: &str, value: i64) -> bool {
+    match path {
+        DEADLINE => value >= 1,
+        _ => (0..=i64::from(i32::MAX)).contains(&value),
+    }
+}
+
 fn immutable(path: &str, old: Option<i64>, new: Option<i64>) -> Option<FieldError> {
     const WAY_OUT: &str = "or create another TrainJob";
     let detail = match (old, new) {
         (Some(old), Some(new)) if old != new => {
             format!("field is immutable: keep {old} instead of {new}, {WAY_OUT}")
         }
-        (Some(old), None) => format!("field is immutable: keep {old}, {WAY_OUT}"),
+        (Some(old), None) if is_in_range(path, old) => {
+            format!("field is immutable: keep {old}, {WAY_OUT}")
+        }
         (None, Some(_)) => {
             format!("field is immutable and was not set on creation: leave it out, {WAY_OUT}")
         }
