@@ -9,6 +9,7 @@ mod queues;
 mod setting;
 mod workload;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -47,6 +48,8 @@ const METRICS_CERTIFICATES: &str = "etc/kueue/metrics/certs";
 const WEBHOOK_CERTIFICATES: &str = "certs";
 /// The files of a serving certificate.
 const CERTIFICATE: [&str; 2] = ["tls.crt", "tls.key"];
+/// What the API server says of a request that a webhook refused.
+const REFUSED: &str = "denied the request";
 /// How long it may take to stop by itself when its handle is dropped.
 const FAREWELL: Duration = Duration::from_secs(3);
 /// How long the API server may take to ask its webhooks, on a busy machine.
@@ -138,15 +141,24 @@ impl Kueue {
         Ok(())
     }
 
-    /// The lines of its log that tell of an error, or of a request that an admission webhook refused.
+    /// The requests about objects of a namespace that an admission webhook refused, as its log has them: whose they
+    /// were and what was said, each once.
     ///
     /// # Errors
     ///
     /// The log cannot be read.
-    pub fn refusals(&self) -> Result<Vec<String>> {
+    pub fn refusals(&self, namespace: &str) -> Result<BTreeSet<String>> {
         let log = self.process.log()?;
-        let refused = |line: &&str| line.contains("denied the request");
-        Ok(log.lines().filter(refused).map(str::to_owned).collect())
+        let refused = log.lines().filter(|line| line.contains(REFUSED) && line.contains(namespace));
+        let said = refused.map(|line| {
+            let entry: Value = serde_json::from_str(line).unwrap_or_else(|_| json!(line));
+            let text = |field| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+            match text("error") {
+                "" => line.to_owned(),
+                error => format!("{}: {error}", text("name")),
+            }
+        });
+        Ok(said.collect())
     }
 }
 

@@ -162,8 +162,7 @@ impl Case<'_> {
     ///
     /// It is not.
     pub async fn queued(&self, job: &str) -> Result<()> {
-        let waits =
-            |it: &Workload| it.condition("QuotaReserved").is_some() && !it.is("QuotaReserved");
+        let waits = |it: &Workload| !it.is("QuotaReserved");
         self.workload_is(job, "waiting for quota", waits).await?;
         let stored = self.tenant.jobs.get(job).await?;
         ensure!(stored.spec.suspend == Some(true), "{job} is not suspended");

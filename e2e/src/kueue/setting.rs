@@ -80,10 +80,8 @@ impl Setting {
                 if let Err(error) = outcome {
                     return Err(anyhow!("{error:#}\n{}", case.describe().await?));
                 }
-                let refusals = self.kueue.refusals()?;
-                let of_ours: Vec<&String> =
-                    refusals.iter().filter(|line| line.contains(&tenant.namespace)).collect();
-                ensure!(of_ours.is_empty(), "Kueue was refused: {of_ours:#?}");
+                let refusals = self.kueue.refusals(&tenant.namespace)?;
+                ensure!(refusals.is_empty(), "Kueue was refused: {refusals:#?}");
                 let all = ListParams::default();
                 tenant.jobs.delete_collection(&DeleteParams::background(), &all).await?;
                 Ok(())

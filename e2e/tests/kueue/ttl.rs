@@ -1,0 +1,38 @@
+//! The TTL of queued jobs where Kueue keeps Workloads as long as their jobs.
+
+use anyhow::{Result, ensure};
+use e2e::fixtures::{COMPLETES, FAILS};
+use e2e::kueue::{Ask, Clock, QueueOptions};
+use serde_json::json;
+
+use crate::{TTL, shared};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ttl_deletes_a_job_with_its_workload_whatever_its_end() -> Result<()> {
+    let setting = shared(Clock::Creation).await?;
+    setting
+        .story("ttl", QueueOptions::default(), async |case| {
+            for (name, runtime) in [("completes", COMPLETES), ("fails", FAILS)] {
+                case.submit(name, runtime, Ask::low(4), json!({TTL: 6})).await?;
+            }
+            for name in ["completes", "fails"] {
+                let workload = case.workload_is(name, "finished", |it| it.is("Finished")).await?;
+                let expected = if name == "fails" { "Failed" } else { "Succeeded" };
+                ensure!(workload.reason("Finished") == Some(expected), "{}", workload.brief());
+                case.both_gone(name).await?;
+            }
+            Ok(())
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ttl_of_zero_deletes_a_job_with_its_workload() -> Result<()> {
+    let setting = shared(Clock::LastResume).await?;
+    setting
+        .story("ttl-zero", QueueOptions::default(), async |case| {
+            case.submit("at-once", COMPLETES, Ask::low(4), json!({TTL: 0})).await?;
+            case.both_gone("at-once").await
+        })
+        .await
+}
