@@ -17,10 +17,12 @@ use crate::until::until_ok;
 
 /// Jobs of low priority, all there from the beginning.
 const LOW: usize = 150;
-/// Jobs of high priority that come together.
-const WAVE: usize = 10;
-/// How many waves come, each after as many jobs more have ended as it has.
-const WAVES: usize = 5;
+/// Jobs of high priority that come together: few, or they would take turns among themselves.
+const WAVE: usize = 2;
+/// How many waves come.
+const WAVES: usize = 25;
+/// How many jobs more have ended when the next wave comes.
+const BETWEEN: usize = 3;
 /// All jobs.
 const JOBS: usize = LOW + WAVE * WAVES;
 /// One in so many runs until its deadline.
@@ -70,11 +72,11 @@ async fn pass(case: &Case<'_>, recorder: &Recorder, tell: &(dyn Fn(&str) + Sync)
     tell(&format!("{LOW} jobs of low priority wait for 8 GPUs"));
     for wave in 0..WAVES {
         let first = LOW + wave * WAVE;
-        ended(case, recorder, (wave + 1) * WAVE).await?;
+        ended(case, recorder, (wave + 1) * BETWEEN).await?;
         submit(case, "high", first..first + WAVE).await?;
-        tell(&format!("{WAVE} jobs of high priority come"));
     }
-    for share in 1..=4 {
+    tell(&format!("{} jobs of high priority have come, {WAVE} at a time", WAVE * WAVES));
+    for share in 2..=4 {
         let count = JOBS * share / 4;
         ended(case, recorder, count).await?;
         tell(&format!("{count} jobs have ended"));

@@ -15,7 +15,7 @@ pub const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 pub const PRIORITY_LABEL: &str = "kueue.x-k8s.io/priority-class";
 /// What the quota is mostly about.
 pub const GPU: &str = "nvidia.com/gpu";
-/// The name of the LocalQueue in each namespace.
+/// The name of the `LocalQueue` in each namespace.
 const LOCAL_QUEUE: &str = "queue";
 
 /// The values of the priorities.
@@ -30,7 +30,7 @@ pub struct QueueOptions {
     pub node_labels: Value,
     /// The Topology of its flavor.
     pub topology: Option<String>,
-    /// The AdmissionChecks that its workloads must pass.
+    /// The admission checks that its workloads must pass.
     pub admission_checks: Vec<String>,
 }
 
@@ -46,10 +46,10 @@ impl Default for QueueOptions {
     }
 }
 
-/// A ClusterQueue with a flavor of its own, reached from one namespace by a LocalQueue.
+/// A `ClusterQueue` with a flavor of its own, reached from one namespace by a `LocalQueue`.
 #[derive(Debug, Clone)]
 pub struct Queue {
-    /// The name of the ClusterQueue and of its flavor.
+    /// The name of the `ClusterQueue` and of its flavor.
     pub cluster_queue: String,
 }
 
@@ -91,20 +91,18 @@ fn priority((name, value): (&str, i32)) -> Value {
 }
 
 fn flavor(name: &str, options: &QueueOptions) -> Value {
-    let mut spec = json!({"nodeLabels": options.node_labels});
-    if let Some(topology) = &options.topology {
-        spec["topologyName"] = json!(topology);
-    }
+    let spec = json!({"nodeLabels": options.node_labels});
+    let topology = options.topology.as_ref().map(|name| ("topologyName", json!(name)));
     json!({
         "apiVersion": API_VERSION,
         "kind": "ResourceFlavor",
         "metadata": {"name": name},
-        "spec": spec,
+        "spec": with(spec, topology),
     })
 }
 
 fn cluster_queue(name: &str, options: &QueueOptions) -> Value {
-    let mut spec = json!({
+    let spec = json!({
         "namespaceSelector": {},
         "preemption": {"withinClusterQueue": "LowerPriority"},
         "resourceGroups": [{
@@ -116,17 +114,23 @@ fn cluster_queue(name: &str, options: &QueueOptions) -> Value {
             ]}],
         }],
     });
-    if !options.admission_checks.is_empty() {
-        let checks: Vec<Value> =
-            options.admission_checks.iter().map(|name| json!({"name": name})).collect();
-        spec["admissionChecksStrategy"] = json!({"admissionChecks": checks});
-    }
+    let checks: Vec<Value> =
+        options.admission_checks.iter().map(|name| json!({"name": name})).collect();
+    let strategy = ("admissionChecksStrategy", json!({"admissionChecks": checks}));
     json!({
         "apiVersion": API_VERSION,
         "kind": "ClusterQueue",
         "metadata": {"name": name},
-        "spec": spec,
+        "spec": with(spec, (!checks.is_empty()).then_some(strategy)),
     })
+}
+
+/// `spec` with one field more, if there is one.
+fn with(mut spec: Value, more: Option<(&str, Value)>) -> Value {
+    if let (Some(fields), Some((name, value))) = (spec.as_object_mut(), more) {
+        fields.insert(name.to_owned(), value);
+    }
+    spec
 }
 
 /// One of Kueue's kinds.

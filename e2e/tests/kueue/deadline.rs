@@ -1,10 +1,11 @@
 //! Deadlines of queued jobs, by both clocks.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use e2e::fixtures::status::{created_at, finished_at, is_failed_by_deadline, on_time, time_until};
-use e2e::fixtures::{COMPLETES, RUNS, STUBBORN, STUBBORN_SECONDS, stays};
+use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, STUBBORN, stays};
 use e2e::kueue::{Ask, Case, Clock, QueueOptions, Workload, single_node};
 use e2e::until::until_ok;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 use trainjob_api::conditions::FAILED;
 use trainjob_api::time::Timestamp;
@@ -111,6 +112,24 @@ async fn deadline_by_creation_goes_on_while_a_job_is_preempted() -> Result<()> {
         .await
 }
 
+/// When the last process of the Pod of a job is killed at the latest, as soon as that is known.
+async fn is_killed_at(case: &Case<'_>, job: &str) -> Result<Timestamp> {
+    until_ok(format!("the Pod of {job} is being stopped"), PATIENCE, || async {
+        let pod = case.tenant.pods_of(job).await?.pop().context("it is gone")?;
+        let deletion = pod.metadata.deletion_timestamp.context("it is not being stopped")?;
+        Ok(Timestamp::from(&deletion))
+    })
+    .await
+}
+
+/// When the Workload of a job was admitted.
+async fn is_admitted_at(case: &Case<'_>, job: &str) -> Result<Timestamp> {
+    let workload = case.workload_is(job, "admitted", |it| it.is("Admitted")).await?;
+    let since = workload.condition("Admitted").and_then(|it| it.get("lastTransitionTime"));
+    let since: Time = serde_json::from_value(since.cloned().context("no time")?)?;
+    Ok(Timestamp::from(&since))
+}
+
 /// Kueue takes a job for finished as soon as it has failed. So the quota is free before the node is, by as much as
 /// the Pods take to end; the Pods of the next job wait for the scheduler meanwhile.
 #[tokio::test(flavor = "multi_thread")]
@@ -123,22 +142,34 @@ async fn deadline_frees_quota_at_once_and_gpus_when_the_pods_are_gone() -> Resul
             let resumed = case.runs("stubborn").await?;
             case.submit("next", COMPLETES, Ask::low(8), json!({})).await?;
             case.queued("next").await?;
+            let killed = is_killed_at(case, "stubborn").await?;
             fails(case, "stubborn", resumed, 5).await?;
+            let admitted = is_admitted_at(case, "next").await?;
+            ensure!(admitted < killed, "admitted at {admitted}, the GPUs were free at {killed}");
             case.workload_is("stubborn", "finished as failed", failed).await?;
-
-            case.workload_is("next", "admitted", |it| it.is("Admitted")).await?;
-            ensure!(case.tenant.running_pods_of("stubborn").await? == 1, "its Pod is gone");
-            until_ok("the next Pod waits", e2e::fixtures::PATIENCE, || async {
-                ensure!(case.tenant.running_pods_of("next").await? == 1, "there is none");
-                Ok(())
-            })
-            .await?;
-            ensure!(case.tenant.running_pods_of("stubborn").await? == 1, "its Pod is gone");
             case.tenant.released("stubborn").await?;
-            let next = case.tenant.completes("next").await?;
-            let failed_at = finished_at(&case.tenant.jobs.get("stubborn").await?)?;
-            let later = finished_at(&next)?.since(failed_at);
-            ensure!(later >= STUBBORN_SECONDS, "it completed {later} s after the deadline");
+            let completed = finished_at(&case.tenant.completes("next").await?)?;
+            ensure!(completed >= killed, "it ran before the GPUs were free, at {completed}");
+            Ok(())
+        })
+        .await
+}
+
+/// Kueue waits until no Pod is active; one that is being stopped is not, for the Job controller.
+#[tokio::test(flavor = "multi_thread")]
+async fn preemption_frees_quota_while_pods_are_being_stopped() -> Result<()> {
+    let setting = shared(Clock::Creation).await?;
+    setting
+        .story("grace", single_node(), async |case| {
+            case.submit("stubborn", STUBBORN, Ask::low(8), json!({})).await?;
+            case.runs("stubborn").await?;
+            case.submit("high", COMPLETES, Ask::high(8), json!({})).await?;
+            let killed = is_killed_at(case, "stubborn").await?;
+            let admitted = is_admitted_at(case, "high").await?;
+            ensure!(admitted < killed, "admitted at {admitted}, the GPUs were free at {killed}");
+            let completed = finished_at(&case.tenant.completes("high").await?)?;
+            ensure!(completed >= killed, "it ran before the GPUs were free, at {completed}");
+            case.runs("stubborn").await?;
             Ok(())
         })
         .await

@@ -102,14 +102,14 @@ async fn connect(manager: &Setting, worker: &Setting) -> Result<()> {
     });
     let group = "rbac.authorization.k8s.io";
     let all = ["create", "delete", "get", "list", "watch", "update", "patch"];
-    let rule = |group: &str, resources: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": all});
+    let grant = |group: &str, resources: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": all});
     let role = json!({
         "apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": "multikueue"},
         "rules": [
-            rule("kueue.x-k8s.io", &["workloads", "workloads/status"]),
-            rule("trainer.kubeflow.org", &["trainjobs", "trainjobs/status"]),
-            rule("jobset.x-k8s.io", &["jobsets", "jobsets/status"]),
-            rule("batch", &["jobs", "jobs/status"]),
+            grant("kueue.x-k8s.io", &["workloads", "workloads/status"]),
+            grant("trainer.kubeflow.org", &["trainjobs", "trainjobs/status"]),
+            grant("jobset.x-k8s.io", &["jobsets", "jobsets/status"]),
+            grant("batch", &["jobs", "jobs/status"]),
         ],
     });
     let binding = json!({

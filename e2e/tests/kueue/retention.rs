@@ -15,6 +15,14 @@ use crate::{DEADLINE, TTL};
 /// The label of a job whose Workload Kueue deactivates after so many seconds of running.
 const MAX_EXEC_TIME: &str = "kueue.x-k8s.io/max-exec-time-seconds";
 
+/// The labels of a job that may run for two seconds.
+fn limited(case: &Case<'_>) -> Result<Value> {
+    let mut labels = case.queue.labels("low");
+    let fields = labels.as_object_mut().context("labels are a map")?;
+    fields.insert(MAX_EXEC_TIME.to_owned(), json!("2"));
+    Ok(labels)
+}
+
 fn retention(after_finished: &str, after_deactivated: &str) -> Value {
     json!({"objectRetentionPolicies": {"workloads": {
         "afterFinished": after_finished,
@@ -54,8 +62,7 @@ async fn zero(case: &Case<'_>) -> Result<()> {
 /// delete TrainJobs, so that its retention of deactivated Workloads does nothing.
 async fn seconds(case: &Case<'_>) -> Result<()> {
     case.submit("kept", COMPLETES, Ask::low(4), json!({})).await?;
-    let mut labels = case.queue.labels("low");
-    labels[MAX_EXEC_TIME] = json!("2");
+    let labels = limited(case)?;
     let both = json!({DEADLINE: 25, TTL: 2});
     case.submit_labelled("slow", RUNS, &labels, Ask::low(4), both).await?;
     case.tenant.completes("kept").await?;
@@ -75,8 +82,7 @@ async fn seconds(case: &Case<'_>) -> Result<()> {
 
 /// With the right to delete TrainJobs, it does.
 async fn deactivated_and_deleted(case: &Case<'_>) -> Result<()> {
-    let mut labels = case.queue.labels("low");
-    labels[MAX_EXEC_TIME] = json!("2");
+    let labels = limited(case)?;
     case.submit_labelled("slow", RUNS, &labels, Ask::low(4), json!({TTL: 600})).await?;
     case.runs("slow").await?;
     case.both_gone("slow").await

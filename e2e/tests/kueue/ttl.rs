@@ -12,13 +12,15 @@ async fn ttl_deletes_a_job_with_its_workload_whatever_its_end() -> Result<()> {
     let setting = shared(Clock::Creation).await?;
     setting
         .story("ttl", QueueOptions::default(), async |case| {
-            for (name, runtime) in [("completes", COMPLETES), ("fails", FAILS)] {
-                case.submit(name, runtime, Ask::low(4), json!({TTL: 6})).await?;
+            let jobs = [("completes", COMPLETES, "Succeeded"), ("fails", FAILS, "Failed")];
+            for (name, runtime, _) in jobs {
+                case.submit(name, runtime, Ask::low(4), json!({TTL: 15})).await?;
             }
-            for name in ["completes", "fails"] {
+            for (name, _, reason) in jobs {
                 let workload = case.workload_is(name, "finished", |it| it.is("Finished")).await?;
-                let expected = if name == "fails" { "Failed" } else { "Succeeded" };
-                ensure!(workload.reason("Finished") == Some(expected), "{}", workload.brief());
+                ensure!(workload.reason("Finished") == Some(reason), "{}", workload.brief());
+            }
+            for (name, ..) in jobs {
                 case.both_gone(name).await?;
             }
             Ok(())
