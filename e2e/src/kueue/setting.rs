@@ -1,8 +1,9 @@
 //! A box in which Kueue queues TrainJobs: the operator, its webhook and Kueue, each with the rights of its release.
 
 use anyhow::{Context, Result, anyhow, ensure};
+use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::Client;
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::case::Case;
@@ -59,7 +60,7 @@ impl Setting {
     }
 
     /// Runs a story in a namespace with a queue of its own. At its end no request of Kueue about this namespace may
-    /// have been refused by a webhook. What the story leaves is deleted.
+    /// have been refused by a webhook. The namespace is deleted then.
     ///
     /// # Errors
     ///
@@ -82,8 +83,9 @@ impl Setting {
                 }
                 let refusals = self.kueue.refusals(&tenant.namespace)?;
                 ensure!(refusals.is_empty(), "Kueue was refused: {refusals:#?}");
-                let all = ListParams::default();
-                tenant.jobs.delete_collection(&DeleteParams::background(), &all).await?;
+                // What runs would keep GPUs from other stories.
+                let namespaces: Api<Namespace> = Api::all(tenant.client.clone());
+                namespaces.delete(&tenant.namespace, &DeleteParams::background()).await?;
                 Ok(())
             })
             .await
@@ -109,7 +111,7 @@ pub fn topology_nodes(topology: &str) -> QueueOptions {
 
 /// Takes some nodes out of those that every queue uses.
 async fn dedicate_nodes(client: &Client) -> Result<()> {
-    let nodes: Api<k8s_openapi::api::core::v1::Node> = Api::all(client.clone());
+    let nodes: Api<Node> = Api::all(client.clone());
     let uses = [
         (0, json!({TYPE: "single"})),
         (1, json!({TYPE: "topology", BLOCK: "a"})),
