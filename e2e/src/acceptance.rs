@@ -1,10 +1,12 @@
 //! What only the tools that people use can show: the chart, by the real Helm, and the way from Kubeflow
-//! Trainer to it and back; the release, by Prometheus, the Python SDK and kubectl.
+//! Trainer to it and back; the release, by Prometheus, the Python SDK and kubectl; and the
+//! real Kueue in front of it.
 
 pub mod chart;
 mod guide;
 pub mod image;
 pub mod kubectl;
+pub mod kueue;
 pub mod migration;
 pub mod monitoring;
 pub mod sdk;

@@ -35,6 +35,7 @@ pub mod faults;
 pub mod fixtures;
 pub mod guard;
 mod jobset;
+pub mod kueue;
 mod kwok;
 mod modules;
 mod nodes;

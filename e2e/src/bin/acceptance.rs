@@ -10,10 +10,11 @@ use e2e::stopped::stopped;
 use launcher::say;
 
 /// Installs, upgrades and uninstalls the chart with the real Helm, follows the guide from Kubeflow Trainer to it
-/// and back, fills dashboards and sets off alerts in a real Prometheus, and uses the Python SDK and kubectl as users
-/// do, on real control planes on 127.0.0.1. Also runs the programs as the image has them, which `.ci/image target/image`
-/// makes, and does much of it again on older releases of Kubernetes and JobSet. Needs prometheus with promtool, and
-/// python3 with what is in e2e/python/requirements.txt, in PATH or by the environment variables PROMETHEUS and PYTHON.
+/// and back, fills dashboards and sets off alerts in a real Prometheus, uses the Python SDK and kubectl as users do,
+/// and queues jobs with the real Kueue, on real control planes on 127.0.0.1. Also runs the programs as the image has
+/// them, which `.ci/image target/image` makes, and does much of it again on older releases of Kubernetes and JobSet.
+/// Needs prometheus with promtool, and python3 with what is in e2e/python/requirements.txt, in PATH or by the
+/// environment variables PROMETHEUS and PYTHON.
 #[derive(Debug, Parser)]
 #[command(name = "cargo acceptance", bin_name = "cargo acceptance")]
 struct Arguments {
@@ -31,6 +32,7 @@ enum Part {
     Monitoring,
     Sdk,
     Kubectl,
+    Kueue,
     Versions,
 }
 
@@ -75,6 +77,9 @@ async fn all(tell: &(dyn Fn(&str) + Sync), only: &[Part]) -> Result<()> {
     }
     if wanted(Part::Kubectl) {
         acceptance::kubectl::run(tell).await?;
+    }
+    if wanted(Part::Kueue) {
+        acceptance::kueue::run(tell).await?;
     }
     if wanted(Part::Versions) {
         acceptance::versions::run(tell).await?;

@@ -1,0 +1,34 @@
+//! The real Kueue queues TrainJobs that have a deadline and a TTL.
+//!
+//! The tests share two boxes, one for each clock of deadlines, and are tenants of them side by side. That of
+//! retention changes Kueue's configuration and has a box to itself.
+
+mod admission;
+mod deadline;
+mod multikueue;
+mod queued;
+mod retention;
+mod topology;
+mod ttl;
+
+use anyhow::Result;
+use e2e::kueue::{Clock, Setting};
+use serde_json::json;
+use tokio::sync::OnceCell;
+
+/// The field of the deadline.
+const DEADLINE: &str = "activeDeadlineSeconds";
+/// The field of the TTL.
+const TTL: &str = "ttlSecondsAfterFinished";
+
+/// The box that all tests of a clock share. Its Kueue keeps Workloads as long as their jobs, as by default.
+async fn shared(clock: Clock) -> Result<&'static Setting> {
+    static CREATION: OnceCell<Setting> = OnceCell::const_new();
+    static LAST_RESUME: OnceCell<Setting> = OnceCell::const_new();
+    let shared = match clock {
+        Clock::Creation => &CREATION,
+        Clock::LastResume => &LAST_RESUME,
+    };
+    // On the heap: the future is large.
+    shared.get_or_try_init(|| Box::pin(Setting::start(clock, json!({})))).await
+}

@@ -1,0 +1,111 @@
+//! Many jobs in the queue cost the operator nothing.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use e2e::fixtures::status::conditions_of;
+use e2e::fixtures::{PATIENCE, RUNS, stays};
+use e2e::kueue::{Ask, Case, Clock, QueueOptions, Setting, job};
+use e2e::until::until_ok;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use kube::api::{ListParams, PostParams};
+use serde_json::json;
+use trainjob_api::{TrainJob, conditions};
+
+use crate::{DEADLINE, TTL};
+
+/// The kind, as Kueue's configuration names it.
+const KIND: &str = "TrainJob.trainer.kubeflow.org";
+/// How many jobs wait.
+const MANY: usize = 500;
+/// How many are created at a time.
+const AT_ONCE: usize = 16;
+/// The requests that a suspended job costs when it is created: its conditions, the snapshot of its runtime, its suspended
+/// JobSet, and what that JobSet says of itself as it is told that it is suspended.
+const FIRST_PASS: usize = 5;
+/// How long the operator is watched doing nothing.
+const WINDOW: Duration = Duration::from_secs(10);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queued_jobs_cost_no_request_after_the_first_pass() -> Result<()> {
+    // By default Kueue has one worker for TrainJobs; even so others would wait for hundreds, hence a box of its own.
+    let workers = json!({"controller": {"groupKindConcurrency": {KIND: 10}}});
+    let setting = Box::pin(Setting::start(Clock::LastResume, workers)).await?;
+    setting
+        .story("many", QueueOptions::default(), async |case| {
+            case.submit("holds", RUNS, Ask::low(8), json!({})).await?;
+            case.runs("holds").await?;
+            let begun = Instant::now();
+            create_many(case).await?;
+            let created = begun.elapsed().as_secs();
+            all_are_queued(case).await?;
+            let queued = begun.elapsed().as_secs();
+            println!("{MANY} jobs: all created after {created} s, all queued after {queued} s");
+
+            let known = case.tenant.requests_after(0)?.len();
+            let (name, requests) = dearest(case)?;
+            println!("{known} requests of the operator; most of them for {name}: {requests:?}");
+            ensure!(requests.len() <= FIRST_PASS, "{name} cost {requests:?}");
+            stays("no request is made for them", WINDOW, async || {
+                let later = case.tenant.requests_after(known)?;
+                ensure!(later.is_empty(), "{later:?}");
+                Ok(())
+            })
+            .await?;
+            let left = case.tenant.jobs.list_metadata(&ListParams::default()).await?.items.len();
+            ensure!(left == MANY + 1, "{left} are left");
+            Ok(())
+        })
+        .await
+}
+
+async fn create_many(case: &Case<'_>) -> Result<()> {
+    let labels = &case.queue.labels("low");
+    // By this clock it does not run in the queue.
+    let both = &json!({DEADLINE: 5, TTL: 5});
+    stream::iter(0..MANY)
+        .map(|number| async move {
+            let job = job(&format!("waits-{number}"), RUNS, labels, Ask::low(8), both)?;
+            case.tenant.jobs.create(&PostParams::default(), &job).await?;
+            anyhow::Ok(())
+        })
+        .buffer_unordered(AT_ONCE)
+        .try_collect()
+        .await
+}
+
+/// Waits until each has a Workload, and says that it is suspended and its JobSet as well.
+async fn all_are_queued(case: &Case<'_>) -> Result<()> {
+    let all = ListParams::default();
+    until_ok("all of them are queued", PATIENCE * 10, || async {
+        let workloads = case.workloads.list_metadata(&all).await?.items.len();
+        let jobs = case.tenant.jobs.list(&all).await?;
+        let suspended = jobs.iter().filter(|job| is_suspended_throughout(job)).count();
+        let queued = (workloads, suspended) == (MANY + 1, MANY);
+        ensure!(queued, "{workloads} Workloads, {suspended} suspended with their JobSet");
+        Ok(())
+    })
+    .await
+}
+
+/// Whether the last thing that a suspended job has to say was said: the JobSet controller takes its time.
+fn is_suspended_throughout(job: &TrainJob) -> bool {
+    let of_jobs = job.status.as_ref().and_then(|status| status.jobs_status.as_ref());
+    let counted = of_jobs.is_some_and(|all| all.iter().all(|it| it.suspended == 1));
+    counted && conditions::find_true(conditions_of(job), conditions::SUSPENDED).is_some()
+}
+
+/// The queued job that most requests were made for, and what they were.
+fn dearest(case: &Case<'_>) -> Result<(String, Vec<String>)> {
+    let mut of_jobs = BTreeMap::<String, Vec<String>>::new();
+    for request in case.tenant.requests_after(0)? {
+        let object = request.object;
+        if let Some(number) = object.name.strip_prefix("waits-") {
+            let number = number.split('-').next().unwrap_or_default();
+            let resource = format!("{} {} {}", request.verb, object.resource, object.subresource);
+            of_jobs.entry(format!("waits-{number}")).or_default().push(resource);
+        }
+    }
+    Ok(of_jobs.into_iter().max_by_key(|(_, requests)| requests.len()).unwrap_or_default())
+}
