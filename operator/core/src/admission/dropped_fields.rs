@@ -133,7 +133,7 @@ pub fn keep(update: &Update<'_>) -> Outcome {
             return Outcome { verdict, ..Outcome::default() };
         }
     };
-    let mut patch = Vec::new();
+    let mut operations = Vec::new();
     let mut warnings = Vec::new();
     for field in Field::ALL {
         let (stored, requested) = (field.value(&update.stored), field.of(&update.requested));
@@ -147,12 +147,12 @@ pub fn keep(update: &Update<'_>) -> Outcome {
             continue;
         }
         let path = PointerBuf::from_tokens(["spec", field.name()]);
-        patch.push(PatchOperation::Add(AddOperation { path, value: value.into() }));
+        operations.push(PatchOperation::Add(AddOperation { path, value: value.into() }));
         warnings.push(warning(field, value, update.updates));
     }
     if update.requested.remove_fields.is_some() {
         let path = PointerBuf::from_tokens(["metadata", "annotations", REMOVE_FIELDS_ANNOTATION]);
-        patch.push(PatchOperation::Remove(RemoveOperation { path }));
+        operations.push(PatchOperation::Remove(RemoveOperation { path }));
     }
     if wish == Wish::Stale {
         warnings.push(format!(
@@ -160,7 +160,7 @@ pub fn keep(update: &Update<'_>) -> Outcome {
              removed: it counts only in the request that leaves the field out"
         ));
     }
-    Outcome { patch: Patch(patch), verdict: Verdict { warnings, ..Verdict::default() } }
+    Outcome { patch: Patch(operations), verdict: Verdict { warnings, ..Verdict::default() } }
 }
 
 fn warning(field: Field, value: i64, updates: FieldUpdates) -> String {
