@@ -49,6 +49,7 @@ mod sent;
 mod service;
 pub mod stopped;
 mod tools;
+mod trainer;
 pub mod until;
 pub mod webhook;
 pub mod workspace;
