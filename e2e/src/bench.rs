@@ -10,6 +10,7 @@
 mod admission;
 mod burst;
 mod calls;
+mod deadlines;
 mod drip;
 mod figures;
 mod jobs;
@@ -22,6 +23,7 @@ mod raw;
 mod report;
 mod rig;
 mod storm;
+mod trainer;
 mod usage;
 
 use anyhow::Result;
@@ -44,6 +46,8 @@ pub enum Bench {
     Mixed,
     /// The calls of whole lives.
     Life,
+    /// Running TrainJobs whose deadlines all come in the same second.
+    Deadlines,
     /// What a review costs.
     Admission,
 }
@@ -59,6 +63,9 @@ pub struct Size {
     pub seconds: usize,
     /// Jobs of the TTL controller of Kubernetes in [`Bench::Storm`]; 0 leaves it out.
     pub peer_jobs: usize,
+    /// Rounds of Kubeflow Trainer in [`Bench::Burst`] and [`Bench::Deadlines`], with as many jobs as the others
+    /// have, and whether it is in [`Bench::Life`]; 0 leaves it out.
+    pub trainer_rounds: usize,
     /// Whether etcd waits for the disk, as in production.
     pub fsync: bool,
     /// Whether to say what is being done.
@@ -67,8 +74,8 @@ pub struct Size {
 
 impl Default for Size {
     fn default() -> Self {
-        let (rounds, seconds, peer_jobs) = (3, 60, 600);
-        Self { jobs: None, rounds, seconds, peer_jobs, fsync: true, aloud: true }
+        let (rounds, seconds, peer_jobs, trainer_rounds) = (3, 60, 600, 1);
+        Self { jobs: None, rounds, seconds, peer_jobs, trainer_rounds, fsync: true, aloud: true }
     }
 }
 
@@ -87,6 +94,7 @@ pub async fn run(bench: Bench, size: Size) -> Result<Report> {
         Bench::Drip => Box::pin(drip::run(size, &progress)).await,
         Bench::Mixed => Box::pin(mixed::run(size, &progress)).await,
         Bench::Life => Box::pin(life::run(size, &progress)).await,
+        Bench::Deadlines => Box::pin(deadlines::run(size, &progress)).await,
         Bench::Admission => Box::pin(admission::run(size, &progress)).await,
     }
 }

@@ -51,6 +51,7 @@ mod sent;
 mod service;
 pub mod stopped;
 mod tools;
+mod trainer;
 pub mod until;
 pub mod volcano;
 pub mod webhook;

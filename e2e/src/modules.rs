@@ -98,6 +98,11 @@ impl ModuleFiles {
         fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
     }
 
+    /// Where one of its files or folders is.
+    pub(crate) fn path(&self, of: &str) -> PathBuf {
+        self.directory.join(of)
+    }
+
     /// The paths of the YAML files in one of its folders, in the order of their names.
     ///
     /// # Errors

@@ -8,8 +8,16 @@ use tokio::sync::Mutex;
 /// One at a time: each has control planes of its own.
 static TURN: Mutex<()> = Mutex::const_new(());
 
-const SMALL: Size =
-    Size { jobs: Some(100), rounds: 1, seconds: 3, peer_jobs: 10, fsync: false, aloud: false };
+const SMALL: Size = Size {
+    jobs: Some(100),
+    rounds: 1,
+    seconds: 3,
+    peer_jobs: 10,
+    // To build it takes minutes, and what it does is not ours to judge.
+    trainer_rounds: 0,
+    fsync: false,
+    aloud: false,
+};
 
 /// Runs a bench and sees that what it counts is as it must be.
 async fn counts_hold(bench: Bench, size: Size) -> Result<()> {
@@ -42,6 +50,11 @@ async fn jobs_that_fall_due_among_many_are_deleted_and_none_before_its_time() ->
 #[tokio::test]
 async fn new_jobs_and_deadlines_get_what_they_wait_for_beside_a_backlog() -> Result<()> {
     counts_hold(Bench::Mixed, SMALL).await
+}
+
+#[tokio::test]
+async fn deadlines_of_the_same_second_stop_every_job_and_none_before_its_time() -> Result<()> {
+    counts_hold(Bench::Deadlines, SMALL).await
 }
 
 #[tokio::test]

@@ -1,8 +1,12 @@
 //! From Kubeflow Trainer to this operator and back, as docs/migration.md says, with jobs that run.
 //!
-//! Kubeflow Trainer itself is not here. A chart of the same shape stands in for its chart, and in the place of
-//! its controller works this operator, with a definition that knows no TTL: what it leaves
-//! behind are the same objects by the same names.
+//! Both are real: Trainer's controller manager runs beside the box as this operator does, each with what its own
+//! release gives it. Jobs of every framework are handed over, in every state that a job can be in.
+
+mod charts;
+mod checks;
+mod crew;
+mod objects;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,36 +18,35 @@ use serde_json::{Value, json};
 
 use super::guide::Guide;
 use crate::cluster::{Cluster, Options};
-use crate::fixtures::train_job;
-use crate::operator::{Operator, OperatorOptions};
+use crate::fixtures::{FAILS, runtime, train_job};
 use crate::ports::Port;
-use crate::product::{CHART, file_of_chart};
+use crate::product::{CHART, Product};
 use crate::release::programs::Programs;
 use crate::tools::Tools;
+use crate::trainer::{self, Manifests};
 use crate::until::until_ok;
-use crate::workspace::{self, copy_folder};
-use crate::yaml;
+use crate::{workspace, yaml};
+
+use charts::Charts;
+use crew::Crew;
 
 const GUIDE: &str = "docs/migration.md";
 const DOWNGRADE: &str = "docs/upgrade.md";
-const STAND_INS: &str = "e2e/stand-in";
-const NAMESPACE: &str = "kubeflow-system";
+const NAMESPACE: &str = trainer::NAMESPACE;
+const FLUX: &str = "examples/runtimes/flux-distributed.yaml";
 const TRAINER: &str = "kubeflow-trainer";
 const OPERATOR: &str = "trainjob-operator";
 /// How long the slowest step may take on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(2);
+const PATIENCE: Duration = Duration::from_mins(4);
+/// Two jobs of torchtune in each of its states that use GPUs, and what they are resumed to.
+const NODES: usize = 8;
 
-/// Where a definition has the rules of the deadline.
-const DEADLINE: &str = "jsonpath={.spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.activeDeadlineSeconds}";
-
-/// A job that runs all the time.
-const RUNNING: &str = "running";
 /// A job that is suspended, and older than its deadline is long.
-const SUSPENDED: &str = "suspended";
-/// A job that has completed.
-const FINISHED: &str = "finished";
-/// A job with a TTL that has not passed when the operator goes.
+const PATIENT: &str = "patient";
+/// A job that completes, with a TTL that has not passed when the operator goes.
 const KEPT: &str = "kept";
+/// A job that failed, and whose JobSet somebody has deleted.
+const BROKEN: &str = "broken";
 
 /// How Kubeflow Trainer was installed, which is what the guide asks for.
 struct Origin {
@@ -83,11 +86,11 @@ const ORIGINS: [Origin; 3] = [
 ///
 /// Something is not as it should be, or the guide has a command that was not run.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
-    let mut followed = BTreeSet::from(["Names".to_owned()]);
+    let mut followed = BTreeSet::from(["Names".to_owned(), "Jobs that do not resume".to_owned()]);
     for origin in ORIGINS {
         let told = |step: &str| tell(&format!("Trainer {}: {step}", origin.what));
         // A cluster for each: a garbage collector takes half a minute to notice definitions that come anew.
-        let options = Options { report: |_, _| {}, ..Options::default() };
+        let options = Options { nodes: Some(NODES), ..Options::default() };
         let cluster = Cluster::start(options).await?;
         let journey = Journey::prepare(&cluster).await?;
         journey.travels(&origin, &told).await.context(origin.what)?;
@@ -102,8 +105,12 @@ struct Journey<'a> {
     cluster: &'a Cluster,
     tools: Tools,
     guide: Guide,
-    trainer_chart: PathBuf,
-    manifests: PathBuf,
+    charts: Charts,
+    manifests: Manifests,
+    /// The manifests, as a file.
+    file: PathBuf,
+    /// Where Trainer's admission server is asked.
+    webhook: Port,
 }
 
 impl<'a> Journey<'a> {
@@ -113,111 +120,134 @@ impl<'a> Journey<'a> {
         fs::create_dir(&folder)?;
         let mut guide = Guide::open(GUIDE, &folder)?;
         guide.provide(&tools.files())?;
-        let charts = folder.join("charts");
-        let (trainer_chart, jobset_chart) = (charts.join(TRAINER), charts.join("jobset"));
-        copy_folder(&workspace::path(STAND_INS), &charts)?;
-        copy_folder(&jobset_chart, &trainer_chart.join("charts/jobset"))?;
-        let manifests = folder.join("manifests.yaml");
+        let webhook = Port::take()?;
+        let charts = Charts::provide(cluster, &tools, &folder.join("charts"), &webhook).await?;
+        let manifests = Manifests::provide(cluster, &webhook).await?;
+        let file = folder.join("manifests.yaml");
+        fs::write(&file, yaml::stream(&manifests.manager))?;
         let names = guide.text("Names", "sh")?;
         for (name, value) in tools.environment() {
             guide.set(name, value);
         }
         for (name, value) in [
-            ("TRAINER_CHART", trainer_chart.as_path()),
-            ("JOBSET_CHART", &jobset_chart),
+            ("TRAINER_CHART", charts.trainer.as_path()),
+            ("JOBSET_CHART", &charts.jobset),
             ("OPERATOR_CHART", &workspace::path(CHART)),
-            ("TRAINER_VERSION", Path::new("2.3.0")),
+            ("TRAINER_VERSION", Path::new(trainer::VERSION)),
             ("JOBSET_VERSION", Path::new("0.12.0")),
             ("NAMESPACE", Path::new(NAMESPACE)),
         ] {
             ensure!(names.contains(&format!("{name}=")), "{GUIDE} does not say what {name} is");
             guide.set(name, value);
         }
-        guide.set("MANIFESTS", &manifests);
+        guide.set("MANIFESTS", &file);
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         cluster.apply_yaml(NAMESPACE, &namespace.to_string()).await?;
-        fs::write(folder.join("stand-in.yaml"), trainers_definitions()?)?;
-        Ok(Self { cluster, tools, guide, trainer_chart, manifests })
+        Ok(Self { cluster, tools, guide, charts, manifests, file, webhook })
     }
 
     async fn travels(&self, origin: &Origin, tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
         self.install_trainer(origin).await?;
         let trainer = self.trainer().await?;
         self.submit().await?;
-        let before =
-            until_ok("the jobs are where they are to be", PATIENCE, || self.uids()).await?;
+        let mut there = Crew::assemble(self.cluster, "there", None).await?;
+        tell("Trainer has jobs of every framework in every state");
         let jobset = self.jobset_controller().await?;
-
-        self.guide.follow("1. Write down what is there").await?;
-        if origin.helm.is_some() {
-            self.guide.follow("Keep the values of its release").await?;
-        }
-        self.guide.follow("2. Keep the definitions").await?;
-        self.guide.follow(origin.leave).await?;
-        drop(trainer);
-        ensure!(
-            !self.is_there("deployment/kubeflow-trainer-controller-manager").await?,
-            "Trainer is still there"
-        );
+        there.remember().await?;
+        self.leaves(origin, trainer).await?;
         ensure!(self.jobset_controller().await? == jobset, "JobSet's controller is another one");
-        self.same(&before).await?;
-        tell("Trainer is gone, the jobs are the same");
+        there.same().await?;
+        there.finish().await?;
+        tell("Trainer is gone, the jobs are the same, and some have ended that nobody saw");
 
-        let webhook = self.write_values()?;
-        self.guide.follow("4. Install the operator").await?;
-        let programs = Programs::start(self.cluster, &self.tools, OPERATOR, NAMESPACE).await?;
-        self.enforces_ttl().await?;
-        let lost = self.guide.follow("5. Compare").await?;
-        ensure!(lost.is_empty(), "the guide finds lost: {lost}");
-        self.same(&before).await?;
+        let (programs, webhook) = self.install_operator().await?;
+        self.nothing_is_lost("5. Compare").await?;
+        there.same().await?;
+        self.frees(&there).await?;
+        there.goes_on().await?;
+        self.is_patient().await?;
         ensure!(self.owner().await? == OPERATOR, "the definitions are not the operator's");
-        tell("the operator has taken over, the jobs are the same, and it deletes what is due");
+        self.enforces_ttl().await?;
+        self.breaks().await?;
+        tell("the operator has taken over, and what was paused has resumed");
 
         let programs = match origin.helm {
             Some(true) => self.forgets_ttl(programs).await?,
             _ => programs,
         };
+        let ttl = json!({"ttlSecondsAfterFinished": 3600});
+        let mut back = Crew::assemble(self.cluster, "back", Some(&ttl)).await?;
+        tell("the operator has jobs of every framework in every state");
+        there.remember().await?;
+        back.remember().await?;
         self.guide.follow("6. Write down what is there now").await?;
+        let broken = self.guide.follow("Look for failed jobs without a JobSet").await?;
+        ensure!(broken == format!("default/{BROKEN}\n"), "the guide warns of {broken:?}");
         self.guide.follow("7. Uninstall the operator").await?;
         drop((programs, webhook));
-        self.same(&before).await?;
+        back.finish().await?;
         self.guide.follow(origin.come_back).await?;
         let trainer = self.trainer().await?;
-        let lost = self.guide.follow("9. Compare again").await?;
-        ensure!(lost.is_empty(), "the guide finds lost: {lost}");
-        self.same(&before).await?;
+        self.nothing_is_lost("9. Compare again").await?;
+        there.same().await?;
+        back.same().await?;
         ensure!(self.jobset_controller().await? == jobset, "JobSet's controller is another one");
-        ensure!(
-            self.is_there("deployment/kubeflow-trainer-controller-manager").await?,
-            "no Trainer"
-        );
-        // Whoever brings a definition brings all of its fields.
-        ensure!(self.kubectl(&ttl_of(KEPT)).await?.is_empty(), "{KEPT} still has a TTL");
-        tell("Trainer is back, the jobs are the same");
+        self.frees(&back).await?;
+        back.goes_on().await?;
+        self.knows_no_ttl().await?;
+        self.tries_again().await?;
+        tell("Trainer is back, and what was paused has resumed");
 
-        drop(trainer);
-        self.remove_carelessly(origin).await?;
-        tell("and a plain removal of it has deleted them all, as the guide warns");
+        self.ends(origin, trainer, tell).await
+    }
+
+    /// The operator once more, or what must not be done.
+    async fn ends(
+        &self,
+        origin: &Origin,
+        trainer: Product,
+        tell: &(dyn Fn(&str) + Sync),
+    ) -> Result<()> {
+        if origin.helm == Some(false) {
+            self.leaves(origin, trainer).await?;
+            let _programs = self.install_operator().await?;
+            self.remembers_ttl().await?;
+            tell("the operator is there again, and has what is left of the TTLs");
+        } else {
+            drop(trainer);
+            self.remove_carelessly(origin).await?;
+            tell("and a plain removal of Trainer has deleted them all, as the guide warns");
+        }
         Ok(())
     }
 
     async fn install_trainer(&self, origin: &Origin) -> Result<()> {
-        let values = self.guide.folder().join("stand-in.yaml").display().to_string();
-        let chart = self.trainer_chart.display().to_string();
-        let mut arguments = vec![TRAINER, &chart, "--namespace", NAMESPACE, "--values", &values];
-        if origin.helm != Some(true) {
-            arguments.extend(["--set", "jobset.install=false"]);
+        let chart = self.charts.trainer.display().to_string();
+        // The box has certificates, and so does what the registrations say of them.
+        let certificates = "manager.config.certManagement.enable=false";
+        let mut install = vec![
+            "install",
+            "--wait",
+            TRAINER,
+            &chart,
+            "--namespace",
+            NAMESPACE,
+            "--set",
+            certificates,
+        ];
+        match origin.helm {
+            Some(with_jobset) => {
+                if !with_jobset {
+                    install.extend(["--set", "jobset.install=false"]);
+                }
+                self.tools.helm(&install).await?;
+            }
+            None => {
+                let file = self.file.display().to_string();
+                self.kubectl(&["apply", "--server-side", "-f", &file]).await?;
+            }
         }
-        if origin.helm.is_some() {
-            let install = [&["install", "--wait"], arguments.as_slice()].concat();
-            self.tools.helm(&install).await?;
-            return Ok(());
-        }
-        let template = [&["template"], arguments.as_slice()].concat();
-        fs::write(&self.manifests, self.tools.helm_offline(&template).await?)?;
-        let manifests = self.manifests.display().to_string();
-        self.kubectl(&["apply", "--server-side", "-f", &manifests]).await?;
         let names = DEFINITIONS.map(|name| format!("crd/{name}"));
         let wait = ["wait", "--for=condition=Established", "--timeout=60s"];
         let wait: Vec<&str> = wait.into_iter().chain(names.iter().map(String::as_str)).collect();
@@ -225,86 +255,62 @@ impl<'a> Journey<'a> {
         Ok(())
     }
 
-    /// Whoever works in the place of Trainer's controller.
-    async fn trainer(&self) -> Result<Operator> {
-        let options = OperatorOptions {
-            config_yaml:
-                "{lifecycle: {deadlineClock: LastResume}, leaderElection: {leaderElect: true}}"
-                    .to_owned(),
-            env: vec![("POD_NAMESPACE".to_owned(), NAMESPACE.to_owned())],
-            ..OperatorOptions::default()
-        };
-        let trainer = Operator::start(self.cluster, options).await?;
-        trainer.wait_ready().await?;
-        Ok(trainer)
+    /// Starts Trainer's manager with the configuration that its release has in the cluster.
+    async fn trainer(&self) -> Result<Product> {
+        let (name, file) = trainer::CONFIGURATION;
+        let file = format!("jsonpath={{.data.{}}}", file.replace('.', "\\."));
+        let get = ["get", "configmap", name, "--namespace", NAMESPACE, "-o", &file];
+        let text = self.kubectl(&get).await?;
+        let configuration = yaml::documents(&text)?.pop().context("an empty configuration")?;
+        trainer::start(self.cluster, &self.webhook, configuration).await
     }
 
+    /// What all jobs need, and one that waits longer than it may run.
     async fn submit(&self) -> Result<()> {
-        let done = json!({"pod-complete.stage.kwok.x-k8s.io/delay": "1s"});
-        let objects = [
-            runtime("runs", &json!({})),
-            runtime("completes", &done),
-            train_job(RUNNING, "runs", &json!({"activeDeadlineSeconds": 3600})),
-            train_job(SUSPENDED, "runs", &json!({"activeDeadlineSeconds": 1, "suspend": true})),
-            train_job(FINISHED, "completes", &json!({})),
-        ];
-        self.cluster.apply_yaml("default", &yaml::stream(&objects)).await?;
-        Ok(())
-    }
-
-    /// The UIDs of the jobs and of everything that has been made for them, once each is where it is to be.
-    async fn uids(&self) -> Result<String> {
-        for (job, expected) in [(RUNNING, ""), (SUSPENDED, "Suspended"), (FINISHED, "Complete")] {
-            let types = "jsonpath={.status.conditions[?(@.status==\"True\")].type}";
-            let state = self.kubectl(&["get", "trainjob", job, "-o", types]).await?;
-            ensure!(state == expected, "{job} is {state:?}, expected {expected:?}");
-        }
-        let fields = "jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.status.phase}{\"\\n\"}{end}";
-        let pods = format!("jobset.sigs.k8s.io/jobset-name in ({RUNNING},{FINISHED})");
-        let pods = self.kubectl(&["get", "pods", "-l", &pods, "-o", fields]).await?;
-        ensure!(pods.contains("Running") && pods.contains("Succeeded"), "Pods: {pods}");
-        let objects = [RUNNING, SUSPENDED, FINISHED].map(|job| {
-            [format!("trainjob/{job}"), format!("jobset/{job}"), format!("job/{job}-node-0")]
+        let fails = json!({
+            "pod-complete.stage.kwok.x-k8s.io/delay": "100ms",
+            "e2e.trainjob.dev/outcome": "fail",
         });
-        let mut get = vec!["get", "-o", fields];
-        get.extend(objects.iter().flatten().map(String::as_str));
-        Ok(self.kubectl(&get).await? + &pods)
-    }
-
-    async fn same(&self, before: &str) -> Result<()> {
-        let now = self.uids().await?;
-        ensure!(now == before, "before:\n{before}\nnow:\n{now}");
+        let mut runtimes = self.manifests.runtimes.clone();
+        runtimes.extend(yaml::documents(&workspace::read(FLUX)?)?);
+        runtimes.push(runtime(FAILS, &fails, 1, None));
+        let patient = json!({"activeDeadlineSeconds": 1, "suspend": true});
+        runtimes.push(train_job(PATIENT, "torch-distributed", &patient));
+        // A webhook that has just been registered may not be answered yet.
+        until_ok("the runtimes are admitted", PATIENCE, || async {
+            self.cluster.apply_yaml("default", &yaml::stream(&runtimes)).await
+        })
+        .await?;
         Ok(())
     }
 
-    /// The UID of JobSet's Deployment, if JobSet came with Trainer.
-    async fn jobset_controller(&self) -> Result<String> {
-        let uid = "jsonpath={.metadata.uid}";
-        let get = [
-            "get",
-            "deployment/jobset-controller",
-            "-n",
-            NAMESPACE,
-            "--ignore-not-found",
-            "-o",
-            uid,
-        ];
-        self.kubectl(&get).await
+    /// Steps 1 to 3: of Trainer there is nothing left but its definitions.
+    async fn leaves(&self, origin: &Origin, trainer: Product) -> Result<()> {
+        self.guide.follow("1. Write down what is there").await?;
+        if origin.helm.is_some() {
+            self.guide.follow("Keep the values of its release").await?;
+        }
+        self.guide.follow("2. Keep the definitions").await?;
+        self.guide.follow(origin.leave).await?;
+        drop(trainer);
+        for object in &self.manifests.manager {
+            let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+            let (kind, name) = (text("/kind"), text("/metadata/name"));
+            let (kind, name) = (kind.context("no kind")?, name.context("no name")?);
+            if !matches!(kind, "Namespace" | "CustomResourceDefinition") {
+                let left = self.is_there(&format!("{kind}/{name}")).await?;
+                ensure!(!left, "Trainer's {kind} {name} is still there");
+            }
+        }
+        Ok(())
     }
 
-    /// The release that the definitions are part of.
-    async fn owner(&self) -> Result<String> {
-        let release = "jsonpath={.items[*].metadata.annotations.meta\\.helm\\.sh/release-name}";
-        let get: Vec<&str> = ["get", "crd", "-o", release].into_iter().chain(DEFINITIONS).collect();
-        let releases = self.kubectl(&get).await?;
-        let mut releases: Vec<&str> = releases.split(' ').collect();
-        releases.dedup();
-        Ok(releases.join(", "))
-    }
-
-    async fn is_there(&self, object: &str) -> Result<bool> {
-        let get = ["get", object, "-n", NAMESPACE, "--ignore-not-found", "-o", "name"];
-        Ok(!self.kubectl(&get).await?.is_empty())
+    /// Step 4, and the programs that the release would run.
+    async fn install_operator(&self) -> Result<(Programs, Port)> {
+        let webhook = self.write_values()?;
+        self.guide.follow("4. Install the operator").await?;
+        let programs = Programs::start(self.cluster, &self.tools, OPERATOR, NAMESPACE).await?;
+        Ok((programs, webhook))
     }
 
     /// The values that the guide has, with the address at which the box finds the admission server.
@@ -323,53 +329,13 @@ impl<'a> Journey<'a> {
         Ok(port)
     }
 
-    /// A job with a TTL is admitted, completes and is deleted; another one stays.
-    async fn enforces_ttl(&self) -> Result<()> {
-        for (name, ttl) in [(KEPT, 3600), ("short", 0)] {
-            let job = train_job(name, "completes", &json!({"ttlSecondsAfterFinished": ttl}));
-            until_ok(format!("{name} is admitted"), PATIENCE, || async {
-                self.cluster.apply_yaml("default", &job.to_string()).await
-            })
-            .await?;
-        }
-        until_ok("its TTL has deleted a job", PATIENCE, || async {
-            let jobs = self.kubectl(&["get", "trainjobs", "-o", "name"]).await?;
-            ensure!(!jobs.contains("short"), "there are {jobs}");
-            Ok(())
-        })
-        .await
-    }
-
-    /// An upgrade, no job that has a TTL any more, and the upgrade taken back, as the page on these has it.
-    async fn forgets_ttl(&self, programs: Programs) -> Result<Programs> {
-        ensure!(self.kubectl(&ttl_of(KEPT)).await? == "3600", "{KEPT} has another TTL");
-        let guide = self.guide.turn_to(DOWNGRADE)?;
-        guide.follow("Upgrade").await?;
-        guide.follow("1. Allow the field to change").await?;
-        // The configuration is read once.
-        drop(programs);
-        let programs = Programs::start(self.cluster, &self.tools, OPERATOR, NAMESPACE).await?;
-        guide.follow("2. Remove it").await?;
-        ensure!(self.kubectl(&ttl_of(KEPT)).await?.is_empty(), "{KEPT} still has a TTL");
-        guide.follow("Take an upgrade back").await?;
-        let immutable =
-            self.kubectl(&["get", "crd", "trainjobs.trainer.kubeflow.org", "-o", DEADLINE]);
-        ensure!(immutable.await?.contains("self == oldSelf"), "the deadline may still be changed");
-        let headings = guide.but_for(&guide.followed());
-        ensure!(
-            headings.is_empty(),
-            "{DOWNGRADE} has commands that nobody has followed: {headings:?}"
-        );
-        Ok(programs)
-    }
-
     /// What the guide warns of.
     async fn remove_carelessly(&self, origin: &Origin) -> Result<()> {
         if origin.helm.is_some() {
             self.tools.helm(&["uninstall", TRAINER, "--namespace", NAMESPACE]).await?;
         } else {
-            let manifests = self.manifests.display().to_string();
-            self.kubectl(&["delete", "--wait", "-f", &manifests]).await?;
+            let file = self.file.display().to_string();
+            self.kubectl(&["delete", "--wait", "-f", &file]).await?;
         }
         // Their JobSets and Pods follow; a garbage collector that has just lost the kind may take its time.
         until_ok("the definitions are gone, and with them every TrainJob", PATIENCE, || async {
@@ -391,44 +357,3 @@ const DEFINITIONS: [&str; 3] = [
     "trainingruntimes.trainer.kubeflow.org",
     "trainjobs.trainer.kubeflow.org",
 ];
-
-const fn ttl_of(job: &str) -> [&str; 5] {
-    ["get", "trainjob", job, "-o", "jsonpath={.spec.ttlSecondsAfterFinished}"]
-}
-
-/// The values of the stand-in: the definitions, without what Kubeflow Trainer does not have.
-fn trainers_definitions() -> Result<String> {
-    let mut texts = Vec::new();
-    for name in DEFINITIONS {
-        for mut definition in file_of_chart(&format!("crds/{name}.yaml"))? {
-            let fields = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
-            let fields = definition.pointer_mut(fields).and_then(Value::as_object_mut);
-            let removed = fields.context("no fields")?.remove("ttlSecondsAfterFinished");
-            ensure!(removed.is_some() == name.starts_with("trainjobs"), "{name}: TTL {removed:?}");
-            texts.push(definition.to_string());
-        }
-    }
-    Ok(yaml::stream(&[json!({"definitions": texts})]))
-}
-
-fn runtime(name: &str, annotations: &Value) -> Value {
-    let template = json!({
-        "metadata": {"annotations": annotations},
-        "spec": {
-            "terminationGracePeriodSeconds": 1,
-            "containers": [{"name": "node", "image": "training"}],
-        },
-    });
-    json!({
-        "apiVersion": "trainer.kubeflow.org/v1alpha1",
-        "kind": "ClusterTrainingRuntime",
-        "metadata": {"name": name, "labels": {"trainer.kubeflow.org/framework": "plainml"}},
-        "spec": {"template": {"spec": {"replicatedJobs": [{
-            "name": "node",
-            "template": {
-                "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
-                "spec": {"template": template},
-            },
-        }]}}},
-    })
-}

@@ -4,11 +4,13 @@
 //! the operator sent for a sample, with the names and UIDs of each job.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use http::Method;
 use kube::Client;
 use kube::api::{Api, ListParams, PostParams};
+use serde::Serialize;
 use serde_json::json;
 use trainjob_api::trainjob::TrainJobSpec;
 use trainjob_api::{JobSet, TrainJob, conditions};
@@ -24,6 +26,7 @@ use super::jobs::{Stored, create, on_torch, side_by_side};
 use super::progress::Progress;
 use super::report::{Bar, Bound, Report, row};
 use super::rig::{Rig, VERBATIM, control_plane, store};
+use super::trainer::{self, Trainer};
 use super::usage::{self, Usage, megabytes};
 
 /// As many as the bars are about.
@@ -31,12 +34,19 @@ const JOBS: usize = 2_000;
 /// The calls that every job needs, by verb and resource, in their order.
 const CALLS: [(&str, &str); 3] =
     [("create", "configmaps"), ("create", "jobsets"), ("patch", "trainjobs/status")];
+/// The same of Kubeflow Trainer, which applies.
+const CALLS_OF_TRAINER: [(&str, &str); 3] =
+    [("patch", "configmaps"), ("patch", "jobsets"), ("patch", "trainjobs/status")];
+/// Longer than Kubeflow Trainer takes for the statuses that are left when all JobSets are there.
+const TRAINER_PATIENCE: Duration = Duration::from_mins(10);
 /// The sample's name, which nothing else has in it.
 const SAMPLE: &str = "sample-of-a-suspended-job";
 
-/// What came of one round of the operator.
-struct Ours {
+/// What came of one round of the operator, or of Kubeflow Trainer.
+struct Round {
     seconds: f64,
+    /// Calls of any kind, but to watch or tell.
+    calls: usize,
     /// Jobs that lack one of their calls.
     missing: usize,
     /// Status writes after a job's first, for the counts of its JobSet.
@@ -53,7 +63,11 @@ pub(super) async fn run(size: Size, progress: &Progress) -> Result<Report> {
         raws.push(raw_round(size, jobs, progress).await?);
         ours.push(round(size, jobs, progress).await?);
     }
-    Ok(report(size, jobs, &raws, &ours))
+    let mut theirs = Vec::new();
+    for _ in 0..size.trainer_rounds {
+        theirs.push(trainer_round(size, jobs, progress).await?);
+    }
+    Ok(report(size, jobs, &raws, &ours, &theirs))
 }
 
 fn suspended() -> TrainJobSpec {
@@ -81,36 +95,56 @@ async fn raw_round(size: Size, jobs: usize, progress: &Progress) -> Result<f64> 
     })
     .await?;
     let calls = rig.noted().await?.raw;
-    let (seconds, missing) = written(&calls, jobs);
+    let (seconds, missing) = written(&calls, &CALLS, jobs);
     ensure!(missing == 0, "the raw client wrote too little for {missing} of {jobs} jobs");
     Ok(seconds)
 }
 
-async fn round(size: Size, jobs: usize, progress: &Progress) -> Result<Ours> {
+async fn round(size: Size, jobs: usize, progress: &Progress) -> Result<Round> {
     let rig = Rig::start(control_plane(size.fsync), progress).await?;
     let namespace = rig.cluster.namespace("burst").await?;
     create(&rig, &namespace, &suspended(), jobs).await?;
     let operator = rig.start_operator().await?;
     rig.progress.step("JobSets that the operator wrote", jobs);
     rig.until_count::<JobSet>(&namespace, jobs).await?;
-    until_suspended(&rig, &namespace).await?;
+    until_suspended(&rig, &namespace, PATIENCE).await?;
     let usage = usage::of(operator.process().id())?;
     let calls = rig.noted().await?.operator;
-    let (seconds, missing) = written(&calls, jobs);
-    let statuses = calls.accepted("patch", "trainjobs/status").len();
-    let known = CALLS.map(|(verb, resource)| calls.accepted(verb, resource).len());
-    Ok(Ours {
-        seconds,
-        missing,
-        counts: statuses.saturating_sub(jobs),
-        others: calls.work.len() - known.iter().sum::<usize>(),
-        usage,
-    })
+    Ok(summed_up(&calls, &CALLS, jobs, usage))
 }
 
-async fn until_suspended(rig: &Rig, namespace: &str) -> Result<()> {
+/// The same of Kubeflow Trainer.
+async fn trainer_round(size: Size, jobs: usize, progress: &Progress) -> Result<Round> {
+    let rig = Rig::start(control_plane(size.fsync), progress).await?;
+    let trainer = Trainer::install(&rig).await?;
+    let namespace = rig.cluster.namespace("burst").await?;
+    create(&rig, &namespace, &suspended(), jobs).await?;
+    let manager = trainer.start(&rig).await?;
+    rig.progress.step("JobSets that Kubeflow Trainer wrote", jobs);
+    rig.until_count::<JobSet>(&namespace, jobs).await?;
+    until_suspended(&rig, &namespace, TRAINER_PATIENCE).await?;
+    let usage = usage::of(manager.process().id())?;
+    let calls = rig.noted().await?.trainer;
+    Ok(summed_up(&calls, &CALLS_OF_TRAINER, jobs, usage))
+}
+
+fn summed_up(calls: &Calls, kinds: &[(&str, &str)], jobs: usize, usage: Usage) -> Round {
+    let (seconds, missing) = written(calls, kinds, jobs);
+    let statuses = calls.accepted("patch", "trainjobs/status").len();
+    let known = kinds.iter().map(|(verb, resource)| calls.accepted(verb, resource).len());
+    Round {
+        seconds,
+        calls: calls.work.len(),
+        missing,
+        counts: statuses.saturating_sub(jobs),
+        others: calls.work.len() - known.sum::<usize>(),
+        usage,
+    }
+}
+
+async fn until_suspended(rig: &Rig, namespace: &str, patience: Duration) -> Result<()> {
     let api: Api<TrainJob> = Api::namespaced(rig.admin.clone(), namespace);
-    until_ok("every status is written", PATIENCE, || async {
+    until_ok("every status is written", patience, || async {
         let jobs = api.list(&ListParams::default()).await?.items;
         let is_open = |job: &&TrainJob| {
             conditions::find_true(conditions_of(job), conditions::SUSPENDED).is_none()
@@ -123,9 +157,9 @@ async fn until_suspended(rig: &Rig, namespace: &str) -> Result<()> {
 }
 
 /// Seconds from the first call to the one that was the last any job needed, and how many jobs lack one.
-fn written(calls: &Calls, jobs: usize) -> (f64, usize) {
+fn written(calls: &Calls, kinds: &[(&str, &str)], jobs: usize) -> (f64, usize) {
     let (mut begin, mut end, mut missing) = (Micros(i64::MAX), Micros(0), 0);
-    for (verb, resource) in CALLS {
+    for (verb, resource) in kinds {
         let mut seen = HashSet::new();
         for call in calls.accepted(verb, resource) {
             begin = begin.min(call.received());
@@ -160,7 +194,7 @@ async fn sample(rig: &Rig) -> Result<Sample> {
     let api: Api<TrainJob> = Api::namespaced(rig.admin.clone(), VERBATIM);
     let job = api.create(&PostParams::default(), &TrainJob::new(SAMPLE, suspended())).await?;
     let operator = rig.start_operator().await?;
-    until_suspended(rig, VERBATIM).await?;
+    until_suspended(rig, VERBATIM, PATIENCE).await?;
     operator.sigterm()?;
     operator.wait(PATIENCE).await?;
     let calls = rig.noted().await?.operator;
@@ -212,17 +246,68 @@ impl Recorded {
     }
 }
 
-fn report(size: Size, jobs: usize, raws: &[f64], ours: &[Ours]) -> Report {
-    let spread = |of: fn(&Ours) -> f64| Spread::of(ours.iter().map(of));
-    let sum = |of: fn(&Ours) -> usize| ours.iter().map(of).sum::<usize>();
-    let (raw, seconds) = (Spread::of(raws.iter().copied()), spread(|round| round.seconds));
+/// The figures of one side.
+#[derive(Serialize)]
+struct Side {
+    #[serde(rename = "s")]
+    seconds: Spread,
+    cpu_ms: Spread,
+    peak_mb: Spread,
+    pss_mb: Spread,
+    calls: Spread,
+}
+
+impl Side {
+    fn of(rounds: &[Round], jobs: usize) -> Self {
+        let spread = |of: &dyn Fn(&Round) -> f64| Spread::of(rounds.iter().map(of));
+        Self {
+            seconds: spread(&|round| round.seconds),
+            cpu_ms: spread(&|round| round.usage.cpu.as_secs_f64() * 1e3 / float(jobs)),
+            peak_mb: spread(&|round| megabytes(round.usage.peak)),
+            pss_mb: spread(&|round| megabytes(round.usage.now)),
+            calls: spread(&|round| float(round.calls) / float(jobs)),
+        }
+    }
+
+    fn row(&self, name: &str, jobs: usize) -> Vec<String> {
+        let Self { seconds, cpu_ms, peak_mb, pss_mb, calls } = self;
+        let cells = [*seconds, *cpu_ms, *peak_mb, *pss_mb, *calls].map(|it| format!("{it:.2}"));
+        let [seconds, cpu, peak, pss, calls] = &cells;
+        row([&name, seconds, &a_second(jobs, self.seconds.median), calls, cpu, peak, pss])
+    }
+}
+
+fn a_second(jobs: usize, seconds: f64) -> String {
+    format!("{:.0}", float(jobs) / seconds)
+}
+
+fn report(size: Size, jobs: usize, raws: &[f64], ours: &[Round], theirs: &[Round]) -> Report {
+    let sum = |of: fn(&Round) -> usize| ours.iter().map(of).sum::<usize>();
+    let (raw, us) = (Spread::of(raws.iter().copied()), Side::of(ours, jobs));
     let ratio = Spread::of(ours.iter().zip(raws).map(|(ours, raw)| raw / ours.seconds));
-    let peak = spread(|round| megabytes(round.usage.peak));
-    let now = spread(|round| megabytes(round.usage.now));
-    let cpus = ours.iter().map(|round| round.usage.cpu.as_secs_f64() * 1e3 / float(jobs));
-    let cpu = Spread::of(cpus);
-    let a_second = |seconds: f64| format!("{:.0}", float(jobs) / seconds);
-    let cell = |spread: Spread| format!("{spread:.2}");
+    let them = (!theirs.is_empty()).then(|| Side::of(theirs, jobs));
+    let seconds = format!("{raw:.2}");
+    let mut table = vec![
+        row([&"", &"seconds", &"jobs/s", &"calls a job", &"CPU ms a job", &"most MB", &"PSS MB"]),
+        row([&"raw client", &seconds, &a_second(jobs, raw.median), &CALLS.len(), &"", &"", &""]),
+        us.row("operator", jobs),
+    ];
+    table.extend(them.as_ref().map(|side| side.row(trainer::NAME, jobs)));
+    let mut notes = vec![
+        format!("raw client / operator: {ratio:.2}"),
+        format!("status writes for counts of JobSets, beside these: {}", sum(|it| it.counts)),
+    ];
+    notes.extend(them.as_ref().map(|side| {
+        let times = |of: fn(&Side) -> Spread| of(side).median / of(&us).median;
+        format!(
+            "{} / operator: time {:.1}, CPU {:.1}, most memory {:.1}; of {} rounds",
+            trainer::NAME,
+            times(|it| it.seconds),
+            times(|it| it.cpu_ms),
+            times(|it| it.peak_mb),
+            theirs.len()
+        )
+    }));
     Report {
         bench: "burst",
         title: format!(
@@ -230,27 +315,19 @@ fn report(size: Size, jobs: usize, raws: &[f64], ours: &[Ours]) -> Report {
             size.rounds,
             store(size.fsync)
         ),
-        table: vec![
-            row([&"", &"seconds", &"jobs/s", &"CPU ms a job", &"most MB"]),
-            row([&"raw client", &cell(raw), &a_second(raw.median), &"", &""]),
-            row([&"operator", &cell(seconds), &a_second(seconds.median), &cell(cpu), &cell(peak)]),
-        ],
-        notes: vec![
-            format!("raw client / operator: {ratio:.2}; memory at the end {now:.1} MB (PSS)"),
-            format!("status writes for counts of JobSets, beside these: {}", sum(|it| it.counts)),
-            "Kubeflow Trainer, measured on such a machine: 166 s, 7.8 ms, 110 MB".to_owned(),
-        ],
+        table,
+        notes,
         bars: vec![
             Bar::measured("raw client / operator", ratio.median, Bound::AtLeast(0.8)),
-            Bar::measured("CPU in ms a job", cpu.median, Bound::AtMost(1.0)),
-            Bar::measured("most memory in MB", peak.max, Bound::AtMost(40.0)),
+            Bar::measured("CPU in ms a job", us.cpu_ms.median, Bound::AtMost(1.0)),
+            Bar::measured("most memory in MB", us.peak_mb.max, Bound::AtMost(40.0)),
             Bar::none("jobs that lack something", sum(|round| round.missing)),
             Bar::none("calls for anything else", sum(|round| round.others)),
         ],
         figures: json!({
-            "jobs": jobs, "rounds": size.rounds, "fsync": size.fsync, "raw_s": raw, "s": seconds,
-            "ratio": ratio, "cpu_ms": cpu, "peak_mb": peak, "pss_mb": now,
-            "count_writes": sum(|round| round.counts),
+            "jobs": jobs, "rounds": size.rounds, "fsync": size.fsync, "raw_s": raw,
+            "ratio": ratio, "operator": us, "count_writes": sum(|round| round.counts),
+            "trainer": them,
         }),
     }
 }

@@ -16,6 +16,10 @@ pub(super) const RAW_USER: &str = "system:serviceaccount:raw-client:trainjob-ope
 pub(super) const PEER_USER: &str =
     "system:serviceaccount:kube-system:ttl-after-finished-controller";
 
+/// The user that Kubeflow Trainer is.
+pub(super) const TRAINER_USER: &str =
+    "system:serviceaccount:kubeflow-system:kubeflow-trainer-controller-manager";
+
 /// An instant, in microseconds since the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Micros(pub(super) i64);
@@ -167,7 +171,7 @@ impl Calls {
     }
 }
 
-/// What the operator, the raw client and the TTL controller asked for, from the API server's log.
+/// What the operator, the raw client and the peers asked for, from the API server's log.
 #[derive(Debug, Default)]
 pub(super) struct Noted {
     /// The operator's calls.
@@ -176,6 +180,8 @@ pub(super) struct Noted {
     pub(super) raw: Calls,
     /// The TTL controller's calls.
     pub(super) peer: Calls,
+    /// Kubeflow Trainer's calls.
+    pub(super) trainer: Calls,
 }
 
 impl Noted {
@@ -192,6 +198,7 @@ impl Noted {
                 OPERATOR_USER => &mut noted.operator,
                 RAW_USER => &mut noted.raw,
                 PEER_USER => &mut noted.peer,
+                TRAINER_USER => &mut noted.trainer,
                 _ => continue,
             };
             if call.is_event() {

@@ -3,21 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, ensure};
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use trainjob_api::trainjob::{RuntimeRef, TrainJobSpec};
-use trainjob_api::{TrainJob, conditions};
+use trainjob_api::{JobSet, TrainJob, conditions};
 
 use crate::apply::apply;
 use crate::cluster::Options;
-use crate::fixtures::status::conditions_of;
+use crate::fixtures::status::{conditions_of, finished_at, is_failed_by_deadline};
 use crate::fixtures::{COMPLETES, PATIENCE, RUNS, runtime};
 use crate::until::{until, until_ok};
 
-use super::calls::Call;
+use super::calls::{Call, Calls};
 use super::progress::Progress;
 use super::report::{Bar, Report};
 use super::rig::{Rig, VERBATIM};
+use super::trainer::{self, Trainer};
 use super::{Size, judge};
 
 /// Seconds that a job of [`RUNS`] may run.
@@ -37,6 +38,13 @@ const LIVES: [Life; 3] = [
     Life { name: "suspended, resumed", runtime: COMPLETES, suspended: true, deadline: None },
 ];
 
+/// What is told of a side of which not every kind of call is.
+const SUMS: [(&str, fn(&Lived) -> usize); 3] = [
+    ("all", |life| life.counts.values().sum()),
+    ("GETs among them", |life| life.reads),
+    ("events, apart", |life| life.events),
+];
+
 /// The calls of a life, by resource and verb.
 type Counts = BTreeMap<(String, String), usize>;
 
@@ -49,35 +57,67 @@ struct Lived {
     idle: usize,
 }
 
+impl Lived {
+    /// What `calls` has that was not `known` when the life began.
+    fn between(life: &Life, known: &Calls, calls: &Calls) -> Self {
+        let work = calls.work.get(known.work.len()..).unwrap_or_default();
+        Self {
+            name: life.name,
+            counts: counts(work),
+            events: calls.events.len() - known.events.len(),
+            reads: work.iter().filter(|call| call.verb == "get").count(),
+            idle: work.iter().filter(|call| changes_nothing(call)).count(),
+        }
+    }
+}
+
 pub(super) async fn run(size: Size, progress: &Progress) -> Result<Report> {
+    let rig = prepare(size, progress).await?;
+    let watched = judge::watch(&rig).await?;
+    let _operator = rig.start_operator().await?;
+    let mut lived = Vec::new();
+    let mut known = Calls::default();
+    for life in &LIVES {
+        live(&rig, life, Some(1)).await?;
+        let calls = rig.noted().await?.operator;
+        lived.push(Lived::between(life, &known, &calls));
+        known = calls;
+    }
+    let violations = judge::violations(&rig, &watched).await?;
+    let theirs = match size.trainer_rounds {
+        0 => Vec::new(),
+        _ => lives_of_trainer(size, progress).await?,
+    };
+    Ok(report(&lived, &theirs, &violations))
+}
+
+/// A control plane with fake nodes, and runtimes whose Pods run or complete.
+async fn prepare(size: Size, progress: &Progress) -> Result<Rig> {
     let rig = Rig::start(Options { fsync: size.fsync, ..Options::default() }, progress).await?;
     rig.verbatim_namespace().await?;
     let delay = json!({"pod-complete.stage.kwok.x-k8s.io/delay": "1s"});
     let runtimes = vec![runtime(RUNS, &json!({}), 1, None), runtime(COMPLETES, &delay, 1, None)];
     apply(&rig.admin, "default", runtimes).await?;
-    let watched = judge::watch(&rig).await?;
-    let _operator = rig.start_operator().await?;
-    let (mut known, mut told) = (0, 0);
-    let mut lived = Vec::new();
-    for life in &LIVES {
-        live(&rig, life).await?;
-        let calls = rig.noted().await?.operator;
-        let of_life = calls.work.get(known..).unwrap_or_default();
-        lived.push(Lived {
-            name: life.name,
-            counts: counts(of_life),
-            events: calls.events.len() - told,
-            reads: of_life.iter().filter(|call| call.verb == "get").count(),
-            idle: of_life.iter().filter(|call| changes_nothing(call)).count(),
-        });
-        (known, told) = (calls.work.len(), calls.events.len());
-    }
-    let violations = judge::violations(&rig, &watched).await?;
-    Ok(report(&lived, &violations))
+    Ok(rig)
 }
 
-/// Lets one job live, from its creation to its last trace.
-async fn live(rig: &Rig, life: &Life) -> Result<()> {
+/// The same lives under Kubeflow Trainer, which has no TTL: somebody else deletes the jobs.
+async fn lives_of_trainer(size: Size, progress: &Progress) -> Result<Vec<Lived>> {
+    let rig = prepare(size, progress).await?;
+    let _manager = Trainer::install(&rig).await?.start(&rig).await?;
+    let mut lived = Vec::new();
+    let mut known = Calls::default();
+    for life in &LIVES {
+        live(&rig, life, None).await?;
+        let calls = rig.noted().await?.trainer;
+        lived.push(Lived::between(life, &known, &calls));
+        known = calls;
+    }
+    Ok(lived)
+}
+
+/// Lets one job live, from its creation to its last trace. Without a TTL it is deleted once it is over.
+async fn live(rig: &Rig, life: &Life, ttl: Option<i32>) -> Result<()> {
     rig.progress.step(format!("a job that {}", life.name), 0);
     let api: Api<TrainJob> = Api::namespaced(rig.admin.clone(), VERBATIM);
     let name = "job";
@@ -85,7 +125,7 @@ async fn live(rig: &Rig, life: &Life) -> Result<()> {
         runtime_ref: RuntimeRef { name: life.runtime.to_owned(), ..RuntimeRef::default() },
         suspend: life.suspended.then_some(true),
         active_deadline_seconds: life.deadline,
-        ttl_seconds_after_finished: Some(1),
+        ttl_seconds_after_finished: ttl,
         ..TrainJobSpec::default()
     };
     api.create(&PostParams::default(), &TrainJob::new(name, spec)).await?;
@@ -102,8 +142,25 @@ async fn live(rig: &Rig, life: &Life) -> Result<()> {
         let resume = Patch::Merge(json!({"spec": {"suspend": false}}));
         api.patch(name, &PatchParams::default(), &resume).await?;
     }
+    if ttl.is_none() {
+        until_over(rig, &api, name).await?;
+        api.delete(name, &DeleteParams::foreground()).await?;
+    }
     until(format!("the job that {} is gone", life.name), PATIENCE, || async {
         api.get_opt(name).await.ok()?.is_none().then_some(())
+    })
+    .await
+}
+
+/// Waits until a job has ended and, if its deadline ended it, nothing of it runs.
+async fn until_over(rig: &Rig, api: &Api<TrainJob>, name: &str) -> Result<()> {
+    let sets: Api<JobSet> = Api::namespaced(rig.admin.clone(), VERBATIM);
+    until_ok("the job is over", PATIENCE, || async {
+        let job = api.get(name).await?;
+        finished_at(&job)?;
+        let stopped = !is_failed_by_deadline(&job) || sets.get_opt(name).await?.is_none();
+        ensure!(stopped, "its JobSet is there");
+        Ok(())
     })
     .await
 }
@@ -126,7 +183,7 @@ fn changes_nothing(call: &Call) -> bool {
         && version(&call.sent).is_some_and(|sent| version(&call.answered) == Some(sent))
 }
 
-fn report(lived: &[Lived], violations: &[String]) -> Report {
+fn report(lived: &[Lived], theirs: &[Lived], violations: &[String]) -> Report {
     let kinds: BTreeSet<&(String, String)> =
         lived.iter().flat_map(|life| life.counts.keys()).collect();
     let line = |name: String, count: &dyn Fn(&Lived) -> usize| {
@@ -143,6 +200,10 @@ fn report(lived: &[Lived], violations: &[String]) -> Report {
     }
     table.push(line("all".to_owned(), &|life| life.counts.values().sum()));
     table.push(line("events, apart".to_owned(), &|life| life.events));
+    for (what, count) in SUMS.iter().filter(|_| !theirs.is_empty()) {
+        let cells = theirs.iter().map(|life| count(life).to_string());
+        table.push([format!("{}: {what}", trainer::NAME)].into_iter().chain(cells).collect());
+    }
     let sum = |of: fn(&Lived) -> usize| lived.iter().map(of).sum::<usize>();
     let named = |counts: &Counts| {
         let named = counts.iter();
@@ -150,17 +211,24 @@ fn report(lived: &[Lived], violations: &[String]) -> Report {
             .map(|((resource, verb), n)| (format!("{verb} {resource}"), json!(n)))
             .collect::<serde_json::Map<_, _>>()
     };
+    let note = format!("{} has no TTL: its calls are without a deletion", trainer::NAME);
+    let mut notes = vec![judge::note(violations)];
+    notes.extend((!theirs.is_empty()).then_some(note));
+    let all = theirs.iter().map(|life| (life.name, life.counts.values().sum::<usize>()));
+    let all: BTreeMap<_, _> = all.collect();
     let figures = lived.iter().map(|life| (life.name.to_owned(), json!(named(&life.counts))));
     Report {
         bench: "life",
         title: "calls of the operator in whole lives, each with a TTL".to_owned(),
         table,
-        notes: vec![judge::note(violations)],
+        notes,
         bars: vec![
             Bar::none("GETs", sum(|life| life.reads)),
             Bar::none("writes that change nothing", sum(|life| life.idle)),
             judge::bar(violations),
         ],
-        figures: Value::Object(figures.collect()),
+        figures: json!({
+            "operator": figures.collect::<serde_json::Map<_, _>>(), "trainer": all,
+        }),
     }
 }

@@ -29,6 +29,9 @@ struct Arguments {
     /// How many Jobs the TTL controller of Kubernetes gets in `storm`; 0 leaves it out.
     #[arg(long, default_value_t = Size::default().peer_jobs)]
     peer_jobs: usize,
+    /// How many rounds Kubeflow Trainer has in `burst` and `deadlines`, each of minutes; 0 leaves it out, also of `life`.
+    #[arg(long, default_value_t = Size::default().trainer_rounds)]
+    trainer_rounds: usize,
     /// Let etcd answer before the disk has what it was told.
     #[arg(long)]
     no_fsync: bool,
@@ -57,8 +60,9 @@ async fn until_stopped(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 async fn measure(arguments: &Arguments) -> Result<ExitCode> {
-    let &Arguments { jobs, rounds, seconds, peer_jobs, no_fsync, .. } = arguments;
-    let size = Size { jobs, rounds, seconds, peer_jobs, fsync: !no_fsync, aloud: true };
+    let &Arguments { jobs, rounds, seconds, peer_jobs, trainer_rounds, no_fsync, .. } = arguments;
+    let fsync = !no_fsync;
+    let size = Size { jobs, rounds, seconds, peer_jobs, trainer_rounds, fsync, aloud: true };
     let mut reports = Vec::new();
     for bench in &arguments.benches {
         let report = run(*bench, size).await?;
