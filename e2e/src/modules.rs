@@ -4,7 +4,7 @@
 //! built from, never copied into this repository.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -114,9 +114,9 @@ impl ModuleFiles {
             fs::read_dir(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
         let names = names.collect::<Result<Vec<_>>>()?;
-        let of_yaml = |name: &&String| name.ends_with(".yaml");
+        let is_yaml = |name: &&String| Path::new(name).extension() == Some("yaml".as_ref());
         let mut files: Vec<String> =
-            names.iter().filter(of_yaml).map(|name| format!("{folder}/{name}")).collect();
+            names.iter().filter(is_yaml).map(|name| format!("{folder}/{name}")).collect();
         files.sort();
         Ok(files)
     }

@@ -74,9 +74,13 @@ impl Manifests {
     /// The configuration that the manager is given.
     pub(crate) fn configuration(&self) -> Result<Value> {
         let (name, file) = CONFIGURATION;
-        let is_it = |it: &&Value| it["kind"] == "ConfigMap" && it["metadata"]["name"] == name;
+        let is_it = |it: &&Value| {
+            it.get("kind") == Some(&json!("ConfigMap"))
+                && it.pointer("/metadata/name") == Some(&json!(name))
+        };
         let found = self.manager.iter().find(is_it).context("Trainer has no configuration")?;
-        let text = found["data"][file].as_str().context("Trainer's configuration has no file")?;
+        let text = found.get("data").and_then(|data| data.get(file)).and_then(Value::as_str);
+        let text = text.context("Trainer's configuration has no file")?;
         yaml::documents(text)?.pop().context("Trainer's configuration is empty")
     }
 }
@@ -113,15 +117,17 @@ pub(crate) async fn start(
         ("certManagement", "enable", json!(false)),
         // It reads the namespace of its own Pod otherwise.
         ("leaderElection", "resourceNamespace", json!(NAMESPACE)),
+        ("metrics", "secureServing", json!(false)),
     ] {
-        configuration[section][field] = value;
+        let sections = configuration.as_object_mut().context("a configuration is a map")?;
+        let fields = sections.entry(section).or_insert_with(|| json!({})).as_object_mut();
+        fields.with_context(|| format!("{section} is a map"))?.insert(field.to_owned(), value);
     }
     for (section, field) in [("health", "healthProbeBindAddress"), ("metrics", "bindAddress")] {
         let section = configuration.get_mut(section).and_then(Value::as_object_mut);
         // The ports of a Pod; the box gives it others.
         section.context("a section is missing")?.remove(field);
     }
-    configuration["metrics"]["secureServing"] = json!(false);
     let provide = || Binaries::provide(&[Program::TrainerManager]);
     let programs = tokio::task::spawn_blocking(provide).await??;
     let temporary = certificates(cluster)?;

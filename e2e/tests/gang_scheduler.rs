@@ -32,11 +32,11 @@ const WINDOW: Duration = Duration::from_secs(3);
 async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
     static SHARED: OnceCell<(World, Coscheduling)> = OnceCell::const_new();
     static NODES: Mutex<()> = Mutex::const_new(());
-    let (world, _scheduler) = SHARED.get_or_try_init(start).await?;
+    // On the heap: what starts a box, and a long test, are large futures.
+    let (world, _scheduler) = SHARED.get_or_try_init(|| Box::pin(start())).await?;
     let _nodes = NODES.lock().await;
     world
         .test(prefix, async |tenant| {
-            // On the heap: the future of a long test is large.
             Box::pin(story(tenant)).await?;
             for job in tenant.jobs.list(&ListParams::default()).await? {
                 remove(tenant, &job.metadata.name.unwrap_or_default()).await?;

@@ -236,17 +236,14 @@ impl<'a> Journey<'a> {
             "--set",
             certificates,
         ];
-        match origin.helm {
-            Some(with_jobset) => {
-                if !with_jobset {
-                    install.extend(["--set", "jobset.install=false"]);
-                }
-                self.tools.helm(&install).await?;
+        if let Some(with_jobset) = origin.helm {
+            if !with_jobset {
+                install.extend(["--set", "jobset.install=false"]);
             }
-            None => {
-                let file = self.file.display().to_string();
-                self.kubectl(&["apply", "--server-side", "-f", &file]).await?;
-            }
+            self.tools.helm(&install).await?;
+        } else {
+            let file = self.file.display().to_string();
+            self.kubectl(&["apply", "--server-side", "-f", &file]).await?;
         }
         let names = DEFINITIONS.map(|name| format!("crd/{name}"));
         let wait = ["wait", "--for=condition=Established", "--timeout=60s"];

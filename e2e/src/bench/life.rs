@@ -38,8 +38,11 @@ const LIVES: [Life; 3] = [
     Life { name: "suspended, resumed", runtime: COMPLETES, suspended: true, deadline: None },
 ];
 
+/// A figure of a life, with its name.
+type Figure = (&'static str, fn(&Lived) -> usize);
+
 /// What is told of a side of which not every kind of call is.
-const SUMS: [(&str, fn(&Lived) -> usize); 3] = [
+const SUMS: [Figure; 3] = [
     ("all", |life| life.counts.values().sum()),
     ("GETs among them", |life| life.reads),
     ("events, apart", |life| life.events),

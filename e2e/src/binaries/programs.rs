@@ -107,7 +107,7 @@ pub enum Program {
     /// What makes definitions of API types.
     ControllerGen,
     Kubelet,
-    /// CoreDNS.
+    /// A name server for the Services of a cluster.
     NameServer,
     /// A client of TrainJobs from before they had a deadline or a TTL.
     OldClient,

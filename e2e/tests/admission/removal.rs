@@ -63,9 +63,9 @@ async fn a_removal_is_asked_for_with_an_annotation_that_is_not_stored() -> Resul
             let name = format!("job{number}");
             let made = applies(&place, "owner", manifest(&name, &full())).await?;
             ensure!(made.code == 201, "{made:?}");
-            let path = place.path("trainjobs", &name);
+            let url = place.path("trainjobs", &name);
             let send = async |method, kind, body: Value| {
-                ask(&place.client, method, &path, kind, &body).await
+                ask(&place.client, method, &url, kind, &body).await
             };
             let answer = match way {
                 "merge" => {
@@ -215,7 +215,7 @@ async fn a_job_that_is_being_deleted_may_lose_its_fields() -> Result<()> {
 }
 
 /// What a webhook with older types answers: it notes that it was asked, and its object has no TTL.
-fn older_types(request: &Value) -> Option<Value> {
+fn older_types(request: &Value) -> Value {
     let object = &request["object"];
     let mut annotations = object["metadata"]["annotations"].clone();
     if !annotations.is_object() {
@@ -228,7 +228,7 @@ fn older_types(request: &Value) -> Option<Value> {
         patch.push(json!({"op": "remove", "path": format!("/spec/{TTL}")}));
     }
     let patch = ByteString(Value::from(patch).to_string().into_bytes());
-    Some(json!({"allowed": true, "patchType": "JSONPatch", "patch": patch}))
+    json!({"allowed": true, "patchType": "JSONPatch", "patch": patch})
 }
 
 /// Has a webhook with older types asked after ours about the jobs of a namespace; `policy` is whether it is asked again.
@@ -238,7 +238,7 @@ async fn register_older(mode: Mode, place: &Place, policy: &str) -> Result<Revie
     let note = Arc::clone(&asked);
     let reviews = Reviews::serve(&site.cluster, move |request| {
         note.store(true, Ordering::Relaxed);
-        older_types(request)
+        Some(older_types(request))
     })
     .await?;
     let configuration = json!({

@@ -187,8 +187,8 @@ async fn leave_out(
     name: &str,
     field: &str,
 ) -> Result<()> {
-    let made = terminal.kubectl(&writer.creates(), &manifest(name, &full())).await?;
-    ensure!(made.is_content, "{made:?}");
+    let created = terminal.kubectl(&writer.creates(), &manifest(name, &full())).await?;
+    ensure!(created.is_content, "{created:?}");
     let input = manifest(name, &resumed_without(&[field]));
     let said = terminal.kubectl(&writer.leaves_out(name, field), &input).await?;
     let gives_up = writer == Writer::ApplyOfOwner;

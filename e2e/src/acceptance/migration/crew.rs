@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use trainjob_api::TrainJob;
 use trainjob_api::conditions::{COMPLETE, SUSPENDED, find_true};
 use trainjob_api::jobset::JobSetView;
@@ -159,19 +159,18 @@ impl Crew {
         let mut objects = Vec::new();
         for framework in self.frameworks(state) {
             let name = self.job(framework, state);
-            let mut spec = json!({"trainer": {"numNodes": PODS, "command": ["train"]}});
+            let trainer = json!({"numNodes": PODS, "command": ["train"]});
+            let mut spec = Map::from_iter([("trainer".to_owned(), trainer)]);
             if state == State::Queued {
-                spec["suspend"] = json!(true);
+                spec.insert("suspend".into(), json!(true));
             }
             if framework.has_claims() {
-                spec["runtimePatches"] = initializers_complete();
+                spec.insert("runtimePatches".into(), initializers_complete());
                 // One for its first claim, one for that of a JobSet that is made anew.
                 objects.extend([volume(&name), volume(&format!("{name}-again"))]);
             }
-            if let (Some(spec), Some(more)) = (spec.as_object_mut(), more.as_object()) {
-                spec.extend(more.clone());
-            }
-            objects.push(train_job(&name, framework.runtime, &spec));
+            spec.extend(more.as_object().cloned().unwrap_or_default());
+            objects.push(train_job(&name, framework.runtime, &spec.into()));
         }
         // A webhook that has just been registered may not be asked yet, or asked too early.
         until_ok(format!("jobs that are to be {} are admitted", state.name()), PATIENCE, || {
@@ -316,9 +315,12 @@ impl Crew {
     /// The jobs that cannot resume before what was made for them is deleted: their namespaces and names.
     pub(super) fn stuck(&self) -> Vec<(&'static str, String)> {
         let states = [State::Queued, State::Paused];
-        let of = |framework: &Framework, state: State| match self.of_trainer {
-            true => framework.has_scripts() && state == State::Queued,
-            false => framework.has_scripts() || framework.has_claims(),
+        let of = |framework: &Framework, state: State| {
+            if self.of_trainer {
+                framework.has_scripts() && state == State::Queued
+            } else {
+                framework.has_scripts() || framework.has_claims()
+            }
         };
         let all = states
             .into_iter()
