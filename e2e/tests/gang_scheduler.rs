@@ -1,6 +1,7 @@
 //! Gangs under a real scheduler that knows them: coscheduling, on two nodes of eight GPUs.
 //!
-//! Each Pod asks for a whole node, so a gang of two fits when nothing else runs, and only then.
+//! Each Pod asks for a whole node, so a gang of two fits when nothing else runs, and only then. What wakes a gang
+//! that waits is the change of another PodGroup: its Pods have ended. So all jobs here are gangs, if only of one.
 
 #![expect(clippy::indexing_slicing, reason = "a test may fail loudly")]
 
@@ -16,13 +17,14 @@ use e2e::until::until_ok;
 use e2e::yaml;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, OnceCell};
+use trainjob_api::conditions::COMPLETE;
 
 /// A runtime of one Pod that takes a whole node.
 const SINGLE: &str = "single";
-/// A runtime of a gang of two such Pods.
+/// A runtime of two such Pods.
 const GANG: &str = "gang";
 
 /// Longer than the scheduler takes to bind a Pod that it wants to bind.
@@ -51,25 +53,20 @@ async fn start() -> Result<(World, Coscheduling)> {
     let world = World::without_operator(options).await?;
     let scheduler = Coscheduling::start(&world.cluster).await?;
     world.start_operator().await?;
-    let runtimes = [whole_nodes(SINGLE, 1), gang()];
+    let runtimes = [gang(SINGLE, 1), gang(GANG, 2)];
     world.cluster.apply_yaml("default", &yaml::stream(&runtimes)).await?;
     Ok((world, scheduler))
 }
 
 /// A runtime of so many Pods, each of which takes a whole node.
-fn whole_nodes(name: &str, count: usize) -> Value {
+fn gang(name: &str, count: usize) -> Value {
     let mut manifest = runtime(name, &json!({}), 1, None);
     manifest["spec"]["mlPolicy"]["numNodes"] = json!(count);
+    manifest["spec"]["podGroupPolicy"] = json!({"coscheduling": {"scheduleTimeoutSeconds": 10}});
     let job = &mut manifest["spec"]["template"]["spec"]["replicatedJobs"][0];
     let pod = &mut job["template"]["spec"]["template"]["spec"];
     pod["schedulerName"] = json!(SCHEDULER_NAME);
     pod["containers"][0]["resources"] = json!({"limits": {"nvidia.com/gpu": "8"}});
-    manifest
-}
-
-fn gang() -> Value {
-    let mut manifest = whole_nodes(GANG, 2);
-    manifest["spec"]["podGroupPolicy"] = json!({"coscheduling": {"scheduleTimeoutSeconds": 10}});
     manifest
 }
 
@@ -124,6 +121,20 @@ async fn gang_waits(tenant: &Tenant<'_>, job: &str) -> Result<()> {
     .await
 }
 
+/// Lets the Pods of a job complete, and waits until the job has.
+async fn complete(tenant: &Tenant<'_>, job: &str) -> Result<()> {
+    let completes = json!({"metadata": {"annotations": {
+        "pod-complete.stage.kwok.x-k8s.io/delay": "0s",
+    }}});
+    for pod in tenant.pods_of(job).await? {
+        let name = pod.metadata.name.unwrap_or_default();
+        let patch = Patch::Merge(&completes);
+        tenant.pods.patch(&name, &PatchParams::default(), &patch).await?;
+    }
+    tenant.becomes(job, COMPLETE).await?;
+    Ok(())
+}
+
 async fn remove(tenant: &Tenant<'_>, job: &str) -> Result<()> {
     tenant.delete(job).await?;
     tenant.gone(job).await?;
@@ -138,7 +149,7 @@ async fn a_gang_that_does_not_fit_holds_no_node_and_starts_when_another_job_ends
         tenant.create("gang", GANG, json!({})).await?;
         gang_waits(tenant, "gang").await?;
 
-        remove(tenant, "occupant").await?;
+        complete(tenant, "occupant").await?;
         gang_runs(tenant, "gang").await
     })
     .await
@@ -155,7 +166,7 @@ async fn a_suspended_gang_frees_its_nodes_and_resumes_as_a_whole() -> Result<()>
 
         tenant.patch("gang", &json!({"spec": {"suspend": false}})).await?;
         gang_waits(tenant, "gang").await?;
-        remove(tenant, "occupant").await?;
+        complete(tenant, "occupant").await?;
         gang_runs(tenant, "gang").await
     })
     .await
