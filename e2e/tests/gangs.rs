@@ -45,7 +45,13 @@ const VOLCANO: Scheduler = Scheduler {
     version: "v1beta1",
     definitions: volcano::definitions,
     policy: || json!({"volcano": {"networkTopology": {"mode": "hard", "highestTierAllowed": 2}}}),
-    more: || json!({"networkTopology": {"mode": "hard", "highestTierAllowed": 2}}),
+    more: || {
+        // The definition fills in the queue.
+        json!({
+            "networkTopology": {"mode": "hard", "highestTierAllowed": 2},
+            "queue": "default",
+        })
+    },
 };
 
 /// Longer than an operator that is about to do something wrong hesitates.

@@ -258,6 +258,11 @@ fn volumes() -> Value {
     json!([{"templates": [{"metadata": {"name": "data"}, "spec": claim}]}])
 }
 
+/// Without it, JobSet refuses [`volumes`].
+fn volume_mounts() -> Value {
+    json!([{"name": "data", "mountPath": "/data"}])
+}
+
 /// Replaces the definition of JobSets by one that knows volumes, or one that does not.
 async fn define_job_sets(
     tenant: &Tenant<'_>,
@@ -268,7 +273,8 @@ async fn define_job_sets(
     let name = next.metadata.name.clone().context("no name")?;
     next.metadata.resource_version = definitions.get(&name).await?.metadata.resource_version;
     definitions.replace(&name, &PostParams::default(), &next).await?;
-    let pod = json!({"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]});
+    let container = json!({"name": "a", "image": "a", "volumeMounts": volume_mounts()});
+    let pod = json!({"restartPolicy": "Never", "containers": [container]});
     let probe: DynamicObject = serde_json::from_value(json!({
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",
@@ -310,7 +316,10 @@ async fn what_jobset_does_not_know_is_told_and_waits_for_a_jobset_that_does() ->
             define_job_sets(tenant, serde_json::from_value(older)?, false).await?;
 
             let mut manifest = runtime(&tenant.namespace, &json!({}), 3, None);
-            manifest["spec"]["template"]["spec"]["volumeClaimPolicies"] = volumes();
+            let spec = &mut manifest["spec"]["template"]["spec"];
+            spec["volumeClaimPolicies"] = volumes();
+            let pod = &mut spec["replicatedJobs"][0]["template"]["spec"]["template"]["spec"];
+            pod["containers"][0]["volumeMounts"] = volume_mounts();
             world.cluster.apply_yaml("default", &yaml::stream(&[manifest])).await?;
             tenant.create("job", &tenant.namespace, json!({})).await?;
             let told = tenant.tells("job", "TrainJobResourcesCreationFailed").await?;
