@@ -182,8 +182,8 @@ impl Executor {
         Ok(())
     }
 
-    /// A JobSet of an earlier release does not know every field. It is refused then, and the user told, where it
-    /// would otherwise run without what was asked for.
+    /// An older JobSet definition lacks some fields. The API server is asked to refuse them, so that the user is told,
+    /// instead of dropping them.
     async fn create_job_set(&self, pass: Pass<'_>, job_set: &JobSet) -> Result<(), RequestError> {
         let request = strict(create(&request::<JobSet>(pass.job), &post_params(), job_set)?)?;
         match self.send::<JobSetView>(pass, Ok(request)).await {
@@ -410,7 +410,7 @@ fn create(
     Ok(request.create(params, data).map_err(kube::Error::BuildRequest)?)
 }
 
-/// The API server refuses an object with a field that it would drop.
+/// Asks the API server to refuse unknown fields instead of dropping them. `PostParams` has no such setting.
 fn strict(mut request: http::Request<Vec<u8>>) -> Result<http::Request<Vec<u8>>, RequestError> {
     let uri = request.uri();
     let before = if uri.query().is_some() { '&' } else { '?' };

@@ -109,25 +109,25 @@ pub struct Outcome {
     pub verdict: Verdict,
 }
 
-/// What a request says of the removal of fields.
+/// What the annotation of a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Wish {
-    /// Nothing.
-    None,
-    /// Nothing: the annotation was stored before.
+enum Removal {
+    /// There is no annotation.
+    NotRequested,
+    /// The annotation was stored by an earlier request and asks for nothing.
     Stale,
-    /// These are to be removed.
-    Remove(Vec<Field>),
-    /// The annotation was taken off when the webhook was asked about this request before; it has named
-    /// what is missing, or that would have been put back.
-    Granted,
+    /// The request asks to remove these fields.
+    Requested(Vec<Field>),
+    /// An earlier call for the same request has accepted and stripped the annotation. Fields that it did not
+    /// name were put back then, so every field that is missing now was named.
+    Accepted,
 }
 
-/// Keeps what the update lacks without saying so.
+/// Puts back what the update lacks without asking for its removal.
 #[must_use]
 pub fn keep(update: &Update<'_>) -> Outcome {
-    let wish = match wish(update) {
-        Ok(wish) => wish,
+    let removal = match removal(update) {
+        Ok(removal) => removal,
         Err(error) => {
             let verdict = Verdict { errors: vec![error], ..Verdict::default() };
             return Outcome { verdict, ..Outcome::default() };
@@ -138,12 +138,12 @@ pub fn keep(update: &Update<'_>) -> Outcome {
     for field in Field::ALL {
         let (stored, requested) = (field.value(&update.stored), field.of(&update.requested));
         let (Some(value), None) = (stored, requested) else { continue };
-        let is_wanted = match &wish {
-            Wish::None | Wish::Stale => false,
-            Wish::Remove(fields) => fields.contains(&field),
-            Wish::Granted => true,
+        let is_removed = match &removal {
+            Removal::NotRequested | Removal::Stale => false,
+            Removal::Requested(fields) => fields.contains(&field),
+            Removal::Accepted => true,
         };
-        if is_wanted || is_given_up(update, field) {
+        if is_removed || is_given_up(update, field) {
             continue;
         }
         let path = PointerBuf::from_tokens(["spec", field.name()]);
@@ -154,7 +154,7 @@ pub fn keep(update: &Update<'_>) -> Outcome {
         let path = PointerBuf::from_tokens(["metadata", "annotations", REMOVE_FIELDS_ANNOTATION]);
         operations.push(PatchOperation::Remove(RemoveOperation { path }));
     }
-    if wish == Wish::Stale {
+    if removal == Removal::Stale {
         warnings.push(format!(
             "metadata.annotations[{REMOVE_FIELDS_ANNOTATION}] was stored by an earlier request and is \
              removed: it counts only in the request that leaves the field out"
@@ -177,18 +177,18 @@ fn warning(field: Field, value: i64, updates: FieldUpdates) -> String {
     format!("{} stays {value}, which the request lacks: {advice}", field.path())
 }
 
-fn wish(update: &Update<'_>) -> Result<Wish, FieldError> {
+fn removal(update: &Update<'_>) -> Result<Removal, FieldError> {
     let (stored, requested) = (&update.stored, &update.requested);
     match (stored.remove_fields, requested.remove_fields) {
-        (_, None) if is_granted(update) => Ok(Wish::Granted),
-        (_, None) => Ok(Wish::None),
-        (Some(stored), Some(requested)) if stored == requested => Ok(Wish::Stale),
-        (_, Some(names)) => removal(names, update).map(Wish::Remove),
+        (_, None) if is_accepted(update) => Ok(Removal::Accepted),
+        (_, None) => Ok(Removal::NotRequested),
+        (Some(stored), Some(requested)) if stored == requested => Ok(Removal::Stale),
+        (_, Some(names)) => named_fields(names, update).map(Removal::Requested),
     }
 }
 
 /// The fields that the annotation names.
-fn removal(names: &str, update: &Update<'_>) -> Result<Vec<Field>, FieldError> {
+fn named_fields(names: &str, update: &Update<'_>) -> Result<Vec<Field>, FieldError> {
     let path = format!("metadata.annotations[{REMOVE_FIELDS_ANNOTATION}]");
     if update.updates == FieldUpdates::Immutable {
         let detail = "the fields cannot be removed after creation (lifecycle.fieldUpdates is Immutable): \
@@ -216,12 +216,12 @@ fn removal(names: &str, update: &Update<'_>) -> Result<Vec<Field>, FieldError> {
         .collect()
 }
 
-/// Whether the request brought the annotation, which is there no more.
-fn is_granted(update: &Update<'_>) -> bool {
+/// Whether the request brought the annotation and an earlier call for it has stripped it.
+fn is_accepted(update: &Update<'_>) -> bool {
     let (stored, requested) = (&update.stored, &update.requested);
     let is_new = |owner: &Manager| {
         let before = stored.managers.iter().find(|known| known.is_same_as(owner));
-        owner.owns_wish_to_remove() && !before.is_some_and(Manager::owns_wish_to_remove)
+        owner.owns_remove_fields() && !before.is_some_and(Manager::owns_remove_fields)
     };
     update.updates == FieldUpdates::Mutable
         && stored.remove_fields.is_none()
@@ -240,7 +240,7 @@ fn is_given_up(update: &Update<'_>, field: Field) -> bool {
         return false;
     };
     match requested.iter().find(is_of_applier) {
-        // It applies nothing any more.
+        // The manager applies nothing any more.
         None => true,
         Some(after) => !field.is_owned_by(after) && is_noted_anew(before, after, update),
     }

@@ -93,7 +93,7 @@ impl Manager {
         self.fields.spec.ttl.is_some()
     }
 
-    pub(super) const fn owns_wish_to_remove(&self) -> bool {
+    pub(super) const fn owns_remove_fields(&self) -> bool {
         self.fields.metadata.annotations.remove_fields.is_some()
     }
 
@@ -126,7 +126,7 @@ mod tests {
         ]))
         .unwrap();
         let [apply, status, update] = managers.as_slice() else { panic!("{managers:?}") };
-        assert!(apply.owns_ttl() && apply.owns_wish_to_remove() && !apply.owns_deadline());
+        assert!(apply.owns_ttl() && apply.owns_remove_fields() && !apply.owns_deadline());
         assert!(apply.is_apply_of("kubectl") && !apply.is_apply_of("old"));
         assert_eq!(apply.written_at(), Some(Timestamp(1_767_520_800)));
         assert!(!status.is_update_of("trainer") && !status.owns_ttl());

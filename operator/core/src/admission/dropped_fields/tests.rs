@@ -356,7 +356,7 @@ proptest! {
             return Ok(());
         }
         let result = patched(&requested, &outcome, &stored);
-        let is_annotated = requested.remove_fields.is_some() || requested.managers.iter().any(Manager::owns_wish_to_remove);
+        let is_annotated = requested.remove_fields.is_some() || requested.managers.iter().any(Manager::owns_remove_fields);
         for field in Field::ALL {
             if field.value(&stored).is_some() && field.of(&result).is_none() {
                 let applied = stored.managers.iter().any(|it| it.is_apply_of(manager) && field.is_owned_by(it));
