@@ -19,7 +19,8 @@ use std::{
 use trainjob_api::TrainJob;
 use trainjob_core::{
     facts::{JobFacts, JobSetFacts, ObjectKey},
-    observed::{Observed, PodGroups, Reading, Readings, Settings},
+    observed::{Observed, PodGroups, Reading, Readings, RunningPods, Settings},
+    pass::{JobMemory, Memories, ShownBy},
     runtime::{Runtime, RuntimeKey, runtime_key},
 };
 
@@ -65,34 +66,9 @@ struct State {
     runtimes: HashMap<RuntimeKey, Arc<Runtime>>,
     /// Unfinished jobs by the runtime they name, so that a runtime that appears wakes just them.
     jobs_by_runtime: HashMap<RuntimeKey, HashSet<ObjectKey>>,
-    readings: HashMap<ObjectKey, JobReadings>,
+    memories: Memories,
     coscheduling: Option<Groups>,
     volcano: Option<Groups>,
-}
-
-/// What was read directly for a job; of no use for a successor of the same name.
-#[derive(Debug)]
-struct JobReadings {
-    uid: String,
-    readings: Readings,
-    /// The version in which somebody else changed the spec of the JobSet, if somebody has since it was
-    /// known what it was made from.
-    edited: Option<u64>,
-}
-
-impl JobReadings {
-    /// What still holds of it.
-    fn current(&self) -> Readings {
-        let mut readings = self.readings.clone();
-        if let Some(edited) = self.edited {
-            readings.rendered = None;
-            readings.job_set = readings.job_set.filter(|job_set| {
-                let version = job_set.metadata.resource_version.as_deref();
-                versions::parse(version.unwrap_or_default()) >= edited
-            });
-        }
-        readings
-    }
 }
 
 /// What is known of one job, at one moment.
@@ -105,7 +81,6 @@ pub struct View {
     volcano: Group,
     runtime: Option<Arc<Runtime>>,
     readings: Readings,
-    edited: Option<u64>,
 }
 
 impl View {
@@ -140,31 +115,28 @@ impl Cache {
         let job = Arc::clone(state.jobs.get(key)?);
         let runtime = job.runtime.as_ref();
         let uid = &job.facts.uid;
-        let of_job = state.readings.get(key).filter(|of_job| of_job.uid == *uid);
+        let memory = state.memories.get(key, uid);
         Some(View {
             job_set: state.job_sets.get(key).cloned(),
             coscheduling: state.coscheduling.as_ref().map(|groups| groups.get(key).cloned()),
             volcano: state.volcano.as_ref().map(|groups| groups.get(key).cloned()),
             runtime: runtime.and_then(|key| state.runtimes.get(key).cloned()),
-            readings: of_job.map(JobReadings::current).unwrap_or_default(),
-            edited: of_job.and_then(|of_job| of_job.edited),
+            readings: memory.map(JobMemory::readings).unwrap_or_default(),
             job,
         })
     }
 
-    /// Asks something of what is known of a job: its facts, the JobSet of its name, and what was read.
+    /// Asks something of what is known of a job: its facts, the JobSet of its name, and whether Pods of it run.
     #[must_use]
     pub fn with_job<T>(
         &self,
         key: &ObjectKey,
-        ask: impl FnOnce(&JobFacts, Option<&JobSetFacts>, &Readings) -> T,
+        ask: impl FnOnce(&JobFacts, Option<&JobSetFacts>, &Reading<RunningPods>) -> T,
     ) -> Option<T> {
         let state = self.lock();
-        let job = state.jobs.get(key)?;
-        let none = Readings::default();
-        let readings = state.readings.get(key).filter(|of_job| of_job.uid == job.facts.uid);
-        let readings = readings.map_or(&none, |of_job| &of_job.readings);
-        Some(ask(&job.facts, state.job_sets.get(key).map(AsRef::as_ref), readings))
+        let facts = &state.jobs.get(key)?.facts;
+        let pods = state.memories.get(key, &facts.uid).map_or(&Reading::NotRead, JobMemory::pods);
+        Some(ask(facts, state.job_sets.get(key).map(AsRef::as_ref), pods))
     }
 
     /// Keys of all jobs.
@@ -185,42 +157,14 @@ impl Cache {
         wanted.map(|(key, job)| (key.clone(), job.facts.uid.clone())).collect()
     }
 
-    /// Changes what was read directly for the job with this UID, if there still is one.
-    pub fn read(&self, key: &ObjectKey, uid: &str, change: impl FnOnce(&mut Readings)) {
-        let mut state = self.lock();
-        if state.jobs.get(key).is_none_or(|job| job.facts.uid != uid) {
-            return;
-        }
-        let readings = &mut state.of_job(key, uid).readings;
-        change(readings);
-        let Readings { snapshot, job_set, pods, rendered, in_doubt, taken } = readings;
-        let empty = *snapshot == Reading::NotRead
-            && job_set.is_none()
-            && *pods == Reading::NotRead
-            && rendered.is_none()
-            && !*in_doubt
-            && taken.is_none();
-        if empty {
-            state.readings.remove(key);
-        }
-    }
-
-    /// Takes in that the JobSet is made from inputs with this digest (see `Plan::rendered`), as far as was
-    /// known at the time of `view`: if somebody has changed it since, that is not known. What was read to
-    /// find that out is forgotten.
-    pub fn rendered(&self, view: &View, digest: u64) {
-        let (key, uid) = (&view.job.facts.key, &view.job.facts.uid);
-        let mut state = self.lock();
-        if state.jobs.get(key).is_none_or(|job| job.facts.uid != *uid) {
-            return;
-        }
-        let of_job = state.of_job(key, uid);
-        if of_job.edited.is_none() || of_job.edited == view.edited {
-            of_job.edited = None;
-            of_job.readings.rendered = Some(digest);
-        }
-        of_job.readings.snapshot = Reading::NotRead;
-        of_job.readings.job_set = None;
+    /// Changes what is remembered of a job: of the one with this UID, if it is named. Of a job that is gone nothing is.
+    pub fn remember<T>(
+        &self,
+        key: &ObjectKey,
+        uid: Option<&str>,
+        change: impl FnOnce(&mut JobMemory) -> T,
+    ) -> T {
+        self.lock().remember(key, uid, change)
     }
 
     /// How many lists were complete so far.
@@ -265,21 +209,12 @@ impl Cache {
     pub fn put_job_set(&self, key: &ObjectKey, job_set: JobSetFacts, source: Source) -> bool {
         let version = versions::parse(&job_set.resource_version);
         let mut state = self.lock();
-        let known = state.job_sets.get(key).filter(|known| known.uid == job_set.uid);
-        let edited = known.is_some_and(|known| known.generation != job_set.generation);
-        let known = known.is_some();
-        let news = state.job_sets.put(key, version, Arc::new(job_set), source);
-        if news && !known {
-            // What was seen of Pods before says nothing about those of this one.
-            state.forget_readings_of_job_set(key);
-        } else if let Some(of_job) = state.readings.get_mut(key) {
-            match source {
-                Source::Watch if news && edited => of_job.edited = Some(version),
-                // It was our own write, which the watch had delivered before its reply came.
-                Source::Reply { .. } if of_job.edited == Some(version) => of_job.edited = None,
-                _ => {}
-            }
-        }
+        let before = state.job_sets.get(key).cloned();
+        let shown = Arc::new(job_set);
+        let news = state.job_sets.put(key, version, Arc::clone(&shown), source);
+        state.remember(key, None, |memory| {
+            memory.job_set_shown(before.as_deref(), &shown, news, source.into());
+        });
         news
     }
 
@@ -363,44 +298,33 @@ impl Cache {
 }
 
 impl State {
-    /// What was read for the job with this UID.
-    fn of_job(&mut self, key: &ObjectKey, uid: &str) -> &mut JobReadings {
-        let none =
-            || JobReadings { uid: uid.to_owned(), readings: Readings::default(), edited: None };
-        let of_job = self.readings.entry(key.clone()).or_insert_with(none);
-        if of_job.uid != uid {
-            *of_job = none();
+    /// See [`Cache::remember`].
+    fn remember<T>(
+        &mut self,
+        key: &ObjectKey,
+        uid: Option<&str>,
+        change: impl FnOnce(&mut JobMemory) -> T,
+    ) -> T {
+        let job = self.jobs.get(key).map(|job| &*job.facts.uid);
+        match job.filter(|job| uid.is_none_or(|uid| uid == *job)) {
+            Some(uid) => self.memories.change(key, uid, change),
+            None => change(&mut JobMemory::default()),
         }
-        of_job
     }
 
     /// Forgets what belongs to a record that is gone.
     fn forget_job(&mut self, key: &ObjectKey, gone: Option<&JobRecord>) {
         if let Some(gone) = gone {
-            self.readings.remove(key);
+            self.memories.forget(key);
             self.runtime_named(key, gone.runtime.as_ref(), None);
         }
     }
 
-    /// Forgets what was read of a JobSet that is gone. Its job, if it has not finished, may be gone too,
-    /// without its watch having said so.
+    /// Forgets what was read of a JobSet that is gone.
     fn forget_job_set(&mut self, key: &ObjectKey, gone: Option<&JobSetFacts>) {
-        let Some(gone) = gone else { return };
-        self.forget_readings_of_job_set(key);
-        let Some(owner) = &gone.train_job_uid else { return };
-        let is_it = |job: &Arc<JobRecord>| job.facts.uid == *owner && job.facts.finished.is_none();
-        if self.jobs.get(key).is_some_and(is_it) {
-            self.of_job(key, owner).readings.in_doubt = true;
-        }
-    }
-
-    /// Forgets what was read of a JobSet that is gone, or not the one it was.
-    fn forget_readings_of_job_set(&mut self, key: &ObjectKey) {
-        if let Some(of_job) = self.readings.get_mut(key) {
-            of_job.edited = None;
-            of_job.readings.pods = Reading::NotRead;
-            of_job.readings.rendered = None;
-            of_job.readings.job_set = None;
+        if let (Some(gone), Some(job)) = (gone, self.jobs.get(key)) {
+            let facts = &job.facts;
+            self.memories.change(key, &facts.uid, |memory| memory.job_set_gone(gone, facts));
         }
     }
 
@@ -440,6 +364,15 @@ pub enum Source {
         /// How many lists of its kind were complete when it was asked for.
         lists: u64,
     },
+}
+
+impl From<Source> for ShownBy {
+    fn from(source: Source) -> Self {
+        match source {
+            Source::Watch => Self::Watch,
+            Source::Reply { .. } => Self::Reply,
+        }
+    }
 }
 
 /// How many lists were complete at some time.

@@ -2,7 +2,10 @@
 //!
 //! Decisions are made on whole seconds (`docs/semantics.md` §5); waiting is done in finer steps.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::LazyLock,
+    time::{Duration, Instant, SystemTime},
+};
 
 use trainjob_api::time::Timestamp;
 
@@ -20,4 +23,11 @@ pub fn until(at: Timestamp) -> Duration {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let at = Duration::from_secs(u64::try_from(at.0).unwrap_or(0));
     at.saturating_sub(now)
+}
+
+/// The time since this was first asked, which no step of the wall clock changes.
+#[must_use]
+pub fn monotonic() -> Duration {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed()
 }

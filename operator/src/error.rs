@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use kube::core::Status;
 use thiserror::Error;
-use trainjob_core::facts::ObjectKey;
+use trainjob_core::{
+    facts::ObjectKey,
+    pass::{self, Class},
+};
 use trainjob_process::describe;
 
 use crate::secrets::KeyError;
@@ -45,30 +48,9 @@ pub enum RequestError {
     },
 }
 
-/// What a failure means for trying again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
-    /// The decision was made on an old version: decide again when the newer one has arrived.
-    Conflict,
-    /// What it was about is gone.
-    Gone,
-    /// There already is an object of that name.
-    Exists,
-    /// Too many requests; not before this long has passed.
-    Throttled(Duration),
-    /// The namespace is being deleted: nothing can be made in it, and nobody can be told.
-    NamespaceGoing,
-    /// The API server has not discovered the TrainJob kind yet. It will, or somebody has to see why not.
-    KindUndiscovered,
-    /// May well work next time.
-    Transient,
-    /// Somebody has to change something first: a right, a webhook, the job.
-    Denied,
-}
-
 /// Why a request failed, as metrics tell it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
+pub enum Reason {
     /// 403: a right is missing, or an admission webhook refuses.
     Forbidden,
     /// Any other answer that says the request is at fault.
@@ -83,7 +65,7 @@ pub enum Failure {
     Other,
 }
 
-impl Failure {
+impl Reason {
     /// All of them.
     pub const ALL: [Self; 6] = [
         Self::Forbidden,
@@ -112,19 +94,26 @@ impl RequestError {
     /// Why it failed; `None` where that belongs to normal life: what it was about has changed or is gone,
     /// its namespace is going, or another process leads.
     #[must_use]
-    pub fn failure(&self) -> Option<Failure> {
+    pub fn reason(&self) -> Option<Reason> {
         match self {
             Self::Refused(status) => match (self.class(), status.code) {
                 (Class::Conflict | Class::Gone | Class::Exists | Class::NamespaceGoing, _) => None,
-                (Class::Throttled(_), _) => Some(Failure::Throttled),
-                (_, 403) => Some(Failure::Forbidden),
-                (Class::Denied | Class::KindUndiscovered, _) => Some(Failure::Denied),
-                (Class::Transient, _) => Some(Failure::Unavailable),
+                (Class::Throttled(_), _) => Some(Reason::Throttled),
+                (_, 403) => Some(Reason::Forbidden),
+                (Class::Denied | Class::KindUndiscovered, _) => Some(Reason::Denied),
+                (Class::Transient, _) => Some(Reason::Unavailable),
             },
-            Self::TimedOut(_) | Self::Unreachable(_) => Some(Failure::Unanswered),
-            Self::BadReply(_) | Self::Keys(_) | Self::Foreign { .. } => Some(Failure::Other),
+            Self::TimedOut(_) | Self::Unreachable(_) => Some(Reason::Unanswered),
+            Self::BadReply(_) | Self::Keys(_) | Self::Foreign { .. } => Some(Reason::Other),
             Self::NotLeading => None,
         }
+    }
+
+    /// What the failure means to a pass.
+    #[must_use]
+    pub fn failure(&self) -> pass::Failure {
+        let reached = !matches!(self, Self::Unreachable(_) | Self::NotLeading);
+        pass::Failure { class: self.class(), reached }
     }
 
     /// What the failure means for trying again.
@@ -211,24 +200,24 @@ mod tests {
         let of = |code: u16, reason: &str| {
             let status: Status =
                 serde_json::from_value(json!({ "code": code, "reason": reason })).unwrap();
-            RequestError::Refused(status.boxed()).failure()
+            RequestError::Refused(status.boxed()).reason()
         };
         for (code, reason, expected) in [
             (409, "Conflict", None),
             (409, "AlreadyExists", None),
             (404, "NotFound", None),
-            (403, "Forbidden", Some(Failure::Forbidden)),
-            (400, "BadRequest", Some(Failure::Denied)),
-            (422, "Invalid", Some(Failure::Denied)),
-            (429, "TooManyRequests", Some(Failure::Throttled)),
-            (401, "Unauthorized", Some(Failure::Unavailable)),
-            (503, "ServiceUnavailable", Some(Failure::Unavailable)),
+            (403, "Forbidden", Some(Reason::Forbidden)),
+            (400, "BadRequest", Some(Reason::Denied)),
+            (422, "Invalid", Some(Reason::Denied)),
+            (429, "TooManyRequests", Some(Reason::Throttled)),
+            (401, "Unauthorized", Some(Reason::Unavailable)),
+            (503, "ServiceUnavailable", Some(Reason::Unavailable)),
         ] {
             assert_eq!(of(code, reason), expected, "{code} {reason}");
         }
         let timed_out = RequestError::TimedOut(Duration::ZERO);
-        assert_eq!(timed_out.failure(), Some(Failure::Unanswered));
-        assert_eq!(RequestError::NotLeading.failure(), None);
+        assert_eq!(timed_out.reason(), Some(Reason::Unanswered));
+        assert_eq!(RequestError::NotLeading.reason(), None);
     }
 
     #[test]

@@ -25,12 +25,12 @@ use trainjob_core::{
     facts::JobFacts,
     lane::Lane,
     notice::{Notice, Severity},
+    pass::Class,
 };
 use trainjob_process::config::Rate;
 
 use crate::{
     answer::timed,
-    error::Class,
     lease::Mandate,
     limit::{Bucket, Limiter},
 };

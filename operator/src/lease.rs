@@ -24,7 +24,10 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 use trainjob_api::constants::FIELD_MANAGER;
-use trainjob_core::lease::{Elector, Loss, Step};
+use trainjob_core::{
+    lease::{Elector, Loss, Step},
+    pass::Class,
+};
 use trainjob_process::{
     client::Clients,
     config::LeaderElection,
@@ -32,11 +35,7 @@ use trainjob_process::{
     watch::{Subject, follow_one},
 };
 
-use crate::{
-    answer,
-    error::{Class, RequestError},
-    metrics::work::LEASE,
-};
+use crate::{answer, error::RequestError, metrics::work::LEASE};
 
 /// How long the end of the process may wait until the Lease is given back.
 const FAREWELL: Duration = Duration::from_secs(3);

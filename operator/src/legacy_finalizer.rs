@@ -17,13 +17,12 @@ use trainjob_api::{
     ClusterTrainingRuntime, TrainingRuntime,
     constants::{FIELD_MANAGER, LEGACY_FINALIZER},
 };
-use trainjob_core::runtime::{RuntimeKey, without_legacy_finalizer};
-
-use crate::{
-    answer,
-    error::{Class, RequestError},
-    lease::Mandate,
+use trainjob_core::{
+    pass::Class,
+    runtime::{RuntimeKey, without_legacy_finalizer},
 };
+
+use crate::{answer, error::RequestError, lease::Mandate};
 
 /// How long before what failed is tried again.
 const AGAIN: Duration = Duration::from_secs(10);

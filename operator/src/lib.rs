@@ -10,7 +10,6 @@
 //! stored.
 
 pub mod answer;
-pub mod backoff;
 pub mod cache;
 pub mod clock;
 pub mod error;

@@ -1,53 +1,34 @@
 //! One pass over one job: look at it, ask the core what to do, do it.
 //!
-//! A pass repeats that until there is nothing more to do, because what the replies show may allow the
-//! next step at once. The shell decides nothing about jobs; what it does decide is when a key is tried
-//! again after a failure, and how long counts may wait to be written together.
+//! [`Pass`] of the core decides what comes next; here it is given what is known of the job, and the answers to its
+//! calls. What happened is logged, counted and told here.
 
-mod progress;
+mod timings;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::{Duration, SystemTime},
-};
+use std::{sync::Arc, time::SystemTime};
 
-use tokio::time::Instant;
+use trainjob_api::time::Timestamp;
 use trainjob_core::{
-    action::{Action, Plan, StatusWrite, Urgency, Waiting},
+    action::{Action, StatusWrite},
     census,
-    facts::{JobFacts, JobSetFacts, ObjectKey, Outcome},
+    facts::{JobFacts, ObjectKey, Outcome},
     lane::{self, Lane, Place},
     notice::Notice,
-    observed::{Reading, Readings, Settings},
+    observed::Settings,
+    pass::{self, Answered, Call, JobMemory, Next, Pass, Retry},
     plan,
-    undiscovered::{self, Reaction},
 };
 use trainjob_process::spread;
 
-use self::progress::{Progress, longest_throttle};
-
+use self::timings::Timings;
 use crate::{
-    backoff::backoff,
-    cache::{Cache, View},
+    cache::{Cache, JobRecord},
     clock,
-    error::{Class, Failure, RequestError},
-    execute::{Executor, Pass},
+    error::RequestError,
+    execute::{Context, Executor},
     metrics::{Metrics, work::End},
     queue::Queue,
 };
-
-/// Counts of one job are written at most this often (`docs/semantics.md` §7).
-const COUNTS_EVERY: Duration = Duration::from_millis(250);
-/// A pass that needs more rounds goes on later, so that no job keeps a worker for ever.
-const ROUNDS: usize = 8;
-/// A failure that may pass by itself is told to users from so many answers in a row on.
-const TELL_FROM: u32 = 3;
-/// A denial is told from so many in a row on: an API server that has just started knows no rights for a
-/// moment.
-const TELL_DENIALS_FROM: u32 = 2;
-/// How long a job in a namespace that is being deleted is left alone.
-const NAMESPACE_GOING: Duration = Duration::from_secs(30);
 
 /// What works on jobs.
 pub struct Reconciler {
@@ -55,23 +36,20 @@ pub struct Reconciler {
     pub cache: Arc<Cache>,
     /// What waits.
     pub queue: Arc<Queue>,
-    /// The hands.
+    /// What sends requests.
     pub executor: Executor,
     /// What is counted.
     pub metrics: Arc<Metrics>,
     /// The operator's settings.
     pub settings: Settings,
-    progress: Mutex<HashMap<ObjectKey, Progress>>,
+    timings: Timings,
 }
 
-/// How a round ended.
-enum Round {
-    /// Something was done; look again.
-    Again,
-    /// There is nothing to do for now.
-    Settled,
-    /// A request failed.
-    Failed,
+/// The job that a pass works on, as it was planned last.
+struct Planned {
+    job: Arc<JobRecord>,
+    /// When its deadline comes due, if it will.
+    due: Option<Timestamp>,
 }
 
 impl Reconciler {
@@ -84,15 +62,15 @@ impl Reconciler {
         metrics: Arc<Metrics>,
         settings: Settings,
     ) -> Self {
-        Self { cache, queue, executor, metrics, settings, progress: Mutex::default() }
+        Self { cache, queue, executor, metrics, settings, timings: Timings::default() }
     }
 
     /// The place that a job's next pass belongs in; `None` when there is no such job.
     #[must_use]
     pub fn place(&self, key: &ObjectKey) -> Option<Place> {
         let now = clock::now();
-        self.cache.with_job(key, |job, job_set, readings| {
-            lane::place(job, job_set, readings, &self.settings, now)
+        self.cache.with_job(key, |job, job_set, pods| {
+            lane::place(job, job_set, pods, &self.settings, now)
         })
     }
 
@@ -107,94 +85,97 @@ impl Reconciler {
 
     /// A pass over the job has ended otherwise than by itself: it is tried again.
     pub fn broken_off(&self, key: &ObjectKey, lane: Lane) {
-        self.retry(key, lane, Duration::ZERO);
+        let retry = self.cache.remember(key, None, |memory| memory.broken_off(lane));
+        self.arm(key, Some(retry));
         self.queue.done(key);
     }
 
     /// Works on one job until there is nothing to do for now, and arms its timers.
     pub async fn work(&self, key: &ObjectKey, lane: Lane) -> End {
-        for _ in 0..ROUNDS {
-            let Some(view) = self.cache.view(key) else {
-                self.forget(key);
-                return End::Gone;
-            };
-            // The deadline may have come meanwhile.
-            let lane = self.place(key).map_or(lane, |place| place.lane.min(lane));
-            if let Some(wait) = self.wait(key, lane) {
-                self.queue.retry(key, Some(wait));
-                return End::Postponed;
-            }
-            match self.round(&view, lane).await {
-                Round::Again => {}
-                Round::Settled => return End::Settled,
-                Round::Failed => return End::Failed,
-            }
-        }
-        // What was read is old by the next pass.
-        if let Some(view) = self.cache.view(key) {
-            self.cache.read(key, &view.job.facts.uid, |readings| {
-                readings.snapshot = Reading::NotRead;
-                readings.job_set = None;
+        let mut pass = Pass::new(lane);
+        let mut planned: Option<Planned> = None;
+        loop {
+            let lane = self.lane(key);
+            let next = self.remember(key, planned.as_ref(), |memory| {
+                pass.next(memory, lane, clock::monotonic())
             });
-        }
-        self.retry(key, lane, Duration::ZERO);
-        End::Postponed
-    }
-
-    async fn round(&self, view: &View, lane: Lane) -> Round {
-        let job = &view.job.facts;
-        let observed = view.observed(&self.settings);
-        let mut plan = plan(&observed, clock::now());
-        self.queue.alarm(&job.key, plan.next);
-        let due = plan.next.filter(|_| job.finished.is_none());
-        let postponed = self.postpone_counts(&job.key, &mut plan);
-        let rendered = plan.rendered.filter(|digest| observed.readings.rendered != Some(*digest));
-        let idle = plan.actions.iter().all(|action| matches!(action, Action::Tell(_)));
-        for action in &plan.actions {
-            let pass = Pass { job, lane, due, lists: self.cache.lists() };
-            if let Err(error) = self.executor.execute(pass, action).await {
-                return self.failed(job, lane, action, &error);
-            }
-            self.done(job, action);
-        }
-        if let Some(digest) = rendered {
-            self.cache.rendered(view, digest);
-        }
-        if idle && rendered.is_none() {
-            self.settle(job, lane, &plan, postponed);
-            return Round::Settled;
-        }
-        Round::Again
-    }
-
-    /// Takes a write of nothing but counts out of the plan if the last one was a moment ago; says how
-    /// long it has to wait.
-    fn postpone_counts(&self, key: &ObjectKey, plan: &mut Plan) -> Option<Duration> {
-        let counts = |action: &Action| {
-            matches!(action, Action::WriteStatus(StatusWrite { urgency: Urgency::Coalesced, .. }))
-        };
-        if !plan.actions.iter().any(counts) {
-            return None;
-        }
-        let last = self.with_progress(key, |progress| progress.counts_written)?;
-        let wait = COUNTS_EVERY.checked_sub(last.elapsed())?;
-        plan.actions.retain(|action| !counts(action));
-        Some(wait)
-    }
-
-    fn done(&self, job: &JobFacts, action: &Action) {
-        match action {
-            Action::WriteStatus(write) => {
-                if write.jobs_status.is_some() {
-                    let now = Some(Instant::now());
-                    self.with_progress(&job.key, |progress| progress.counts_written = now);
+            match (next, &planned) {
+                (Next::Plan, _) => {
+                    planned = self.plan(key, &mut pass);
+                    if planned.is_none() {
+                        self.forget(key);
+                        return End::Gone;
+                    }
                 }
-                self.count(job, write);
+                (Next::Call, Some(planned)) => self.call(key, &mut pass, planned).await,
+                // A pass has nothing to call before it has a plan.
+                (Next::Call, None) => {}
+                (Next::Over(over), planned) => {
+                    self.arm(key, over.retry);
+                    if let (pass::End::Settled, Some(planned)) = (over.end, planned) {
+                        self.timings.settled(&planned.job.facts, over.retry.is_none());
+                    }
+                    return over.end.into();
+                }
             }
-            Action::CheckPods { .. } => self.pods_checked(job),
-            Action::DeleteTrainJob(deletion) => {
+        }
+    }
+
+    /// Plans what a pass does next; `None` when there is no such job.
+    fn plan(&self, key: &ObjectKey, pass: &mut Pass) -> Option<Planned> {
+        let view = self.cache.view(key)?;
+        let observed = view.observed(&self.settings);
+        let plan = plan(&observed, clock::now());
+        self.queue.alarm(key, plan.next);
+        let due = plan.next.filter(|_| observed.job.finished.is_none());
+        self.cache.remember(key, Some(&observed.job.uid), |memory| {
+            pass.planned(&observed, plan, memory, clock::monotonic());
+        });
+        Some(Planned { job: view.job, due })
+    }
+
+    /// Carries out the next call of a pass.
+    async fn call(&self, key: &ObjectKey, pass: &mut Pass, planned: &Planned) {
+        let job = &planned.job.facts;
+        let Some(call) = pass.call() else { return };
+        let context =
+            Context { job, lane: pass.lane(), due: planned.due, lists: self.cache.lists() };
+        let (answer, error) = match self.executor.execute(context, call).await {
+            Ok(reply) => {
+                if let Call::Act(action) = call {
+                    self.done(job, action, &reply);
+                }
+                (Ok(reply), None)
+            }
+            Err(error) => (Err(error.failure()), Some(error)),
+        };
+        let (worked_in, lane) = (pass.lane(), self.lane(key));
+        let answered = self.remember(key, Some(planned), |memory| {
+            pass.answered(memory, answer, lane, clock::monotonic())
+        });
+        let (tell, error) = match (answered, error) {
+            (Answered::Failed { tell }, Some(error)) => (tell, error),
+            (Answered::Foreign { tell }, _) => {
+                (tell, RequestError::Foreign { kind: "JobSet", key: key.clone() })
+            }
+            _ => return,
+        };
+        if let Some(action) = pass.failed_action() {
+            self.failed(job, worked_in, action, &error, tell);
+        }
+    }
+
+    fn done(&self, job: &JobFacts, action: &Action, reply: &pass::Reply) {
+        match (action, reply) {
+            (Action::WriteStatus(write), _) => self.count(job, write),
+            (Action::CheckPods { .. }, pass::Reply::Pods(0)) => {
+                if let (true, Some(finished)) = (self.timings.released(&job.key), job.finished) {
+                    self.metrics.jobs.released(finished.at);
+                }
+            }
+            (Action::DeleteTrainJob(deletion), _) => {
                 // T9: a job that its deadline failed may not go before it is released.
-                let released = self.with_progress(&job.key, |progress| progress.released);
+                let released = self.timings.released_at(&job.key);
                 let due = SystemTime::from(deletion.due);
                 let due = released.map_or(due, |at| at.max(due));
                 self.metrics.jobs.ttl_deleted(deletion.outcome, due);
@@ -219,170 +200,84 @@ impl Reconciler {
         if let Some(due) = write.deadline_due {
             jobs.deadline_exceeded(due);
         }
-        let (now, end) = (Instant::now(), write.end());
-        let ran = self.with_progress(&job.key, |progress| {
-            let since =
-                progress.runs_since.filter(|_| did_run).or((!did_run && runs).then_some(now));
-            progress.runs_since = since.filter(|_| runs && end.is_none());
-            since.map(|since| now.duration_since(since))
-        });
+        let end = write.end();
+        let ran = self.timings.runs(&job.key, did_run, runs, end.is_some());
         if let Some((finished, reason)) = end {
             jobs.finished(finished.outcome, reason, ran);
         }
     }
 
-    fn pods_checked(&self, job: &JobFacts) {
-        let gone = |_: &JobFacts, _: Option<&JobSetFacts>, readings: &Readings| {
-            readings.pods == Reading::Absent
-        };
-        let first = self.cache.with_job(&job.key, gone) == Some(true)
-            && self.with_progress(&job.key, |progress| {
-                progress.released.replace(SystemTime::now()).is_none()
-            });
-        if let (true, Some(finished)) = (first, job.finished) {
-            self.metrics.jobs.released(finished.at);
-        }
-    }
-
-    /// Nothing to do for now: what was read is forgotten, but for what later passes build on.
-    fn settle(&self, job: &JobFacts, lane: Lane, plan: &Plan, postponed: Option<Duration>) {
-        let ask_again = plan.waiting.as_ref().is_some_and(Waiting::must_ask_again);
-        self.cache.read(&job.key, &job.uid, |readings| {
-            readings.snapshot = Reading::NotRead;
-            readings.job_set = None;
-            if ask_again {
-                readings.pods = Reading::NotRead;
-                readings.taken = None;
-            }
-        });
-        if ask_again {
-            self.retry(&job.key, lane, Duration::ZERO);
+    fn failed(
+        &self,
+        job: &JobFacts,
+        lane: Lane,
+        action: &Action,
+        error: &RequestError,
+        tell: bool,
+    ) {
+        let (key, uid, class) = (&job.key, &job.uid, error.class());
+        self.count_failure(job, lane, action, error);
+        if !tell {
+            tracing::debug!(job = %key, uid, ?class, %error, "{} failed", name(action));
             return;
         }
-        self.queue.retry(&job.key, postponed);
-        let finished = job.finished.is_some() && postponed.is_none();
-        let mut all = self.progress();
-        let released = all.get(&job.key).is_some_and(|progress| progress.released.is_some());
-        if finished && !released {
-            all.remove(&job.key);
-        } else {
-            let progress = all.entry(job.key.clone()).or_default();
-            progress.recovered();
+        tracing::warn!(job = %key, uid, %error, "{} failed", name(action));
+        if let Some(notice) = complaint(action, error) {
+            self.executor.events.tell(job, &notice);
         }
     }
 
-    fn failed(&self, job: &JobFacts, lane: Lane, action: &Action, error: &RequestError) -> Round {
-        let class = error.class();
-        if class == Class::Exists {
-            return Round::Again;
-        }
-        // A JobSet whose update got no answer may have been updated all the same.
-        let unsure = matches!(action, Action::CreateJobSet(_) | Action::UpdateJobSet(_));
-        self.cache.read(&job.key, &job.uid, |readings| {
-            readings.snapshot = Reading::NotRead;
-            readings.job_set = None;
-            readings.rendered = readings.rendered.filter(|_| !unsure);
-        });
-        if let Some(wait) = self.waits_out(job, class) {
-            tracing::debug!(job = %job.key, uid = job.uid, ?class, %error, "{} failed", name(action));
-            self.queue.retry(&job.key, Some(wait));
-            return Round::Failed;
-        }
-        let at_least = match class {
-            Class::Throttled(wait) => wait.min(longest_throttle(lane)),
-            Class::NamespaceGoing => NAMESPACE_GOING,
-            _ => Duration::ZERO,
-        };
-        if let Class::Throttled(wait) = class {
-            let told = Some((Instant::now(), wait));
-            self.with_progress(&job.key, |progress| progress.told_to_wait = told);
-        }
-        if let Some(failure) = error.failure() {
-            self.count_failure(job, lane, action, failure);
-        }
-        // The deadline may have come meanwhile, and stopping is tried again sooner.
-        let lane = self.place(&job.key).map_or(lane, |place| place.lane);
-        self.retry(&job.key, lane, at_least);
-        let reached = !matches!(error, RequestError::Unreachable(_) | RequestError::NotLeading);
-        let refusals = self.with_progress(&job.key, |progress| {
-            progress.refusals = progress.refusals.saturating_add(u32::from(reached));
-            progress.refusals
-        });
-        let tell = match (class, action) {
-            (Class::Denied, _) => refusals >= TELL_DENIALS_FROM,
-            (Class::KindUndiscovered, _) => true,
-            // The API server has no reason to call this one a conflict again and again; a webhook may.
-            (Class::Transient, _) | (Class::Conflict, Action::DeleteJobSet { .. }) => {
-                refusals >= TELL_FROM
-            }
-            _ => false,
-        };
-        if tell && reached {
-            tracing::warn!(job = %job.key, uid = job.uid, refusals, %error, "{} failed", name(action));
-            if let Some(notice) = complaint(action, error) {
-                self.executor.events.tell(job, &notice);
-            }
-        } else {
-            tracing::debug!(job = %job.key, uid = job.uid, ?class, %error, "{} failed", name(action));
-        }
-        Round::Failed
-    }
-
-    /// How long to wait before the next try, where the failure is waited out and nobody is told yet.
-    fn waits_out(&self, job: &JobFacts, class: Class) -> Option<Duration> {
-        if class != Class::KindUndiscovered {
-            return None;
-        }
-        let refused = |progress: &mut Progress| progress.undiscovered(Instant::now());
-        match undiscovered::react(self.with_progress(&job.key, refused)) {
-            Reaction::Retry(after) => Some(spread(after)),
-            Reaction::Tell => None,
-        }
-    }
-
-    fn count_failure(&self, job: &JobFacts, lane: Lane, action: &Action, failure: Failure) {
+    fn count_failure(&self, job: &JobFacts, lane: Lane, action: &Action, error: &RequestError) {
+        let Some(reason) = error.reason() else { return };
         // In the pass that fails a job by its deadline, its facts do not say so yet.
         let by_deadline = job
             .finished
             .map_or(lane == Lane::Stop, |finished| finished.outcome == Outcome::DeadlineExceeded);
         match action {
-            Action::DeleteTrainJob(_) => self.metrics.jobs.ttl_deletion_failed(failure),
+            Action::DeleteTrainJob(_) => self.metrics.jobs.ttl_deletion_failed(reason),
             Action::DeleteJobSet { .. } | Action::CheckPods { .. } if by_deadline => {
-                self.metrics.jobs.release_failed(failure);
+                self.metrics.jobs.release_failed(reason);
             }
             _ => {}
         }
     }
 
-    fn wait(&self, key: &ObjectKey, lane: Lane) -> Option<Duration> {
-        self.progress().get(key)?.wait(lane, Instant::now())
+    fn lane(&self, key: &ObjectKey) -> Option<Lane> {
+        self.place(key).map(|place| place.lane)
     }
 
-    /// Arms the next try.
-    fn retry(&self, key: &ObjectKey, lane: Lane, at_least: Duration) {
-        let failures = self.with_progress(key, |progress| {
-            progress.failures = progress.failures.saturating_add(1);
-            progress.failures
-        });
-        self.queue.retry(key, Some(backoff(failures, lane).max(at_least)));
+    fn remember<T>(
+        &self,
+        key: &ObjectKey,
+        planned: Option<&Planned>,
+        change: impl FnOnce(&mut JobMemory) -> T,
+    ) -> T {
+        let uid = planned.map(|planned| &*planned.job.facts.uid);
+        self.cache.remember(key, uid, change)
+    }
+
+    /// Arms the next try, or none.
+    fn arm(&self, key: &ObjectKey, retry: Option<Retry>) {
+        let wait = |Retry { backoff, at_least }: Retry| spread(backoff).max(at_least);
+        self.queue.retry(key, retry.map(wait));
     }
 
     fn forget(&self, key: &ObjectKey) {
         self.queue.alarm(key, None);
         self.queue.retry(key, None);
-        self.progress().remove(key);
-    }
-
-    fn progress(&self) -> std::sync::MutexGuard<'_, HashMap<ObjectKey, Progress>> {
-        // Every change under the lock is complete in itself, so a poisoned state is still a good one.
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn with_progress<T>(&self, key: &ObjectKey, change: impl FnOnce(&mut Progress) -> T) -> T {
-        change(self.progress().entry(key.clone()).or_default())
+        self.timings.forget(key);
     }
 }
 
+impl From<pass::End> for End {
+    fn from(end: pass::End) -> Self {
+        match end {
+            pass::End::Settled => Self::Settled,
+            pass::End::Failed => Self::Failed,
+            pass::End::Postponed => Self::Postponed,
+        }
+    }
+}
 /// What users are told when an action fails.
 fn complaint(action: &Action, error: &RequestError) -> Option<Notice> {
     let error = error.to_string();

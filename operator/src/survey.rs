@@ -14,7 +14,7 @@ use kube::{
 use trainjob_api::constants::JOBSET_NAME_LABEL;
 use trainjob_core::{
     facts::{ObjectKey, Outcome},
-    observed::Reading,
+    pass::JobMemory,
 };
 
 use crate::{answer::timed, cache::Cache, error::RequestError, execute::RUNNING};
@@ -40,7 +40,7 @@ pub async fn pods(client: &Client, cache: &Cache) {
     match tokio::time::timeout(PATIENCE, running(client)).await {
         Ok(Ok(running)) => {
             for (key, uid) in jobs.iter().filter(|(key, _)| !running.contains(key)) {
-                cache.read(key, uid, |readings| readings.pods = Reading::Absent);
+                cache.remember(key, Some(uid), JobMemory::no_pods_run);
             }
         }
         Ok(Err(error)) => {

@@ -15,7 +15,7 @@ use invariants::Millis;
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
     facts::ObjectKey,
-    lane::{Lane, Place, place},
+    lane::{Place, place},
 };
 
 use self::{cache::Cache, delivery::Deliveries, pass::Pass};
@@ -44,24 +44,12 @@ pub struct Operator {
     passes: BTreeMap<usize, Pass>,
     alarms: BTreeMap<usize, Timestamp>,
     retries: BTreeMap<usize, Millis>,
-    progress: BTreeMap<usize, Progress>,
+    /// When a failure armed the retry.
+    armed: BTreeMap<usize, Millis>,
     /// UIDs of the jobs that this process has seen to have ended.
     ended: BTreeSet<String>,
     defect: Option<Defect>,
     memory: Memory,
-}
-
-/// What is remembered of a job between passes.
-#[derive(Debug, Default)]
-struct Progress {
-    /// Failures in a row.
-    failures: u32,
-    /// When the last retry was armed.
-    armed: Option<Millis>,
-    /// When it was told to wait, and for how long.
-    told_to_wait: Option<(Millis, Millis)>,
-    /// When counts were last written.
-    counts_written: Option<Millis>,
 }
 
 /// What an operator may do next.
@@ -90,7 +78,7 @@ impl Operator {
             passes: BTreeMap::new(),
             alarms: BTreeMap::new(),
             retries: BTreeMap::new(),
-            progress: BTreeMap::new(),
+            armed: BTreeMap::new(),
             ended: BTreeSet::new(),
             defect,
             memory: Memory::default(),
@@ -139,7 +127,7 @@ impl Operator {
         }
         if self.retries.get(&name).is_some_and(|at| *at <= server.now) {
             self.retries.remove(&name);
-            let armed = self.progress.get(&name).and_then(|progress| progress.armed);
+            let armed = self.armed.remove(&name);
             let waited = armed.is_none_or(|armed| server.now - armed >= SHORTEST_WAIT);
             server.expect(Rule::BoundedPressure, waited, || "a job is tried again at once".into());
         }
@@ -156,20 +144,10 @@ impl Operator {
         (alarm, self.retries.values().min().copied())
     }
 
-    /// Until when work of this lane has to wait, if it was told to.
-    fn told_to_wait(&self, name: usize, lane: Lane, now: Millis) -> Option<Millis> {
-        let (told, wait) = self.progress.get(&name)?.told_to_wait?;
-        Some(told + wait.min(longest_throttle(lane))).filter(|until| *until > now)
-    }
-
-    fn key(&self, name: usize) -> Option<ObjectKey> {
-        self.keys.get(name).cloned()
-    }
-
     fn place(&self, name: usize, clock: Timestamp) -> Option<Place> {
         let view = self.cache.view(self.keys.get(name)?)?;
         let job_set = view.job_set.as_ref().map(|job_set| &job_set.facts);
-        Some(place(&view.job.facts, job_set, &view.readings, &self.cache.settings, clock))
+        Some(place(&view.job.facts, job_set, &view.readings.pods, &self.cache.settings, clock))
     }
 
     fn alarm(&mut self, name: usize, at: Option<Timestamp>) {
@@ -179,37 +157,9 @@ impl Operator {
         };
     }
 
-    /// Arms the next try.
-    fn retry(&mut self, name: usize, lane: Lane, at_least: Millis, server: &Server) {
-        let progress = self.progress.entry(name).or_default();
-        progress.failures = progress.failures.saturating_add(1);
-        progress.armed = Some(server.now);
-        let wait = backoff(progress.failures, lane).max(at_least);
-        let wait = if self.defect == Some(Defect::NoBackoff) { 0 } else { wait };
-        self.retries.insert(name, server.now + wait);
-    }
-
     fn forget(&mut self, name: usize) {
         self.alarms.remove(&name);
         self.retries.remove(&name);
-        self.progress.remove(&name);
+        self.armed.remove(&name);
     }
-}
-
-/// The longest that the shell lets itself be told to wait.
-const fn longest_throttle(lane: Lane) -> Millis {
-    match lane {
-        Lane::Stop => 5_000,
-        Lane::Live | Lane::Cleanup => 30_000,
-    }
-}
-
-/// As long as the shell waits at least.
-fn backoff(failures: u32, lane: Lane) -> Millis {
-    let longest = match lane {
-        Lane::Stop => 5_000,
-        Lane::Live => 60_000,
-        Lane::Cleanup => 120_000,
-    };
-    (100_i64 << failures.saturating_sub(1).min(16)).min(longest) / 2
 }

@@ -10,7 +10,7 @@ use trainjob_api::{time::Timestamp, trainjob::JobStatus};
 use crate::{
     facts::{JobFacts, JobSetFacts, ObjectKey, Outcome},
     lifecycle::{deadline, release, ttl},
-    observed::{Readings, Settings},
+    observed::{Reading, RunningPods, Settings},
     plan,
 };
 
@@ -250,11 +250,11 @@ impl<'a> Census<'a> {
 pub fn release_of(
     job: &JobFacts,
     job_set: Option<&JobSetFacts>,
-    readings: &Readings,
+    pods: &Reading<RunningPods>,
     now: Timestamp,
 ) -> release::Decision {
     let own = job_set.filter(|job_set| job_set.train_job_uid.as_ref() == Some(&job.uid));
-    release::decide(&plan::release_subject(own, readings), now)
+    release::decide(&plan::release_subject(own, pods), now)
 }
 
 fn count<T: PartialEq, const N: usize>(counts: &mut [u64; N], all: &[T; N], of: &T) {

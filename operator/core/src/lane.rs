@@ -8,7 +8,7 @@ use trainjob_api::time::Timestamp;
 use crate::{
     facts::{JobFacts, JobSetFacts, Outcome},
     lifecycle::deadline,
-    observed::{Reading, Readings, Settings},
+    observed::{Reading, RunningPods, Settings},
 };
 
 /// Of so many turns, one belongs to the last lane even when the others have work.
@@ -60,14 +60,14 @@ impl Place {
 pub fn place(
     job: &JobFacts,
     job_set: Option<&JobSetFacts>,
-    readings: &Readings,
+    pods: &Reading<RunningPods>,
     settings: &Settings,
     now: Timestamp,
 ) -> Place {
     match job.finished {
         Some(finished) => {
             let deadline = finished.outcome == Outcome::DeadlineExceeded;
-            let unreleased = deadline && readings.pods != Reading::Absent;
+            let unreleased = deadline && *pods != Reading::Absent;
             let late = job_set.is_some_and(|job_set| job_set.may_run_after_the_end(job));
             if !job.managed_elsewhere && (unreleased || late) {
                 return Place { lane: Lane::Stop, due: finished.at };
@@ -91,10 +91,7 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
     use super::*;
-    use crate::{
-        facts::{Finished, JobSetEnd, ObjectKey},
-        observed::RunningPods,
-    };
+    use crate::facts::{Finished, JobSetEnd, ObjectKey};
 
     const NOW: Timestamp = Timestamp(5_000);
 
@@ -143,8 +140,7 @@ mod tests {
         job_set: Option<&JobSetFacts>,
         pods: Reading<RunningPods>,
     ) -> Place {
-        let readings = Readings { pods, ..Readings::default() };
-        place(job, job_set, &readings, &Settings::default(), NOW)
+        place(job, job_set, &pods, &Settings::default(), NOW)
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! * [`observed`]: everything one decision is made on.
 //! * [`plan`](mod@plan): the rules, in the order in which they win.
 //! * [`action`]: everything this operator can ever do to a cluster.
+//! * [`pass`]: how a plan is carried out, and what is remembered until the next.
 //! * [`notice`]: what users are told in events.
 //! * [`lane`]: which work goes first.
 //! * [`undiscovered`]: how long an API server that does not know the kind yet is waited for.
@@ -30,6 +31,7 @@ pub mod lease;
 pub mod lifecycle;
 pub mod notice;
 pub mod observed;
+pub mod pass;
 pub mod plan;
 pub mod runtime;
 pub mod undiscovered;

@@ -74,7 +74,7 @@ impl<'a> PodGroups<'a> {
 }
 
 /// What was read directly for a job.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Readings {
     /// The ConfigMap under the snapshot's name.
     pub snapshot: Reading<ConfigMap>,
@@ -89,6 +89,9 @@ pub struct Readings {
     pub in_doubt: bool,
     /// A child's name that something else has taken.
     pub taken: Option<Taken>,
+    /// The version in which somebody else changed the spec of the JobSet, if somebody has since it was known what it
+    /// was made from.
+    pub edited: Option<u64>,
 }
 
 /// An object that has the name of a child and cannot be it.

@@ -22,7 +22,7 @@ use crate::{
     facts::{Finished, JobFacts, JobSetFacts, Outcome, PodGroupFacts},
     lifecycle::{deadline, release, status, ttl},
     notice::Notice,
-    observed::{Observed, Readings, Settings},
+    observed::{Observed, Reading, RunningPods, Settings},
     runtime::{self, UnsupportedRuntime},
 };
 
@@ -180,7 +180,7 @@ fn release(
     own: Option<&JobSetFacts>,
     now: Timestamp,
 ) -> bool {
-    match (release::decide(&release_subject(own, observed.readings), now), own) {
+    match (release::decide(&release_subject(own, &observed.readings.pods), now), own) {
         (release::Decision::DeleteJobSet, Some(job_set)) => {
             plan.actions.push(delete(job_set));
         }
@@ -232,10 +232,13 @@ fn apply_ttl(
 }
 
 /// What a job that its deadline failed is for the rule of release, with its own JobSet.
-pub(crate) fn release_subject(own: Option<&JobSetFacts>, readings: &Readings) -> release::Subject {
+pub(crate) fn release_subject(
+    own: Option<&JobSetFacts>,
+    pods: &Reading<RunningPods>,
+) -> release::Subject {
     let job_set =
         own.map(|job_set| release::JobSet { terminating_since: job_set.terminating_since });
-    release::Subject { job_set, pods: release::Pods::from(&readings.pods) }
+    release::Subject { job_set, pods: release::Pods::from(pods) }
 }
 
 /// What a job is for the rule of its TTL.

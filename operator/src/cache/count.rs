@@ -18,8 +18,8 @@ impl Cache {
         for record in self.records() {
             let job = &record.facts;
             census.add(job, || {
-                let release = self.with_job(&job.key, |job, job_set, readings| {
-                    census::release_of(job, job_set, readings, now)
+                let release = self.with_job(&job.key, |job, job_set, pods| {
+                    census::release_of(job, job_set, pods, now)
                 });
                 // A job that has gone meanwhile holds nothing.
                 release.unwrap_or(release::Decision::Released)

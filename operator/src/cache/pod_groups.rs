@@ -5,6 +5,7 @@ use std::sync::Arc;
 use trainjob_core::{
     facts::{ObjectKey, PodGroupFacts, Scheduler},
     observed::Presence,
+    pass::JobMemory,
 };
 
 use super::{
@@ -51,10 +52,8 @@ impl Cache {
         let mut state = self.lock();
         let groups = state.groups_of(scheduler).as_mut();
         let gone = groups.and_then(|it| it.remove(key, versions::parse(resource_version)));
-        // A suspended job gets it again before it is resumed.
-        let of_job = gone.as_ref().and_then(|_| state.readings.get_mut(key));
-        if let Some(of_job) = of_job {
-            of_job.readings.rendered = None;
+        if gone.is_some() {
+            state.remember(key, None, JobMemory::pod_group_gone);
         }
         gone.is_some()
     }

@@ -13,14 +13,12 @@ use trainjob_api::{
 use trainjob_core::{
     facts::{PodGroupFacts, PodGroupSpec, Scheduler},
     observed::Reading,
+    pass::Reply,
     runtime::PodGroup,
 };
 
-use super::{Executor, Pass, create, delete_params, post_params, request};
-use crate::{
-    cache::Source,
-    error::{Class, RequestError},
-};
+use super::{Context, Executor, delete_params, request};
+use crate::{cache::Source, error::RequestError};
 
 /// A kind of PodGroup.
 trait Kind: Resource<DynamicType = ()> + DeserializeOwned + Send + 'static {
@@ -48,72 +46,73 @@ impl Kind for VolcanoPodGroup {
 impl Executor {
     pub(super) async fn create_pod_group(
         &self,
-        pass: Pass<'_>,
+        of: Context<'_>,
         group: &PodGroup,
     ) -> Result<(), RequestError> {
         let PodGroup { metadata, spec } = group.clone();
         match spec {
             PodGroupSpec::Coscheduling(spec) => {
-                self.create_group(pass, &CoschedulingPodGroup { metadata, spec }).await
+                let created = self.create(of, &CoschedulingPodGroup { metadata, spec }).await?;
+                self.saw_group(of, created);
             }
             PodGroupSpec::Volcano(spec) => {
-                self.create_group(pass, &VolcanoPodGroup { metadata, spec }).await
+                let created = self.create(of, &VolcanoPodGroup { metadata, spec }).await?;
+                self.saw_group(of, created);
             }
         }
+        Ok(())
     }
 
     pub(super) async fn update_pod_group(
         &self,
-        pass: Pass<'_>,
+        of: Context<'_>,
         scheduler: Scheduler,
         fence: (&str, &str),
         spec: &Value,
     ) -> Result<(), RequestError> {
         match scheduler {
             Scheduler::Coscheduling => {
-                self.update_group::<CoschedulingPodGroup>(pass, fence, spec).await
+                self.update_group::<CoschedulingPodGroup>(of, fence, spec).await
             }
-            Scheduler::Volcano => self.update_group::<VolcanoPodGroup>(pass, fence, spec).await,
+            Scheduler::Volcano => self.update_group::<VolcanoPodGroup>(of, fence, spec).await,
         }
     }
 
     pub(super) async fn delete_pod_group(
         &self,
-        pass: Pass<'_>,
+        of: Context<'_>,
         scheduler: Scheduler,
         uid: &str,
     ) -> Result<(), RequestError> {
         match scheduler {
-            Scheduler::Coscheduling => self.delete_group::<CoschedulingPodGroup>(pass, uid).await,
-            Scheduler::Volcano => self.delete_group::<VolcanoPodGroup>(pass, uid).await,
+            Scheduler::Coscheduling => self.delete_group::<CoschedulingPodGroup>(of, uid).await,
+            Scheduler::Volcano => self.delete_group::<VolcanoPodGroup>(of, uid).await,
         }
     }
 
     /// One that is there is taken in, and judged by its owner when the job is planned again.
-    async fn create_group<K: Kind + serde::Serialize>(
+    pub(super) async fn read_pod_group(
         &self,
-        pass: Pass<'_>,
-        group: &K,
-    ) -> Result<(), RequestError> {
-        let request = create(&request::<K>(pass.job), &post_params(), group)?;
-        match self.send::<K>(pass, Ok(request)).await {
-            Ok(created) => {
-                self.saw_group(pass, created);
-                Ok(())
-            }
-            Err(error) if error.class() == Class::Exists => {
-                if let Reading::Found(there) = self.read::<K>(pass, &pass.job.key.name).await? {
-                    self.saw_group(pass, there);
-                }
-                Err(error)
-            }
-            Err(error) => Err(error),
+        of: Context<'_>,
+        group: &PodGroup,
+    ) -> Result<Reply, RequestError> {
+        match group.spec.scheduler() {
+            Scheduler::Coscheduling => self.read_group::<CoschedulingPodGroup>(of).await?,
+            Scheduler::Volcano => self.read_group::<VolcanoPodGroup>(of).await?,
         }
+        Ok(Reply::Done)
+    }
+
+    async fn read_group<K: Kind>(&self, of: Context<'_>) -> Result<(), RequestError> {
+        if let Reading::Found(there) = self.read::<K>(of, &of.job.key.name).await? {
+            self.saw_group(of, there);
+        }
+        Ok(())
     }
 
     async fn update_group<K: Kind>(
         &self,
-        pass: Pass<'_>,
+        of: Context<'_>,
         (uid, resource_version): (&str, &str),
         spec: &Value,
     ) -> Result<(), RequestError> {
@@ -121,33 +120,33 @@ impl Executor {
             "metadata": { "uid": uid, "resourceVersion": resource_version },
             "spec": spec,
         });
-        let request = request::<K>(pass.job).patch(
-            &pass.job.key.name,
+        let request = request::<K>(of.job).patch(
+            &of.job.key.name,
             &PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() },
             &Patch::Merge(patch),
         );
-        let updated = self.send::<K>(pass, request).await?;
-        self.saw_group(pass, updated);
+        let updated = self.send::<K>(of, request).await?;
+        self.saw_group(of, updated);
         Ok(())
     }
 
-    async fn delete_group<K: Kind>(&self, pass: Pass<'_>, uid: &str) -> Result<(), RequestError> {
+    async fn delete_group<K: Kind>(&self, of: Context<'_>, uid: &str) -> Result<(), RequestError> {
         let preconditions = Preconditions { uid: Some(uid.into()), resource_version: None };
         let params = delete_params(PropagationPolicy::Background, preconditions);
-        let request = request::<K>(pass.job).delete(&pass.job.key.name, &params);
-        match self.delete::<K>(pass, request).await? {
-            Some(terminating) => self.saw_group(pass, terminating),
-            None => self.cache.forget_pod_group(K::SCHEDULER, &pass.job.key, uid),
+        let request = request::<K>(of.job).delete(&of.job.key.name, &params);
+        match self.delete::<K>(of, request).await? {
+            Some(terminating) => self.saw_group(of, terminating),
+            None => self.cache.forget_pod_group(K::SCHEDULER, &of.job.key, uid),
         }
         Ok(())
     }
 
-    fn saw_group<K: Kind>(&self, pass: Pass<'_>, group: K) {
+    fn saw_group<K: Kind>(&self, of: Context<'_>, group: K) {
         let lists = match K::SCHEDULER {
-            Scheduler::Coscheduling => pass.lists.coscheduling,
-            Scheduler::Volcano => pass.lists.volcano,
+            Scheduler::Coscheduling => of.lists.coscheduling,
+            Scheduler::Volcano => of.lists.volcano,
         };
         let source = Source::Reply { lists };
-        self.cache.put_pod_group(K::SCHEDULER, &pass.job.key, group.facts(), source);
+        self.cache.put_pod_group(K::SCHEDULER, &of.job.key, group.facts(), source);
     }
 }

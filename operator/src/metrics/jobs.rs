@@ -10,7 +10,7 @@ use trainjob_api::{
 use trainjob_core::facts::Outcome;
 use trainjob_process::metrics::{counter, counters, histogram, histograms};
 
-use crate::error::Failure;
+use crate::error::Reason;
 
 /// Upper bounds of lateness in seconds: from what is aimed at (milliseconds) past what is promised (5
 /// seconds for a deadline, 30 for a deletion) to what is a disaster (an hour).
@@ -48,16 +48,16 @@ pub struct Jobs {
     deadlines_exceeded: IntCounter,
     deadline_enforcement_latency: Histogram,
     release_latency: Histogram,
-    release_failures: [IntCounter; Failure::ALL.len()],
+    release_failures: [IntCounter; Reason::ALL.len()],
     ttl_deletions: [IntCounter; OUTCOMES.len()],
     ttl_deletion_latency: Histogram,
-    ttl_deletion_failures: [IntCounter; Failure::ALL.len()],
+    ttl_deletion_failures: [IntCounter; Reason::ALL.len()],
 }
 
 impl Jobs {
     pub(super) fn new(registry: &Registry) -> Result<Self> {
         let outcomes = OUTCOMES.map(label);
-        let failures = Failure::ALL.map(Failure::name);
+        let failures = Reason::ALL.map(Reason::name);
         Ok(Self {
             started: counter(
                 registry,
@@ -174,7 +174,7 @@ impl Jobs {
     }
 
     /// A request that serves the release of such a job has failed.
-    pub fn release_failed(&self, failure: Failure) {
+    pub fn release_failed(&self, failure: Reason) {
         failed(&self.release_failures, failure);
     }
 
@@ -185,7 +185,7 @@ impl Jobs {
     }
 
     /// A TTL deletion has failed.
-    pub fn ttl_deletion_failed(&self, failure: Failure) {
+    pub fn ttl_deletion_failed(&self, failure: Reason) {
         failed(&self.ttl_deletion_failures, failure);
     }
 }
@@ -206,8 +206,8 @@ fn of<T>(by_outcome: &[T; OUTCOMES.len()], outcome: Outcome) -> impl Iterator<It
     by_outcome.iter().zip(OUTCOMES).filter(move |(_, it)| *it == outcome).map(|(metric, _)| metric)
 }
 
-fn failed(by_failure: &[IntCounter; Failure::ALL.len()], failure: Failure) {
-    for (counter, _) in by_failure.iter().zip(Failure::ALL).filter(|(_, it)| *it == failure) {
+fn failed(by_failure: &[IntCounter; Reason::ALL.len()], failure: Reason) {
+    for (counter, _) in by_failure.iter().zip(Reason::ALL).filter(|(_, it)| *it == failure) {
         counter.inc();
     }
 }
@@ -253,7 +253,7 @@ mod tests {
                     jobs.finished(outcome, reason, Some(Duration::ZERO));
                 }
             }
-            for failure in Failure::ALL {
+            for failure in Reason::ALL {
                 jobs.ttl_deletion_failed(failure);
                 jobs.release_failed(failure);
             }
@@ -309,8 +309,8 @@ mod tests {
     #[test]
     fn what_failed_is_counted_by_reason() {
         let counted = lines(|jobs| {
-            jobs.ttl_deletion_failed(Failure::Forbidden);
-            jobs.release_failed(Failure::Unanswered);
+            jobs.ttl_deletion_failed(Reason::Forbidden);
+            jobs.release_failed(Reason::Unanswered);
         });
         says(
             &counted,

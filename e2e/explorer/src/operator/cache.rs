@@ -4,11 +4,12 @@
 #[path = "../../../../operator/src/cache/versions.rs"]
 pub mod versions;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use trainjob_core::{
     facts::ObjectKey,
-    observed::{Reading, Readings, Settings},
+    observed::Settings,
+    pass::{JobMemory, Memories, ShownBy},
     runtime::Runtime,
 };
 
@@ -37,32 +38,7 @@ pub struct Cache {
     pub runtime: Option<Arc<Runtime>>,
     jobs: Versions<Arc<StoredJob>>,
     job_sets: Versions<Arc<StoredJobSet>>,
-    readings: BTreeMap<ObjectKey, JobReadings>,
-}
-
-/// What was read directly for a job; of no use for a successor of the same name.
-#[derive(Debug)]
-struct JobReadings {
-    uid: String,
-    readings: Readings,
-    /// The version in which somebody else changed the spec of the JobSet, if somebody has since it was
-    /// known what it was made from.
-    edited: Option<u64>,
-}
-
-impl JobReadings {
-    /// What still holds of it.
-    fn current(&self) -> Readings {
-        let mut readings = self.readings.clone();
-        if let Some(edited) = self.edited {
-            readings.rendered = None;
-            readings.job_set = readings.job_set.filter(|job_set| {
-                let version = job_set.metadata.resource_version.as_deref();
-                versions::parse(version.unwrap_or_default()) >= edited
-            });
-        }
-        readings
-    }
+    memories: Memories,
 }
 
 impl Cache {
@@ -70,13 +46,12 @@ impl Cache {
     #[must_use]
     pub fn view(&self, key: &ObjectKey) -> Option<View> {
         let job = Arc::clone(self.jobs.get(key)?);
-        let readings = self.readings.get(key).filter(|of_job| of_job.uid == job.facts.uid);
+        let memory = self.memories.get(key, &job.facts.uid);
         let unfinished = job.facts.finished.is_none() && job.runtime.is_some();
         Some(View {
             job_set: self.job_sets.get(key).cloned(),
             runtime: self.runtime.clone().filter(|_| unfinished),
-            readings: readings.map(JobReadings::current).unwrap_or_default(),
-            edited: readings.and_then(|of_job| of_job.edited),
+            readings: memory.map(JobMemory::readings).unwrap_or_default(),
             job,
         })
     }
@@ -97,44 +72,25 @@ impl Cache {
         keys
     }
 
-    /// Changes what was read directly for the job with this UID, if there still is one.
-    pub fn read(&mut self, key: &ObjectKey, uid: &str, change: impl FnOnce(&mut Readings)) {
-        if self.jobs.get(key).is_none_or(|job| job.facts.uid != uid) {
-            return;
-        }
-        change(&mut self.of_job(key, uid).readings);
-    }
-
-    fn of_job(&mut self, key: &ObjectKey, uid: &str) -> &mut JobReadings {
-        let fresh =
-            || JobReadings { uid: uid.to_owned(), readings: Readings::default(), edited: None };
-        let of_job = self.readings.entry(key.clone()).or_insert_with(fresh);
-        if of_job.uid != uid {
-            *of_job = fresh();
-        }
-        of_job
-    }
-
-    /// Takes in that the JobSet is made from inputs with this digest, as far as was known at the time of
-    /// `view`: if somebody has changed it since, that is not known.
-    pub fn rendered(&mut self, view: &View, digest: u64) {
-        let (key, uid) = (&view.job.facts.key, &view.job.facts.uid);
-        if self.jobs.get(key).is_none_or(|job| job.facts.uid != *uid) {
-            return;
-        }
-        let of_job = self.of_job(key, uid);
-        if of_job.edited.is_none() || of_job.edited == view.edited {
-            of_job.edited = None;
-            of_job.readings.rendered = Some(digest);
+    /// Changes what is remembered of a job: of the one with this UID, if it is named. Of a job that is gone nothing is.
+    pub fn remember<T>(
+        &mut self,
+        key: &ObjectKey,
+        uid: Option<&str>,
+        change: impl FnOnce(&mut JobMemory) -> T,
+    ) -> T {
+        let job = self.jobs.get(key).map(|job| &*job.facts.uid);
+        match job.filter(|job| uid.is_none_or(|uid| uid == *job)) {
+            Some(uid) => self.memories.change(key, uid, change),
+            None => change(&mut JobMemory::default()),
         }
     }
 
     /// What was read of a JobSet that is gone no longer holds, and its job may be gone with it.
     fn forget_vanished(&mut self, key: &ObjectKey, gone: &StoredJobSet) {
-        self.forget_readings_of_job_set(key);
-        let Some(owner) = &gone.facts.train_job_uid else { return };
-        if self.jobs.get(key).is_some_and(|job| job.facts.finished.is_none()) {
-            self.read(key, owner, |readings| readings.in_doubt = true);
+        if let Some(job) = self.jobs.get(key) {
+            let (uid, facts) = (&job.facts.uid, &job.facts);
+            self.memories.change(key, uid, |memory| memory.job_set_gone(&gone.facts, facts));
         }
     }
 
@@ -148,7 +104,7 @@ impl Cache {
     pub fn remove_job(&mut self, key: &ObjectKey, version: u64) -> bool {
         let gone = self.jobs.remove(key, version).is_some();
         if gone {
-            self.readings.remove(key);
+            self.memories.forget(key);
         }
         gone
     }
@@ -156,7 +112,7 @@ impl Cache {
     /// Takes in a reply that shows the TrainJob with this UID to be gone.
     pub fn forget_job(&mut self, key: &ObjectKey, uid: &str) {
         if self.jobs.forget(key, |job| job.facts.uid == uid).is_some() {
-            self.readings.remove(key);
+            self.memories.forget(key);
         }
     }
 
@@ -168,19 +124,16 @@ impl Cache {
         source: Source,
     ) -> bool {
         let version = versions::parse(&job_set.facts.resource_version);
-        let known = self.job_sets.get(key).filter(|known| known.facts.uid == job_set.facts.uid);
-        let edited = known.is_some_and(|known| known.facts.generation != job_set.facts.generation);
-        let known = known.is_some();
+        let before = self.job_sets.get(key).cloned();
         let news = self.job_sets.put(key, version, Arc::clone(job_set), source);
-        if news && !known {
-            self.forget_readings_of_job_set(key);
-        } else if let Some(of_job) = self.readings.get_mut(key) {
-            match source {
-                Source::Watch if news && edited => of_job.edited = Some(version),
-                Source::Reply { .. } if of_job.edited == Some(version) => of_job.edited = None,
-                _ => {}
-            }
-        }
+        let by = match source {
+            Source::Watch => ShownBy::Watch,
+            Source::Reply { .. } => ShownBy::Reply,
+        };
+        let before = before.as_ref().map(|before| &before.facts);
+        self.remember(key, None, |memory| {
+            memory.job_set_shown(before, &job_set.facts, news, by);
+        });
         news
     }
 
@@ -200,15 +153,6 @@ impl Cache {
         }
     }
 
-    fn forget_readings_of_job_set(&mut self, key: &ObjectKey) {
-        if let Some(of_job) = self.readings.get_mut(key) {
-            of_job.edited = None;
-            of_job.readings.pods = Reading::NotRead;
-            of_job.readings.rendered = None;
-            of_job.readings.job_set = None;
-        }
-    }
-
     /// Complete lists of TrainJobs or JobSets begin.
     pub fn jobs_relist(&mut self) {
         self.jobs.relist();
@@ -225,7 +169,7 @@ impl Cache {
         let mut gone: Vec<_> = gone.collect();
         gone.sort();
         for key in &gone {
-            self.readings.remove(key);
+            self.memories.forget(key);
         }
         gone
     }

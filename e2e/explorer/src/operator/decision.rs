@@ -28,16 +28,20 @@ pub struct View {
     pub runtime: Option<Arc<Runtime>>,
     /// What was read directly.
     pub readings: Readings,
-    /// The version in which somebody else changed the JobSet's spec, if that is not settled yet.
-    pub edited: Option<u64>,
 }
 
 impl View {
     /// What the core plans at `now`.
     #[must_use]
     pub fn plan(&self, settings: &Settings, now: Timestamp) -> Plan {
+        plan(&self.observed(settings), now)
+    }
+
+    /// What the core is shown of it.
+    #[must_use]
+    pub fn observed<'a>(&'a self, settings: &'a Settings) -> Observed<'a> {
         let job = &self.job.facts;
-        let observed = Observed {
+        Observed {
             job,
             manifest: job.finished.is_none().then_some(&self.job.manifest),
             job_set: self.job_set.as_ref().map(|job_set| &job_set.facts),
@@ -45,8 +49,7 @@ impl View {
             pod_groups: PodGroups::default(),
             readings: &self.readings,
             settings,
-        };
-        plan(&observed, now)
+        }
     }
 
     /// The JobSet, if it is the job's own.

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use trainjob_core::{
     facts::{ObjectKey, Outcome},
-    observed::Reading,
+    pass::JobMemory,
     runtime::Runtime,
 };
 
@@ -232,8 +232,8 @@ impl Operator {
             let by_deadline =
                 |end: trainjob_core::facts::Finished| end.outcome == Outcome::DeadlineExceeded;
             if view.job.facts.finished.is_some_and(by_deadline) && view.job_set.is_none() {
-                let uid = &view.job.facts.uid;
-                self.cache.read(&slot.key, uid, |readings| readings.pods = Reading::Absent);
+                let uid = &*view.job.facts.uid;
+                self.cache.remember(&slot.key, Some(uid), JobMemory::no_pods_run);
             }
         }
     }

@@ -1,15 +1,16 @@
-//! One pass over one job, request by request: look, ask the core, carry out, look again.
+//! One pass over one job, request by request, by the product's own machine.
+
+use std::{sync::Arc, time::Duration};
 
 use invariants::Millis;
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
-    Action, Plan,
-    action::{StatusWrite, Urgency, Waiting},
+    action::Action,
     lane::Lane,
-    observed::Reading,
+    pass::{self, Answered, JobMemory, Next, Retry},
 };
 
-use super::{Operator, View, decision, longest_throttle, replies::is_foreign};
+use super::{Operator, View, decision, replies};
 use crate::{
     defect::{Defect, decide},
     server::{
@@ -18,31 +19,19 @@ use crate::{
     },
 };
 
-/// Counts of one job are written at most this often.
-const COUNTS_EVERY: Millis = 250;
-/// A pass that needs more rounds goes on later.
-const ROUNDS: usize = 8;
-
 /// A pass that is under way.
 #[derive(Debug)]
 pub(super) struct Pass {
-    lane: Lane,
-    rounds: usize,
-    round: Option<Round>,
+    machine: pass::Pass,
+    planned: Option<Planned>,
+    under_way: Option<UnderWay>,
 }
 
-/// One round of a pass: one plan and how far it is carried out.
+/// What the plan that is carried out was made on, and when.
 #[derive(Debug)]
-struct Round {
+struct Planned {
     view: View,
-    plan: Plan,
-    decided: Timestamp,
-    postponed: Option<Millis>,
-    /// The next action.
-    next: usize,
-    /// A look at the object whose name is taken comes first.
-    look: Option<Call>,
-    under_way: Option<UnderWay>,
+    at: Timestamp,
 }
 
 /// A request that the pass waits for.
@@ -69,270 +58,196 @@ impl Operator {
     /// What a crash leaves under way.
     #[must_use]
     pub fn into_requests(self) -> Vec<Request> {
-        let rounds = self.passes.into_values().filter_map(|pass| pass.round?.under_way);
-        let sent = |under_way| match under_way {
+        let sent = |pass: Pass| match pass.under_way? {
             UnderWay::Sent(request) => Some(*request),
             UnderWay::Served(..) => None,
         };
-        rounds.filter_map(sent).collect()
+        self.passes.into_values().filter_map(sent).collect()
     }
 
     pub(super) fn begin(&mut self, name: usize, server: &Server) {
         self.queue.remove(&name);
         let lane = self.place(name, self.clock(server)).map_or(Lane::Live, |place| place.lane);
-        self.passes.insert(name, Pass { lane, rounds: 0, round: None });
+        let machine = pass::Pass::new(lane);
+        self.passes.insert(name, Pass { machine, planned: None, under_way: None });
     }
 
     pub(super) fn go_on(&mut self, name: usize, fate: Fate, server: &mut Server) {
         let Some(mut pass) = self.passes.remove(&name) else { return };
-        let goes_on = match pass.round.take() {
-            None => self.look(name, &mut pass, server),
-            Some(round) => self.carry_out(name, &mut pass, round, fate, server),
+        let goes_on = match pass.under_way.take() {
+            None => self.advance(name, &mut pass, server),
+            Some(UnderWay::Sent(request)) => match fate {
+                Fate::Arrives => {
+                    let answer = server.serve(&request);
+                    pass.under_way = Some(UnderWay::Served(request, answer));
+                    true
+                }
+                Fate::Refused(refusal) => {
+                    self.answered(name, &mut pass, &request, Err(refusal), server)
+                }
+                Fate::Lost | Fate::GivenUp => {
+                    self.answered(name, &mut pass, &request, Err(Refusal::Unknown), server)
+                }
+            },
+            Some(UnderWay::Served(request, answer)) => {
+                let answer = if fate == Fate::Arrives { answer } else { Err(Refusal::Unknown) };
+                self.answered(name, &mut pass, &request, answer, server)
+            }
         };
         if goes_on {
             self.passes.insert(name, pass);
         }
     }
 
-    /// Begins a round. False when there is no job.
-    fn look(&mut self, name: usize, pass: &mut Pass, server: &mut Server) -> bool {
-        let Some(key) = self.key(name) else { return false };
-        let Some(view) = self.cache.view(&key) else {
+    /// Plans, or sends the next request. False when the pass is over.
+    fn advance(&mut self, name: usize, pass: &mut Pass, server: &mut Server) -> bool {
+        loop {
+            let lane = self.place(name, self.clock(server)).map(|place| place.lane);
+            let now = monotonic(server.now);
+            let next = self.remember(name, pass, |machine, memory| machine.next(memory, lane, now));
+            match next {
+                Next::Plan => return self.plan(name, pass, server),
+                Next::Call => match pass.machine.call().and_then(call) {
+                    Some(call) => {
+                        pass.under_way = self.send(name, pass, call, server);
+                        return true;
+                    }
+                    None => self.done(name, pass, server.now),
+                },
+                Next::Over(over) => {
+                    self.retry(name, over.retry, server);
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// Plans what the pass does next. False when there is no job.
+    fn plan(&mut self, name: usize, pass: &mut Pass, server: &mut Server) -> bool {
+        let Some(view) = self.keys.get(name).and_then(|key| self.cache.view(key)) else {
             self.forget(name);
             return false;
         };
-        let place = self.place(name, self.clock(server));
-        pass.lane = place.map_or(pass.lane, |place| place.lane.min(pass.lane));
-        if let Some(until) = self.told_to_wait(name, pass.lane, server.now) {
-            self.retries.insert(name, until);
-            return false;
-        }
-        if pass.rounds == ROUNDS {
-            self.forget_objects(name, &view, false);
-            self.retry(name, pass.lane, 0, server);
-            return false;
-        }
-        pass.rounds += 1;
-        let decided = self.clock(server);
-        let mut plan =
-            decide(self.defect, &mut self.memory, self.process, &view, &server.settings, decided);
+        let at = self.clock(server);
+        let plan = decide(self.defect, &mut self.memory, self.process, &view, &server.settings, at);
         decision::judge(server, &view, &plan, &self.ended);
         self.alarm(name, plan.next);
-        let postponed = self.postpone_counts(name, &mut plan, server.now);
-        pass.round =
-            Some(Round { view, plan, decided, postponed, next: 0, look: None, under_way: None });
+        let now = monotonic(server.now);
+        let settings = self.cache.settings;
+        pass.planned = Some(Planned { view: view.clone(), at });
+        self.remember(name, pass, |machine, memory| {
+            machine.planned(&view.observed(&settings), plan, memory, now);
+        });
         true
     }
 
-    fn postpone_counts(&self, name: usize, plan: &mut Plan, now: Millis) -> Option<Millis> {
-        let counts = |action: &Action| {
-            matches!(action, Action::WriteStatus(StatusWrite { urgency: Urgency::Coalesced, .. }))
-        };
-        if !plan.actions.iter().any(counts) {
-            return None;
-        }
-        let last = self.progress.get(&name)?.counts_written?;
-        let wait = Some(last + COUNTS_EVERY - now).filter(|wait| *wait > 0)?;
-        plan.actions.retain(|action| !counts(action));
-        Some(wait)
+    /// An action that sends nothing is done.
+    fn done(&mut self, name: usize, pass: &mut Pass, now: Millis) {
+        self.remember(name, pass, |machine, memory| {
+            machine.answered(memory, Ok(pass::Reply::Done), None, monotonic(now))
+        });
     }
 
-    /// One step of a round. False when the pass is over.
-    fn carry_out(
+    /// Gives the machine what is remembered of the job that it works on; nothing is, once that is gone.
+    fn remember<T>(
         &mut self,
         name: usize,
         pass: &mut Pass,
-        mut round: Round,
-        fate: Fate,
-        server: &mut Server,
-    ) -> bool {
-        match round.under_way.take() {
-            None => match Self::next_call(&mut round) {
-                Some(call) => {
-                    round.under_way = Some(self.send(name, &round, call, server));
-                    pass.round = Some(round);
-                    true
-                }
-                None => self.end_round(name, pass, round, server),
-            },
-            Some(UnderWay::Sent(request)) => {
-                let answer = match fate {
-                    Fate::Arrives => {
-                        let answer = server.serve(&request);
-                        round.under_way = Some(UnderWay::Served(request, answer));
-                        pass.round = Some(round);
-                        return true;
-                    }
-                    Fate::Refused(refusal) => Err(refusal),
-                    Fate::Lost | Fate::GivenUp => Err(Refusal::Unknown),
-                };
-                self.answered(name, pass, round, &request, answer, server)
-            }
-            Some(UnderWay::Served(request, answer)) => {
-                let lost = !matches!(fate, Fate::Arrives);
-                let answer = if lost { Err(Refusal::Unknown) } else { answer };
-                self.answered(name, pass, round, &request, answer, server)
-            }
+        step: impl FnOnce(&mut pass::Pass, &mut JobMemory) -> T,
+    ) -> T {
+        let machine = &mut pass.machine;
+        let uid = pass.planned.as_ref().map(|planned| &*planned.view.job.facts.uid);
+        let scratch = &mut JobMemory::default();
+        match self.keys.get(name) {
+            Some(key) => self.cache.remember(key, uid, |memory| step(machine, memory)),
+            None => step(machine, scratch),
         }
     }
 
-    fn next_call(round: &mut Round) -> Option<Call> {
-        if let Some(look) = round.look.take() {
-            return Some(look);
-        }
-        while matches!(round.plan.actions.get(round.next), Some(Action::Tell(_))) {
-            round.next += 1;
-        }
-        round.plan.actions.get(round.next).cloned().map(Call::Act)
-    }
-
-    fn send(&self, name: usize, round: &Round, call: Call, server: &mut Server) -> UnderWay {
-        let job = std::sync::Arc::clone(&round.view.job);
-        let decided = round.decided;
+    fn send(&self, name: usize, pass: &Pass, call: Call, server: &mut Server) -> Option<UnderWay> {
+        let planned = pass.planned.as_ref()?;
+        let job = Arc::clone(&planned.view.job);
         let (process, lists) = (self.process, self.cache.lists());
-        let mut request = Request { process, name, job, decided, call, lists, entry: 0 };
+        let mut request =
+            Request { process, name, job, decided: planned.at, call, lists, entry: 0 };
         request.entry = server.record_request(&request, server.now + self.skew);
-        UnderWay::Sent(Box::new(request))
+        Some(UnderWay::Sent(Box::new(request)))
     }
 
     /// The request that a pass waits for, if it is on its way.
     #[must_use]
     pub fn on_its_way(&self, name: usize) -> Option<&Request> {
-        match &self.passes.get(&name)?.round.as_ref()?.under_way {
-            Some(UnderWay::Sent(request)) => Some(request),
-            _ => None,
+        match self.passes.get(&name)?.under_way.as_ref()? {
+            UnderWay::Sent(request) => Some(request),
+            UnderWay::Served(..) => None,
         }
     }
 
+    /// Takes in an answer. False when the pass is over.
     fn answered(
         &mut self,
         name: usize,
         pass: &mut Pass,
-        mut round: Round,
         request: &Request,
         answer: Answer,
         server: &mut Server,
     ) -> bool {
         server.record_reply(request, &answer, server.now + self.skew);
-        let swallowed = self.defect == Some(Defect::DeletionErrorSwallowed)
-            && matches!(request.call, Call::Act(Action::DeleteJobSet { .. }))
-            && answer.is_err();
-        match answer {
-            _ if swallowed => round.next = round.plan.actions.len(),
-            // The name is taken: by whom?
-            Err(Refusal::Exists) => {
-                let snapshot = matches!(request.call, Call::Act(Action::CreateSnapshot(_)));
-                let look = if snapshot { Call::LookAtSnapshot } else { Call::LookAtJobSet };
-                round.look = Some(look);
-            }
-            Err(refusal) => {
-                // A JobSet that is gone again: the job is planned again.
-                if matches!(request.call, Call::LookAtJobSet) && refusal == Refusal::NotFound {
-                    return true;
-                }
-                return self.failed(name, pass, &round, request, refusal, server);
-            }
-            Ok(reply) => {
-                self.take_in(request, &reply);
-                match &request.call {
-                    Call::LookAtSnapshot => return true,
-                    Call::LookAtJobSet => {
-                        let foreign = is_foreign(request, &reply);
-                        return !foreign
-                            || self.failed(name, pass, &round, request, Refusal::Denied, server);
-                    }
-                    Call::Act(action) => {
-                        self.done(name, action, server.now);
-                        round.next += 1;
-                    }
-                }
-            }
-        }
-        if swallowed {
+        let deletion = matches!(request.call, Call::Act(Action::DeleteJobSet { .. }));
+        if self.defect == Some(Defect::DeletionErrorSwallowed) && deletion && answer.is_err() {
             self.alarm(name, None);
             return false;
         }
-        pass.round = Some(round);
+        let answer = match answer {
+            Ok(reply) => {
+                self.take_in(request, &reply);
+                Ok(replies::shown(&request.call, reply))
+            }
+            // The JobSet that was in the way is gone again.
+            Err(Refusal::NotFound) if matches!(request.call, Call::LookAtJobSet) => {
+                Ok(pass::Reply::JobSetOfName(None))
+            }
+            Err(refusal) => Err(replies::failure(refusal)),
+        };
+        let lane = self.place(name, self.clock(server)).map(|place| place.lane);
+        let now = monotonic(server.now);
+        let answered = self
+            .remember(name, pass, |machine, memory| machine.answered(memory, answer, lane, now));
+        if matches!(answered, Answered::Failed { .. } | Answered::Foreign { .. }) {
+            return self.advance(name, pass, server);
+        }
         true
     }
 
-    fn done(&mut self, name: usize, action: &Action, now: Millis) {
-        if let Action::WriteStatus(StatusWrite { jobs_status: Some(_), .. }) = action {
-            self.progress.entry(name).or_default().counts_written = Some(now);
-        }
-    }
-
-    /// All actions have succeeded. False when there is nothing more to do.
-    fn end_round(&mut self, name: usize, pass: &Pass, round: Round, server: &Server) -> bool {
-        let Round { view, plan, postponed, .. } = round;
-        let rendered = plan.rendered.filter(|digest| view.readings.rendered != Some(*digest));
-        let idle = plan.actions.iter().all(|action| matches!(action, Action::Tell(_)));
-        if let Some(digest) = rendered {
-            self.forget_objects(name, &view, false);
-            self.cache.rendered(&view, digest);
-            return true;
-        }
-        if !idle {
-            return true;
-        }
-        self.forget_objects(name, &view, false);
-        if plan.waiting.as_ref().is_some_and(Waiting::must_ask_again) {
-            self.read(name, &view, |readings| readings.pods = Reading::NotRead);
-            self.retry(name, pass.lane, 0, server);
-            return false;
-        }
+    /// Arms the next try.
+    fn retry(&mut self, name: usize, retry: Option<Retry>, server: &Server) {
         self.retries.remove(&name);
-        if let Some(wait) = postponed {
-            self.retries.insert(name, server.now + wait);
+        self.armed.remove(&name);
+        let Some(Retry { backoff, at_least }) = retry else { return };
+        // The shell spreads waits over their upper half.
+        let wait = millis((backoff / 2).max(at_least));
+        let wait = if self.defect == Some(Defect::NoBackoff) { 0 } else { wait };
+        if !backoff.is_zero() {
+            self.armed.insert(name, server.now);
         }
-        let progress = self.progress.entry(name).or_default();
-        (progress.failures, progress.armed) = (0, None);
-        false
+        self.retries.insert(name, server.now + wait);
     }
+}
 
-    fn failed(
-        &mut self,
-        name: usize,
-        pass: &Pass,
-        round: &Round,
-        request: &Request,
-        refusal: Refusal,
-        server: &Server,
-    ) -> bool {
-        let unsure = matches!(
-            request.call,
-            Call::LookAtJobSet | Call::Act(Action::CreateJobSet(_) | Action::UpdateJobSet(_))
-        );
-        self.forget_objects(name, &round.view, unsure);
-        let at_least = match refusal {
-            Refusal::Throttled(wait) => {
-                let told = Some((server.now, wait));
-                self.progress.entry(name).or_default().told_to_wait = told;
-                wait.min(longest_throttle(pass.lane))
-            }
-            _ => 0,
-        };
-        let lane = self.place(name, self.clock(server)).map_or(pass.lane, |place| place.lane);
-        self.retry(name, lane, at_least, server);
-        false
+/// What a call sends; nothing for an event.
+fn call(call: pass::Call<'_>) -> Option<Call> {
+    match call {
+        pass::Call::Act(Action::Tell(_)) => None,
+        pass::Call::Act(action) => Some(Call::Act(action.clone())),
+        pass::Call::Inspect(Action::CreateSnapshot(_)) => Some(Call::LookAtSnapshot),
+        pass::Call::Inspect(_) => Some(Call::LookAtJobSet),
     }
+}
 
-    fn forget_objects(&mut self, name: usize, view: &View, unsure: bool) {
-        self.read(name, view, |readings| {
-            readings.snapshot = Reading::NotRead;
-            readings.job_set = None;
-            readings.rendered = readings.rendered.filter(|_| !unsure);
-        });
-    }
+fn monotonic(now: Millis) -> Duration {
+    Duration::from_millis(u64::try_from(now).unwrap_or(0))
+}
 
-    fn read(
-        &mut self,
-        name: usize,
-        view: &View,
-        change: impl FnOnce(&mut trainjob_core::observed::Readings),
-    ) {
-        if let Some(key) = self.keys.get(name) {
-            self.cache.read(key, &view.job.facts.uid, change);
-        }
-    }
+fn millis(wait: Duration) -> Millis {
+    Millis::try_from(wait.as_millis()).unwrap_or(Millis::MAX)
 }

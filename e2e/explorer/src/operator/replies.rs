@@ -1,34 +1,26 @@
-//! What a reply shows goes into the cache at once.
+//! What a reply shows goes into the cache at once, and to the pass that waits for it.
+
+use std::time::Duration;
 
 use trainjob_core::{
-    Action,
-    observed::{Reading, RunningPods},
+    action::Action,
+    pass::{self, Class, Failure},
 };
 
 use super::{Operator, cache::Source};
-use crate::server::requests::{Call, Reply, Request};
+use crate::server::requests::{Call, Refusal, Reply, Request};
 
 impl Operator {
+    /// Takes in the watched objects that a reply shows.
     pub(super) fn take_in(&mut self, request: &Request, reply: &Reply) {
         let (key, uid) = (&request.job.facts.key, &request.job.facts.uid);
         match reply {
-            Reply::Done => {}
             Reply::Job(Some(job)) => {
                 self.saw(job);
-                if matches!(request.call, Call::Act(Action::ReadTrainJob)) && job.facts.uid == *uid
-                {
-                    self.cache.read(key, uid, |readings| readings.in_doubt = false);
-                }
                 self.cache.put_job(job, Source::Reply { lists: request.lists.0 });
             }
             Reply::Job(None) => self.cache.forget_job(key, uid),
-            Reply::JobSet(Some(job_set))
-                if matches!(request.call, Call::Act(Action::ReadJobSet)) =>
-            {
-                let read = Some(job_set.object.clone());
-                self.cache.read(key, uid, |readings| readings.job_set = read);
-            }
-            Reply::JobSet(Some(job_set)) => {
+            Reply::JobSet(Some(job_set)) if !is_document(&request.call) => {
                 self.cache.put_job_set(key, job_set, Source::Reply { lists: request.lists.1 });
             }
             Reply::JobSet(None) => {
@@ -36,22 +28,45 @@ impl Operator {
                     self.cache.forget_job_set(key, uid);
                 }
             }
-            Reply::Snapshot(snapshot) => {
-                self.cache.read(key, uid, |readings| readings.snapshot.clone_from(snapshot));
-            }
-            Reply::Pods(count) => {
-                let pods = match count {
-                    0 => Reading::Absent,
-                    count => Reading::Found(RunningPods(*count)),
-                };
-                self.cache.read(key, uid, |readings| readings.pods = pods);
-            }
+            Reply::JobSet(Some(_)) | Reply::Done | Reply::Snapshot(_) | Reply::Pods(_) => {}
         }
     }
 }
 
-/// Whether a reply shows a JobSet that is not the job's own.
-pub(super) fn is_foreign(request: &Request, reply: &Reply) -> bool {
-    let Reply::JobSet(Some(job_set)) = reply else { return false };
-    job_set.facts.train_job_uid.as_ref() != Some(&request.job.facts.uid)
+/// Whether the complete JobSet is asked for, which is as old as it is.
+const fn is_document(call: &Call) -> bool {
+    matches!(call, Call::Act(Action::ReadJobSet))
+}
+
+/// What a reply shows to the pass.
+pub(super) fn shown(call: &Call, reply: Reply) -> pass::Reply {
+    match reply {
+        Reply::Job(Some(job)) if matches!(call, Call::Act(Action::ReadTrainJob)) => {
+            pass::Reply::TrainJob(job.facts.uid.clone())
+        }
+        Reply::JobSet(Some(job_set)) if is_document(call) => {
+            pass::Reply::JobSet(Box::new(job_set.object.clone()))
+        }
+        Reply::JobSet(job_set) if matches!(call, Call::LookAtJobSet) => {
+            pass::Reply::JobSetOfName(job_set.map(|job_set| Box::new(job_set.facts.clone())))
+        }
+        Reply::Snapshot(found) => pass::Reply::ConfigMap(found),
+        Reply::Pods(count) => pass::Reply::Pods(count),
+        Reply::Job(_) | Reply::JobSet(_) | Reply::Done => pass::Reply::Done,
+    }
+}
+
+/// What a refusal means to the pass.
+pub(super) fn failure(refusal: Refusal) -> Failure {
+    let class = match refusal {
+        Refusal::Conflict => Class::Conflict,
+        Refusal::Exists => Class::Exists,
+        Refusal::NotFound => Class::Gone,
+        Refusal::Throttled(wait) => {
+            Class::Throttled(Duration::from_millis(u64::try_from(wait).unwrap_or(0)))
+        }
+        Refusal::Denied => Class::Denied,
+        Refusal::Unknown => Class::Transient,
+    };
+    Failure { class, reached: refusal != Refusal::Unknown }
 }

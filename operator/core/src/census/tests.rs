@@ -166,8 +166,7 @@ fn a_release_is_judged_by_the_jobs_own_jobset() {
         (Some(job_set("V")), Reading::Absent, release::Decision::Released),
         (Some(job_set("U")), Reading::Found(RunningPods(2)), release::Decision::PodsRunning),
     ] {
-        let readings = Readings { pods, ..Readings::default() };
-        assert_eq!(release_of(&job, job_set.as_ref(), &readings, NOW), expected, "{job_set:?}");
+        assert_eq!(release_of(&job, job_set.as_ref(), &pods, NOW), expected, "{job_set:?}");
     }
 }
 

@@ -56,8 +56,8 @@ pub(crate) struct Cluster {
     /// Running Pods by the UID of their JobSet.
     pub(crate) pods: BTreeMap<String, usize>,
     pub(crate) settings: Settings,
-    /// How many JobSets are gone so far: a watch delivers each.
-    pub(crate) job_sets_gone: usize,
+    /// The JobSets that are gone, as they were last: a watch delivers each.
+    pub(crate) job_sets_gone: Vec<JobSet>,
     /// Counts every change.
     pub(crate) version: u64,
     pub(crate) fault: Option<Fault>,
@@ -159,8 +159,8 @@ impl Cluster {
 
     /// The JobSet goes at once, perhaps before its Pods.
     pub(crate) fn drop_job_set(&mut self) {
-        if self.job_set.take().is_some() {
-            self.job_sets_gone += 1;
+        if let Some(gone) = self.job_set.take() {
+            self.job_sets_gone.push(gone);
             self.version += 1;
         }
     }

@@ -1,14 +1,15 @@
-//! The operator's shell, as far as `plan` can tell: what it knows, and how it carries plans out.
+//! The operator around the product's pass machine: what it knows, and an API server that answers at once.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use trainjob_api::{JobSet, TrainJob, time::Timestamp};
 use trainjob_core::{
     Action, Observed, Plan,
-    action::Waiting,
     facts::{JobFacts, JobSetFacts},
-    observed::{PodGroups, Reading, Readings, RunningPods, Settings},
+    lane::Lane,
+    observed::{PodGroups, Reading, Readings, Settings},
+    pass::{self, Call, Class, End, Failure, JobMemory, Next, Reply, ShownBy},
     plan,
     runtime::Runtime,
 };
@@ -18,18 +19,17 @@ use crate::{
     common::facts,
 };
 
-/// Rounds in one pass after which the shell gives the worker to another job.
-const ROUNDS: usize = 8;
-
 /// What the operator knows of one job's name.
 #[derive(Default)]
 pub(crate) struct Operator {
     job: Option<TrainJob>,
     job_set: Option<JobSet>,
     runtime: Option<Runtime>,
-    readings: Readings,
+    memory: JobMemory,
     settings: Settings,
     job_sets_gone: usize,
+    /// Time goes on by a second with every step, so that no count has to wait.
+    steps: u64,
 }
 
 /// How a pass ended.
@@ -65,23 +65,32 @@ impl fmt::Debug for Known {
         let Self { job, job_set, runtime, readings, settings } = self;
         let image = runtime.as_ref().map(|runtime| brief(&runtime.spec));
         write!(f, "job {}, JobSet {}, runtime {image:?}, ", brief(job), brief(job_set))?;
-        let Readings { snapshot, job_set, pods, rendered, in_doubt, taken } = readings;
+        let Readings { snapshot, job_set, pods, rendered, in_doubt, taken, edited } = readings;
         let snapshot = match snapshot {
             Reading::NotRead => "not read".into(),
             Reading::Absent => "absent".into(),
             Reading::Found(snapshot) => brief(snapshot),
         };
         write!(f, "snapshot {snapshot}, read JobSet {}, {pods:?}, ", brief(job_set))?;
-        write!(f, "{rendered:?}, in doubt: {in_doubt}, {taken:?}, {settings:?}")
+        write!(f, "{rendered:?}, {edited:?}, in doubt: {in_doubt}, {taken:?}, {settings:?}")
     }
 }
 
 impl Known {
     /// What is planned at `now`. Asks twice: the answer may not differ.
     pub(crate) fn plan(&self, now: i64) -> Plan {
+        self.with_observed(|observed| {
+            let answer = plan(observed, Timestamp(now));
+            let again = plan(observed, Timestamp(now));
+            assert_eq!(answer, again, "the same question has the same answer");
+            answer
+        })
+    }
+
+    fn with_observed<T>(&self, ask: impl FnOnce(&Observed<'_>) -> T) -> T {
         let job = JobFacts::of(&self.job);
         let job_set: Option<JobSetFacts> = self.job_set.as_ref().map(facts);
-        let observed = Observed {
+        ask(&Observed {
             job: &job,
             manifest: job.finished.is_none().then_some(&self.job),
             job_set: job_set.as_ref(),
@@ -89,11 +98,7 @@ impl Known {
             runtime: self.runtime.as_ref(),
             readings: &self.readings,
             settings: &self.settings,
-        };
-        let now = Timestamp(now);
-        let answer = plan(&observed, now);
-        assert_eq!(answer, plan(&observed, now), "the same question has the same answer");
-        answer
+        })
     }
 
     /// What holds for every plan, however old the knowledge it is made on.
@@ -187,7 +192,7 @@ impl Operator {
 
     /// A restart: everything is forgotten, and then listed anew.
     pub(crate) fn crash(&mut self, cluster: &Cluster) {
-        self.readings = Readings::default();
+        self.memory = JobMemory::default();
         self.deliver(cluster);
     }
 
@@ -200,90 +205,105 @@ impl Operator {
 
     /// The watch of TrainJobs has caught up.
     pub(crate) fn deliver_job(&mut self, cluster: &Cluster) {
-        let known = |job: &Option<TrainJob>| job.as_ref().map(|job| uid(&job.metadata));
-        if known(&self.job) != known(&cluster.job) {
-            self.readings = Readings::default();
+        self.saw_job(cluster.job.clone());
+    }
+
+    /// Nothing is remembered of a predecessor.
+    fn saw_job(&mut self, job: Option<TrainJob>) {
+        let of = |job: &Option<TrainJob>| job.as_ref().map(|job| uid(&job.metadata));
+        if of(&self.job) != of(&job) {
+            self.memory = JobMemory::default();
         }
-        self.job.clone_from(&cluster.job);
+        self.job = job;
     }
 
     /// The watch of JobSets has caught up.
     pub(crate) fn deliver_job_set(&mut self, cluster: &Cluster) {
-        if self.job_sets_gone != cluster.job_sets_gone {
+        for gone in &cluster.job_sets_gone[self.job_sets_gone..] {
+            self.saw_job_set(gone.clone(), ShownBy::Watch);
             self.forget_job_set();
         }
-        self.job_sets_gone = cluster.job_sets_gone;
-        let known = |job_set: &Option<JobSet>| job_set.as_ref().map(|js| uid(&js.metadata));
-        if known(&self.job_set) != known(&cluster.job_set) {
-            // That no Pods ran was true of the JobSets before this one.
-            self.readings.pods = Reading::NotRead;
+        self.job_sets_gone = cluster.job_sets_gone.len();
+        if let Some(job_set) = &cluster.job_set {
+            self.saw_job_set(job_set.clone(), ShownBy::Watch);
         }
-        self.job_set.clone_from(&cluster.job_set);
     }
 
-    /// What was known of its Pods and of what it was made from no longer holds.
+    fn saw_job_set(&mut self, job_set: JobSet, by: ShownBy) {
+        let before = self.job_set.as_ref().map(facts);
+        let shown = facts(&job_set);
+        let version = |facts: &JobSetFacts| facts.resource_version.parse::<u64>().unwrap();
+        let news = before.as_ref().is_none_or(|before| version(before) < version(&shown));
+        self.memory.job_set_shown(before.as_ref(), &shown, news, by);
+        self.job_set = Some(job_set);
+    }
+
     fn forget_job_set(&mut self) {
-        let owner = self.job_set.as_ref().and_then(|job_set| facts(job_set).train_job_uid);
-        let unfinished = |job: &&TrainJob| terminal(job).is_none();
-        let job = self.job.as_ref().filter(unfinished).map(|job| uid(&job.metadata));
-        self.readings.in_doubt |= owner.is_some() && owner == job;
-        self.readings.pods = Reading::NotRead;
-        self.readings.rendered = None;
-        self.readings.job_set = None;
+        if let (Some(gone), Some(job)) = (self.job_set.take(), &self.job) {
+            self.memory.job_set_gone(&facts(&gone), &JobFacts::of(job));
+        }
     }
 
     /// Works on the job until there is nothing to do for now.
     pub(crate) fn work(&mut self, cluster: &mut Cluster) -> Pass {
-        for _ in 0..ROUNDS {
-            let Some(job) = self.job.clone() else { return Pass::NoJob };
-            let known = Known {
-                job,
-                job_set: self.job_set.clone(),
-                runtime: self.runtime.clone(),
-                readings: self.readings.clone(),
-                settings: self.settings,
-            };
-            let plan = known.plan(cluster.now.0);
-            known.judge(&plan);
-            match self.carry_out(cluster, &known.job, &plan) {
-                Ok(()) => {}
-                Err(Refusal::Exists) => continue,
-                Err(_) => {
-                    self.forget_readings();
-                    // An update may have had its effect all the same.
-                    self.readings.rendered = None;
-                    return Pass::Retried;
+        let mut pass = pass::Pass::new(Lane::Live);
+        let mut settled: Option<Settled> = None;
+        loop {
+            self.steps += 1;
+            let now = Duration::from_secs(self.steps);
+            match pass.next(&mut self.memory, None, now) {
+                Next::Plan => {
+                    let Some(job) = self.job.clone() else { return Pass::NoJob };
+                    let known = Known {
+                        job,
+                        job_set: self.job_set.clone(),
+                        runtime: self.runtime.clone(),
+                        readings: self.memory.readings(),
+                        settings: self.settings,
+                    };
+                    let plan = known.plan(cluster.now.0);
+                    known.judge(&plan);
+                    known.with_observed(|observed| {
+                        pass.planned(observed, plan.clone(), &self.memory, now);
+                    });
+                    settled = Some(Settled { known, plan });
                 }
-            }
-            let rendered = plan.rendered.filter(|now| known.readings.rendered != Some(*now));
-            let idle = plan.actions.iter().all(|action| matches!(action, Action::Tell(_)));
-            if rendered.is_some() {
-                self.forget_readings();
-                self.readings.rendered = rendered;
-            } else if idle {
-                self.forget_readings();
-                if plan.waiting.as_ref().is_some_and(Waiting::must_ask_again) {
-                    self.readings.pods = Reading::NotRead;
+                Next::Call => {
+                    let by = settled.as_ref().map(|settled| settled.known.job.clone()).unwrap();
+                    let answer = self.send(cluster, &by, pass.call().unwrap()).map_err(failure);
+                    // Of a job that is gone nothing is remembered.
+                    let known = self.job.as_ref().map(|job| uid(&job.metadata));
+                    let gone = &mut JobMemory::default();
+                    let is_it = known == Some(uid(&by.metadata));
+                    let memory = if is_it { &mut self.memory } else { gone };
+                    pass.answered(memory, answer, None, now);
                 }
-                return Pass::Settled(Box::new(Settled { known, plan }));
+                Next::Over(over) if over.end == End::Settled => {
+                    return Pass::Settled(Box::new(settled.unwrap()));
+                }
+                Next::Over(_) => return Pass::Retried,
             }
         }
-        self.forget_readings();
-        Pass::Retried
     }
 
-    fn forget_readings(&mut self) {
-        self.readings.snapshot = Reading::NotRead;
-        self.readings.job_set = None;
-    }
-
-    fn carry_out(
+    fn send(
         &mut self,
         cluster: &mut Cluster,
         by: &TrainJob,
-        plan: &Plan,
-    ) -> Result<(), Refusal> {
-        plan.actions.iter().try_for_each(|action| self.execute(cluster, by, action))
+        call: Call<'_>,
+    ) -> Result<Reply, Refusal> {
+        match call {
+            Call::Act(action) => self.execute(cluster, by, action),
+            Call::Inspect(Action::CreateSnapshot(_)) => Ok(snapshot(cluster)),
+            Call::Inspect(Action::CreateJobSet(_)) => {
+                let there = cluster.job_set.clone();
+                if let Some(there) = there.clone() {
+                    self.saw_job_set(there, ShownBy::Reply);
+                }
+                Ok(Reply::JobSetOfName(there.as_ref().map(facts).map(Box::new)))
+            }
+            Call::Inspect(action) => unreachable!("no runtime here asks for {action:?}"),
+        }
     }
 
     fn execute(
@@ -291,59 +311,45 @@ impl Operator {
         cluster: &mut Cluster,
         by: &TrainJob,
         action: &Action,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Reply, Refusal> {
         match action {
             Action::WriteStatus(write) => self.job = Some(cluster.write_status(write)?),
-            Action::CreateSnapshot(config_map) => {
-                let created = cluster.create_snapshot(config_map);
-                if created == Err(Refusal::Exists) {
-                    self.readings.snapshot = read(cluster.snapshot.as_ref());
-                }
-                created?;
-            }
+            Action::CreateSnapshot(config_map) => cluster.create_snapshot(config_map)?,
             Action::ReadTrainJob => {
-                let known = uid(&by.metadata);
                 let job = cluster.job.clone().ok_or(Refusal::NotFound)?;
-                if uid(&job.metadata) == known {
-                    self.readings.in_doubt = false;
-                }
-                self.job = Some(job);
+                let there = uid(&job.metadata);
+                self.saw_job(Some(job));
+                return Ok(Reply::TrainJob(there));
             }
-            Action::ReadSnapshot => self.readings.snapshot = read(cluster.snapshot.as_ref()),
+            Action::ReadSnapshot => return Ok(snapshot(cluster)),
             Action::CreateJobSet(job_set) => {
-                let created = cluster.create_job_set(by, job_set);
-                if created == Err(Refusal::Exists) {
-                    // Ours or not: the job is planned again, on what is there.
-                    self.job_set.clone_from(&cluster.job_set);
-                }
-                self.job_set = Some(created?);
+                let created = cluster.create_job_set(by, job_set)?;
+                self.saw_job_set(created, ShownBy::Reply);
             }
-            Action::ReadJobSet => self.readings.job_set.clone_from(&cluster.job_set),
+            Action::ReadJobSet => {
+                let job_set = cluster.job_set.clone().ok_or(Refusal::NotFound)?;
+                return Ok(Reply::JobSet(Box::new(job_set)));
+            }
             Action::UpdateJobSet(update) => {
-                self.job_set = Some(cluster.update_job_set(by, &update.updated)?);
+                let updated = cluster.update_job_set(by, &update.updated)?;
+                self.saw_job_set(updated, ShownBy::Reply);
             }
             Action::SuspendJobSet { uid, resource_version, suspend } => {
                 let suspended = cluster.suspend_job_set(by, uid, resource_version, *suspend)?;
-                self.job_set = Some(suspended);
+                self.saw_job_set(suspended, ShownBy::Reply);
             }
             Action::DeleteJobSet { uid, resource_version } => {
                 match cluster.delete_job_set(by, uid, resource_version.as_deref()) {
-                    Err(Refusal::NotFound) => {
-                        self.job_set = None;
-                        self.forget_job_set();
-                    }
-                    deleted => self.job_set = Some(deleted?),
+                    Err(Refusal::NotFound) => self.forget_job_set(),
+                    deleted => self.saw_job_set(deleted?, ShownBy::Reply),
                 }
             }
             Action::CheckPods { except_job_set } => {
-                self.readings.pods = match cluster.running_pods(except_job_set.as_deref()) {
-                    0 => Reading::Absent,
-                    count => Reading::Found(RunningPods(count)),
-                };
+                return Ok(Reply::Pods(cluster.running_pods(except_job_set.as_deref())));
             }
             Action::DeleteTrainJob(deletion) => match cluster.delete_train_job(deletion) {
-                Err(Refusal::NotFound) => self.job = None,
-                left => self.job = left?,
+                Err(Refusal::NotFound) => self.saw_job(None),
+                left => self.saw_job(left?),
             },
             Action::Tell(_) => {}
             Action::ProbeSecret { .. }
@@ -353,10 +359,21 @@ impl Operator {
             | Action::UpdatePodGroup { .. }
             | Action::DeletePodGroup { .. } => unreachable!("no runtime here asks for {action:?}"),
         }
-        Ok(())
+        Ok(Reply::Done)
     }
 }
 
-fn read<T: Clone>(object: Option<&T>) -> Reading<T> {
-    object.cloned().map_or(Reading::Absent, Reading::Found)
+fn snapshot(cluster: &Cluster) -> Reply {
+    let snapshot = cluster.snapshot.clone();
+    Reply::ConfigMap(Box::new(snapshot.map_or(Reading::Absent, Reading::Found)))
+}
+
+const fn failure(refusal: Refusal) -> Failure {
+    let class = match refusal {
+        Refusal::Conflict => Class::Conflict,
+        Refusal::Exists => Class::Exists,
+        Refusal::NotFound => Class::Gone,
+        Refusal::Broken => Class::Transient,
+    };
+    Failure { class, reached: !matches!(refusal, Refusal::Broken) }
 }

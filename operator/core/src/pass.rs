@@ -1,0 +1,472 @@
+//! One pass over one job, as a state machine without input and output.
+//!
+//! A pass plans and carries out the plan, again and again until there is nothing to do, because what a reply shows may
+//! allow the next action at once. Between the passes the machine keeps what it learned in a [`JobMemory`].
+//!
+//! Whoever drives it observes the job, sends the calls and waits for the answers:
+//!
+//! ```text
+//!            ┌──────────── next ────────────┐
+//!            ▼              │               ▼
+//!   Plan: observe, plan,    ▼      Over: arm the retry
+//!   then `planned`     Call: send it,
+//!                      then `answered`
+//! ```
+//!
+//! The operator drives it over the network, the explorer and the convergence tests in memory. So what is explored is
+//! what ships. Time is the driver's: [`plan`](fn@crate::plan) gets the wall clock, everything here a monotonic one.
+
+mod memory;
+mod retry;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use trainjob_api::JobSet;
+
+pub use self::{
+    memory::{JobMemory, Memories, ShownBy},
+    retry::{Class, Failure, Retry},
+};
+use crate::{
+    action::{Action, Plan, StatusWrite, Urgency, Waiting},
+    facts::{JobSetFacts, controlling_train_job},
+    lane::Lane,
+    observed::{Observed, Reading, RunningPods, Taken},
+    undiscovered::{self, Reaction},
+};
+
+/// Counts of one job are written at most this often (`docs/semantics.md` §7).
+const COUNTS_EVERY: Duration = Duration::from_millis(250);
+/// A pass that needs more rounds goes on later, so that no job keeps a worker for ever.
+const ROUNDS: usize = 8;
+
+/// A pass over one job.
+#[derive(Debug)]
+pub struct Pass {
+    lane: Lane,
+    rounds: usize,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The job is to be observed and planned.
+    Observe,
+    /// A plan is carried out.
+    Act(Round),
+    /// The pass is over; the round in which it failed.
+    Over(Over, Option<Round>),
+}
+
+/// One plan, and how far it is carried out.
+#[derive(Debug)]
+struct Round {
+    uid: String,
+    finished: bool,
+    plan: Plan,
+    /// What the JobSet was known to be made from, and to be changed by others in, when this was planned.
+    rendered: Option<u64>,
+    edited: Option<u64>,
+    postponed: Option<Duration>,
+    next: usize,
+    inspects: bool,
+}
+
+/// What a pass needs next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// The job as it is known now, and a plan for it: see [`Pass::planned`].
+    Plan,
+    /// An answer to [`Pass::call`]: see [`Pass::answered`].
+    Call,
+    /// Nothing more.
+    Over(Over),
+}
+
+/// How a pass ended, and when the job is looked at again without news of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Over {
+    /// How it ended.
+    pub end: End,
+    /// When the next pass begins; `None`: when something about the job changes or its plan's instant comes.
+    pub retry: Option<Retry>,
+}
+
+/// How a pass ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// There is nothing left to do for now.
+    Settled,
+    /// A request failed.
+    Failed,
+    /// The job was told to wait, or took too many rounds.
+    Postponed,
+}
+
+/// One request to the API server.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Call<'a> {
+    /// What the plan says.
+    Act(&'a Action),
+    /// What this action would create is there already: read it. Instead of a Secret, which nobody may read, the
+    /// witness of its [probe](Action::ProbeSecret) is read.
+    Inspect(&'a Action),
+}
+
+/// What came back of a call that succeeded.
+///
+/// Objects that are watched are also shown to the driver's cache, which plans are made on.
+#[derive(Debug, Clone)]
+pub enum Reply {
+    /// Nothing that matters here.
+    Done,
+    /// The TrainJob of this UID exists.
+    TrainJob(String),
+    /// The ConfigMap that was asked for.
+    ConfigMap(Box<Reading<ConfigMap>>),
+    /// The complete JobSet.
+    JobSet(Box<JobSet>),
+    /// The JobSet that has the job's name, if there still is one.
+    JobSetOfName(Option<Box<JobSetFacts>>),
+    /// How many Pods of the JobSet run.
+    Pods(usize),
+}
+
+/// What an answer means for the pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answered {
+    /// The action is done.
+    Done,
+    /// The pass goes on: with another call, or with another plan.
+    Continued,
+    /// The pass is over, because the call failed.
+    Failed {
+        /// Whether the failure is worth telling the users of the job.
+        tell: bool,
+    },
+    /// The pass is over, because the name of the JobSet is taken by somebody else's.
+    Foreign {
+        /// Whether that is worth telling the users of the job.
+        tell: bool,
+    },
+}
+
+/// What an object is that has the name of one to be created.
+enum Existing {
+    /// The job's own, and as it should be.
+    AsWanted,
+    /// Known now: the job is planned again.
+    Noted,
+    /// A JobSet of somebody else.
+    Foreign,
+}
+
+impl Pass {
+    /// A pass that begins.
+    #[must_use]
+    pub const fn new(lane: Lane) -> Self {
+        Self { lane, rounds: 0, state: State::Observe }
+    }
+
+    /// The lane that its work waits in.
+    #[must_use]
+    pub const fn lane(&self) -> Lane {
+        self.lane
+    }
+
+    /// What it needs next. `lane` is where the job belongs now, if there is one.
+    pub fn next(&mut self, memory: &mut JobMemory, lane: Option<Lane>, now: Duration) -> Next {
+        if let State::Act(round) = &self.state {
+            if round.action().is_some() {
+                return Next::Call;
+            }
+            self.end_round(memory);
+        }
+        if let State::Over(over, _) = &self.state {
+            return Next::Over(*over);
+        }
+        // The deadline may have come due meanwhile.
+        self.lane = lane.map_or(self.lane, |lane| lane.min(self.lane));
+        if let Some(at_least) = memory.retries.throttled(self.lane, now) {
+            return self.postpone(Retry { at_least, ..Retry::default() });
+        }
+        if self.rounds == ROUNDS {
+            memory.forget_documents();
+            let retry = memory.retries.again(self.lane, Duration::ZERO);
+            return self.postpone(retry);
+        }
+        self.rounds += 1;
+        Next::Plan
+    }
+
+    fn postpone(&mut self, retry: Retry) -> Next {
+        let over = Over { end: End::Postponed, retry: Some(retry) };
+        self.state = State::Over(over, None);
+        Next::Over(over)
+    }
+
+    /// Takes the plan that was made for the job as it was `observed`.
+    pub fn planned(
+        &mut self,
+        observed: &Observed<'_>,
+        mut plan: Plan,
+        memory: &JobMemory,
+        now: Duration,
+    ) {
+        let postponed = postpone_counts(&mut plan, memory.counts_written, now);
+        self.state = State::Act(Round {
+            uid: observed.job.uid.clone(),
+            finished: observed.job.finished.is_some(),
+            plan,
+            rendered: observed.readings.rendered,
+            edited: observed.readings.edited,
+            postponed,
+            next: 0,
+            inspects: false,
+        });
+    }
+
+    /// The call that an answer is waited for.
+    #[must_use]
+    pub fn call(&self) -> Option<Call<'_>> {
+        let State::Act(round) = &self.state else { return None };
+        let action = round.action()?;
+        Some(if round.inspects { Call::Inspect(action) } else { Call::Act(action) })
+    }
+
+    /// The action that ended a pass that has failed.
+    #[must_use]
+    pub fn failed_action(&self) -> Option<&Action> {
+        match &self.state {
+            State::Over(_, Some(round)) => round.action(),
+            State::Over(_, None) | State::Observe | State::Act(_) => None,
+        }
+    }
+
+    /// Takes the answer to the [call](Self::call). `lane` is where the job belongs now, if there is one.
+    ///
+    /// An answer that nobody waits for any more changes nothing.
+    pub fn answered(
+        &mut self,
+        memory: &mut JobMemory,
+        answer: Result<Reply, Failure>,
+        lane: Option<Lane>,
+        now: Duration,
+    ) -> Answered {
+        let State::Act(mut round) = std::mem::replace(&mut self.state, State::Observe) else {
+            return Answered::Continued;
+        };
+        let Some(action) = round.plan.actions.get(round.next) else {
+            return Answered::Continued;
+        };
+        let existing = match answer {
+            Ok(reply) if round.inspects => inspected(action, &round.uid, reply, memory),
+            Ok(reply) => {
+                learn(action, &round.uid, reply, memory, now);
+                Existing::AsWanted
+            }
+            Err(Failure { class: Class::Exists, .. }) if must_inspect(action) => {
+                round.inspects = true;
+                self.state = State::Act(round);
+                return Answered::Continued;
+            }
+            Err(Failure { class: Class::Exists, .. }) => exists(action, memory),
+            Err(failure) => {
+                let tell = self.fail(round, memory, failure, lane, now);
+                return Answered::Failed { tell };
+            }
+        };
+        match existing {
+            Existing::AsWanted => {
+                round.next += 1;
+                round.inspects = false;
+                self.state = State::Act(round);
+                Answered::Done
+            }
+            Existing::Noted => Answered::Continued,
+            Existing::Foreign => {
+                let failure = Failure { class: Class::Denied, reached: true };
+                let tell = self.fail(round, memory, failure, lane, now);
+                Answered::Foreign { tell }
+            }
+        }
+    }
+
+    /// Ends the pass; tells whether the failure is worth telling of.
+    fn fail(
+        &mut self,
+        round: Round,
+        memory: &mut JobMemory,
+        failure: Failure,
+        lane: Option<Lane>,
+        now: Duration,
+    ) -> bool {
+        memory.forget_documents();
+        // A JobSet whose creation or update got no answer may have been changed all the same.
+        let unsure =
+            matches!(round.action(), Some(Action::CreateJobSet(_) | Action::UpdateJobSet(_)));
+        memory.readings.rendered = memory.readings.rendered.filter(|_| !unsure);
+        let (retry, tell) = match self.waits_out(memory, failure.class, now) {
+            Some(retry) => (retry, false),
+            None => {
+                let at_least = memory.retries.at_least(failure.class, self.lane, now);
+                // Stopping is tried again sooner, if that is what it is now.
+                let retry = memory.retries.again(lane.unwrap_or(self.lane), at_least);
+                (retry, memory.retries.is_worth_telling(failure, round.action()))
+            }
+        };
+        self.state = State::Over(Over { end: End::Failed, retry: Some(retry) }, Some(round));
+        tell
+    }
+
+    /// When to try again, where the failure is waited out and nobody is told yet.
+    fn waits_out(&self, memory: &mut JobMemory, class: Class, now: Duration) -> Option<Retry> {
+        if class != Class::KindUndiscovered {
+            return None;
+        }
+        match undiscovered::react(memory.retries.undiscovered(now)) {
+            Reaction::Retry(backoff) => Some(Retry { backoff, ..Retry::default() }),
+            Reaction::Tell => None,
+        }
+    }
+
+    /// All actions are done: the job is planned again, unless there was nothing to do.
+    fn end_round(&mut self, memory: &mut JobMemory) {
+        let State::Act(round) = std::mem::replace(&mut self.state, State::Observe) else { return };
+        let rendered = round.plan.rendered.filter(|digest| round.rendered != Some(*digest));
+        if let Some(digest) = rendered {
+            memory.rendered(digest, round.edited);
+        } else if round.plan.actions.iter().all(|action| matches!(action, Action::Tell(_))) {
+            let retry = self.settle(&round, memory);
+            self.state = State::Over(Over { end: End::Settled, retry }, None);
+        }
+    }
+
+    /// There is nothing to do for now: what was read is forgotten, but for what later passes build on.
+    fn settle(&self, round: &Round, memory: &mut JobMemory) -> Option<Retry> {
+        memory.forget_documents();
+        if round.plan.waiting.as_ref().is_some_and(Waiting::must_ask_again) {
+            memory.readings.pods = Reading::NotRead;
+            memory.readings.taken = None;
+            return Some(memory.retries.again(self.lane, Duration::ZERO));
+        }
+        memory.retries = Default::default();
+        if round.finished && round.postponed.is_none() {
+            memory.counts_written = None;
+        }
+        round.postponed.map(|at_least| Retry { at_least, ..Retry::default() })
+    }
+}
+
+impl Round {
+    /// The action whose turn it is.
+    fn action(&self) -> Option<&Action> {
+        self.plan.actions.get(self.next)
+    }
+}
+
+/// Takes a write of nothing but counts out of the plan if the last one was a moment ago; says how long it has to
+/// wait.
+fn postpone_counts(plan: &mut Plan, last: Option<Duration>, now: Duration) -> Option<Duration> {
+    let counts = |action: &Action| {
+        matches!(action, Action::WriteStatus(StatusWrite { urgency: Urgency::Coalesced, .. }))
+    };
+    if !plan.actions.iter().any(counts) {
+        return None;
+    }
+    let wait = COUNTS_EVERY.checked_sub(now.saturating_sub(last?)).filter(|it| !it.is_zero())?;
+    plan.actions.retain(|action| !counts(action));
+    Some(wait)
+}
+
+/// What the reply to an action shows is remembered.
+fn learn(action: &Action, uid: &str, reply: Reply, memory: &mut JobMemory, now: Duration) {
+    let readings = &mut memory.readings;
+    match reply {
+        Reply::TrainJob(there) => readings.in_doubt &= there != uid,
+        Reply::ConfigMap(snapshot) => readings.snapshot = *snapshot,
+        Reply::JobSet(job_set) => readings.job_set = Some(*job_set),
+        Reply::Pods(0) => readings.pods = Reading::Absent,
+        Reply::Pods(count) => readings.pods = Reading::Found(RunningPods(count)),
+        Reply::Done | Reply::JobSetOfName(_) => {}
+    }
+    if let Action::WriteStatus(StatusWrite { jobs_status: Some(_), .. }) = action {
+        memory.counts_written = Some(now);
+    }
+}
+
+/// Whether the object that is in the way has to be read.
+const fn must_inspect(action: &Action) -> bool {
+    matches!(
+        action,
+        Action::CreateSnapshot(_)
+            | Action::CreateConfigMap(_)
+            | Action::CreatePodGroup(_)
+            | Action::CreateJobSet(_)
+            | Action::ProbeSecret { witness: Some(_), .. }
+    )
+}
+
+/// What an object is that is in the way and is not read.
+fn exists(action: &Action, memory: &mut JobMemory) -> Existing {
+    match action {
+        // Its name was free when the snapshot was created.
+        Action::CreateSecret(_) => Existing::AsWanted,
+        Action::ProbeSecret { claim, .. } => {
+            name_is_taken(memory, false, "Secret", claim.metadata.name.as_deref())
+        }
+        _ => Existing::Noted,
+    }
+}
+
+/// What an object is that is in the way and was read.
+fn inspected(action: &Action, uid: &str, reply: Reply, memory: &mut JobMemory) -> Existing {
+    match (action, reply) {
+        // It is judged by its owner when the job is planned again.
+        (Action::CreateSnapshot(_), Reply::ConfigMap(snapshot)) => {
+            memory.readings.snapshot = *snapshot;
+            Existing::Noted
+        }
+        (Action::ProbeSecret { claim, .. }, Reply::ConfigMap(witness)) => match *witness {
+            Reading::Found(witness) if is_own(&witness, uid) => Existing::AsWanted,
+            _ => name_is_taken(memory, false, "Secret", claim.metadata.name.as_deref()),
+        },
+        // It cannot be changed, so it must also say what the job is made from now.
+        (Action::CreateConfigMap(wanted), Reply::ConfigMap(there)) => match *there {
+            Reading::Found(there) if is_own(&there, uid) && there.data == wanted.data => {
+                Existing::AsWanted
+            }
+            Reading::Found(there) => {
+                let own = is_own(&there, uid);
+                name_is_taken(memory, own, "ConfigMap", wanted.metadata.name.as_deref())
+            }
+            Reading::Absent | Reading::NotRead => Existing::Noted,
+        },
+        // With ours, from a request whose reply was lost, the job is planned again: it may have been made from what
+        // the job said then. Any other keeps the job waiting.
+        (Action::CreateJobSet(_), Reply::JobSetOfName(Some(there)))
+            if there.train_job_uid.as_deref() != Some(uid) =>
+        {
+            Existing::Foreign
+        }
+        _ => Existing::Noted,
+    }
+}
+
+fn name_is_taken(
+    memory: &mut JobMemory,
+    outdated: bool,
+    kind: &'static str,
+    name: Option<&str>,
+) -> Existing {
+    let name = name.unwrap_or_default().to_owned();
+    memory.readings.taken = Some(Taken { outdated, kind, name });
+    Existing::Noted
+}
+
+fn is_own(config_map: &ConfigMap, uid: &str) -> bool {
+    controlling_train_job(&config_map.metadata).is_some_and(|owner| owner.uid == uid)
+}

@@ -1,0 +1,78 @@
+//! TrainJobs: their status, and their removal.
+
+use kube::api::{GetParams, Patch, PatchParams, Preconditions, PropagationPolicy};
+use serde_json::json;
+use trainjob_api::{TrainJob, constants::FIELD_MANAGER};
+use trainjob_core::{
+    action::{StatusWrite, TtlDeletion},
+    observed::Propagation,
+    pass::Reply,
+};
+
+use super::{Context, Executor, delete_params, request};
+use crate::{cache::Source, error::RequestError};
+
+impl Executor {
+    pub(super) async fn write_status(
+        &self,
+        of: Context<'_>,
+        write: &StatusWrite,
+    ) -> Result<(), RequestError> {
+        let mut status = serde_json::Map::new();
+        if let Some(conditions) = &write.conditions {
+            status.insert("conditions".into(), json!(conditions));
+        }
+        if let Some(counts) = &write.jobs_status {
+            // In a merge patch, null removes the field.
+            let value = if counts.is_empty() { serde_json::Value::Null } else { json!(counts) };
+            status.insert("jobsStatus".into(), value);
+        }
+        let patch = json!({
+            "metadata": { "uid": write.uid, "resourceVersion": write.resource_version },
+            "status": status,
+        });
+        let request = request::<TrainJob>(of.job).patch_subresource(
+            "status",
+            &of.job.key.name,
+            &PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() },
+            &Patch::Merge(patch),
+        );
+        let job = self.send::<TrainJob>(of, request).await?;
+        self.cache.put_job(job, Source::Reply { lists: of.lists.jobs });
+        Ok(())
+    }
+
+    /// One that is gone is an error: the watch will say so too, and until then nothing is done for it.
+    pub(super) async fn read_train_job(&self, of: Context<'_>) -> Result<Reply, RequestError> {
+        let name = &of.job.key.name;
+        let request = request::<TrainJob>(of.job).get(name, &GetParams::default());
+        let job = self.send::<TrainJob>(of, request).await?;
+        let uid = job.metadata.uid.clone().unwrap_or_default();
+        self.cache.put_job(job, Source::Reply { lists: of.lists.jobs });
+        Ok(Reply::TrainJob(uid))
+    }
+
+    pub(super) async fn delete_train_job(
+        &self,
+        of: Context<'_>,
+        deletion: &TtlDeletion,
+    ) -> Result<(), RequestError> {
+        let policy = match deletion.propagation {
+            Propagation::Foreground => PropagationPolicy::Foreground,
+            Propagation::Background => PropagationPolicy::Background,
+        };
+        let preconditions = Preconditions {
+            uid: Some(deletion.uid.clone()),
+            resource_version: Some(deletion.resource_version.clone()),
+        };
+        let params = delete_params(policy, preconditions);
+        let request = request::<TrainJob>(of.job).delete(&of.job.key.name, &params);
+        match self.delete::<TrainJob>(of, request).await? {
+            Some(terminating) => {
+                self.cache.put_job(terminating, Source::Reply { lists: of.lists.jobs });
+            }
+            None => self.cache.forget_job(&of.job.key, &deletion.uid),
+        }
+        Ok(())
+    }
+}
