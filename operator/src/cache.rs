@@ -18,10 +18,10 @@ use std::{
 
 use trainjob_api::TrainJob;
 use trainjob_core::{
+    build::{Runtime, RuntimeKey, runtime_key},
     facts::{JobFacts, JobSetFacts, ObjectKey},
     observed::{Observed, PodGroups, Reading, Readings, RunningPods, Settings},
     pass::{JobMemory, Memories, ShownBy},
-    runtime::{Runtime, RuntimeKey, runtime_key},
 };
 
 use self::{

@@ -26,11 +26,11 @@ use trainjob_api::{
 };
 use trainjob_core::{
     action::Action,
+    build::snapshot,
     facts::JobFacts,
     lane::Lane,
     observed::Reading,
     pass::{Call, Class, Reply},
-    runtime::snapshot,
 };
 use trainjob_process::lean;
 

@@ -18,8 +18,8 @@ use trainjob_api::{
     constants::{FIELD_MANAGER, LEGACY_FINALIZER},
 };
 use trainjob_core::{
+    build::{RuntimeKey, without_legacy_finalizer},
     pass::Class,
-    runtime::{RuntimeKey, without_legacy_finalizer},
 };
 
 use crate::{answer, error::RequestError, lease::Mandate};

@@ -9,7 +9,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use p521::elliptic_curve::{Generate, sec1::ToSec1Point};
 use thiserror::Error;
-use trainjob_core::runtime::{SecretClaim, SecretContent};
+use trainjob_core::build::{SecretClaim, SecretContent};
 use x25519_dalek::{PublicKey, StaticSecret};
 
 /// Why there are no keys.

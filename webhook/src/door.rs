@@ -24,8 +24,8 @@ use trainjob_core::{
         runtimes,
         train_job::{self, Operation, asks_for_runtime},
     },
+    build::{Runtime, UnsupportedRuntime, runtime_key},
     lifecycle::deadline::Clock,
-    runtime::{Runtime, UnsupportedRuntime, runtime_key},
 };
 use validator::{Validate, ValidationErrors};
 

@@ -22,8 +22,8 @@ use trainjob_api::{
 };
 use trainjob_core::{
     admission::priority_classes,
+    build::{Runtime, RuntimeKey, snapshot},
     facts::controlling_train_job,
-    runtime::{Runtime, RuntimeKey, snapshot},
 };
 use trainjob_process::Readable;
 

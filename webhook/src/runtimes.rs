@@ -18,7 +18,7 @@ use trainjob_api::{
     ClusterTrainingRuntime, TrainingRuntime,
     constants::{CLUSTER_TRAINING_RUNTIME_KIND, TRAINING_RUNTIME_KIND},
 };
-use trainjob_core::runtime::{Runtime, RuntimeKey};
+use trainjob_core::build::{Runtime, RuntimeKey};
 use trainjob_process::{
     Readable,
     health::Readiness,

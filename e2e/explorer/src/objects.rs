@@ -11,8 +11,8 @@ use trainjob_api::{
     time::Timestamp,
 };
 use trainjob_core::{
+    build::{Runtime, RuntimeKey, runtime_key},
     facts::{JobFacts, JobSetFacts, ObjectKey},
-    runtime::{Runtime, RuntimeKey, runtime_key},
 };
 
 /// A finalizer that somebody else puts on objects.

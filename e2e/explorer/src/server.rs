@@ -16,9 +16,9 @@ use invariants::{History, Millis};
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use trainjob_api::{JobSet, TrainJob, time::Timestamp};
 use trainjob_core::{
+    build::Runtime,
     facts::{ObjectKey, controlling_train_job},
     observed::{Propagation, Settings},
-    runtime::Runtime,
 };
 
 use crate::{

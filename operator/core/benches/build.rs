@@ -13,7 +13,7 @@ use std::{
 
 use serde_json::{Value, json};
 use trainjob_api::{ClusterTrainingRuntime, TrainJob};
-use trainjob_core::runtime::{Runtime, build};
+use trainjob_core::build::{Runtime, build};
 
 const TORCH: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),

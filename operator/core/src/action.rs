@@ -9,10 +9,10 @@ use serde_json::Value;
 use trainjob_api::{JobSet, time::Timestamp, trainjob::JobStatus};
 
 use crate::{
+    build::{JobSetUpdate, PodGroup, RuntimeKey, SecretClaim},
     facts::{self, Finished, Outcome, Scheduler},
     notice::Notice,
     observed::Propagation,
-    runtime::{JobSetUpdate, PodGroup, RuntimeKey, SecretClaim},
 };
 
 /// What to do now, and when to ask again.

@@ -21,28 +21,23 @@
 pub mod defaults;
 pub mod dropped_fields;
 pub mod field;
-mod flux;
 mod initializers;
 pub mod lifecycle;
 mod manager;
-mod mpi;
 pub mod ownership;
 mod patches;
-mod reserved;
+pub(crate) mod reserved;
 pub mod runtimes;
 mod same;
 #[cfg(test)]
-mod testing;
-mod torch;
-mod torchtune;
+pub(crate) mod testing;
 pub mod train_job;
 mod unions;
 mod volcano;
-mod xgboost;
 
 pub use self::{field::FieldError, patches::asks_what_runs, volcano::priority_classes};
 
-use crate::runtime::UnsupportedRuntime;
+use crate::build::UnsupportedRuntime;
 
 /// The answer to a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -11,10 +11,10 @@ use trainjob_api::{JobSet, TrainJob, time::Timestamp};
 
 use crate::{
     action::{Action, Waiting},
+    build::{self, BuildError, Objects, PodGroup, Runtime, SnapshotError, snapshot},
     facts::{JobSetFacts, ObjectKey, PodGroupSpec},
     notice::Notice,
     observed::{Observed, Presence, Reading, Taken},
-    runtime::{self, BuildError, Objects, PodGroup, Runtime, SnapshotError, snapshot},
 };
 
 /// Reason of the `Waiting` condition of a job whose runtime does not exist.
@@ -151,7 +151,7 @@ fn create(observed: &Observed<'_>, manifest: &TrainJob) -> Step {
         }
     };
     let Some(runtime) = frozen.as_deref().or(live) else { return Step::default() };
-    match runtime::build(manifest, runtime) {
+    match build::build(manifest, runtime) {
         Ok(objects) => make(observed, manifest, live, objects),
         // There may be a snapshot, and then the runtime as it is now does not matter.
         Err(_) if matches!(observed.readings.snapshot, Reading::NotRead) => {
@@ -227,7 +227,7 @@ fn pod_group(observed: &Observed<'_>, wanted: PodGroup) -> Result<Option<Action>
             Err(Box::new(Step { obstacle: Some(obstacle), ..Step::default() }))
         }
         Presence::There(group) => {
-            let spec = runtime::pod_group_patch(&group.spec, &wanted.spec);
+            let spec = build::pod_group_patch(&group.spec, &wanted.spec);
             Ok(spec.map(|spec| Action::UpdatePodGroup {
                 scheduler: wanted.spec.scheduler(),
                 uid: group.uid.clone(),
@@ -258,7 +258,7 @@ fn unbuildable(live: Option<&Runtime>, error: &BuildError) -> Step {
 }
 
 fn missing(manifest: &TrainJob) -> Step {
-    match runtime::runtime_key(manifest) {
+    match build::runtime_key(manifest) {
         Ok(key) => {
             let message = format!(
                 "{key} does not exist; create it or correct spec.runtimeRef of a new TrainJob"
@@ -291,11 +291,11 @@ fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -
         return Step::act(vec![Action::ReadJobSet]);
     };
     let snapshot = live.map(|runtime| snapshot::render(manifest, runtime)).transpose();
-    match snapshot.and_then(|snapshot| Ok((snapshot, runtime::build(manifest, runtime)?))) {
+    match snapshot.and_then(|snapshot| Ok((snapshot, build::build(manifest, runtime)?))) {
         Ok((snapshot, objects)) => {
             let mut actions: Vec<_> =
                 snapshot.map(|it| Action::CreateSnapshot(Box::new(it))).into_iter().collect();
-            let difference = runtime::fixed_difference(current, &objects.job_set);
+            let difference = build::fixed_difference(current, &objects.job_set);
             if difference.is_some() && job_set.never_ran {
                 // It is made anew when it is gone.
                 actions.push(Action::DeleteJobSet {
@@ -310,7 +310,7 @@ fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -
                     Err(step) => return *step,
                 }
             }
-            let update = runtime::update_suspended(current, &objects.job_set);
+            let update = build::update_suspended(current, &objects.job_set);
             actions.extend(update.map(|update| Action::UpdateJobSet(Box::new(update))));
             let kept = difference.map(Notice::ChangeNotApplied);
             actions.extend(kept.map(Action::Tell));

@@ -19,13 +19,15 @@
 //! * [`lease`]: which of several replicas works.
 //! * [`lifecycle`]: deadline, release, TTL and status, one file a rule.
 //! * [`admission`]: what is refused, warned of and filled in before an object is stored.
-//! * [`runtime`]: from a TrainJob and its runtime to the objects it becomes.
+//! * [`build`]: from a TrainJob and its runtime to the objects it becomes.
 
 pub mod action;
 pub mod admission;
+pub mod build;
 pub mod census;
 mod children;
 pub mod facts;
+mod framework;
 pub mod lane;
 pub mod lease;
 pub mod lifecycle;
@@ -33,7 +35,6 @@ pub mod notice;
 pub mod observed;
 pub mod pass;
 pub mod plan;
-pub mod runtime;
 pub mod undiscovered;
 
 pub use action::{Action, Plan};

@@ -8,9 +8,9 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use trainjob_api::{JobSet, TrainJob};
 
 use crate::{
+    build::Runtime,
     facts::{JobFacts, JobSetFacts, PodGroupFacts, PodGroupSpec},
     lifecycle::deadline::Clock,
-    runtime::Runtime,
 };
 
 /// What is known of one TrainJob and of what belongs to it.

@@ -18,12 +18,12 @@ use trainjob_api::{TrainJob, conditions, time::Timestamp};
 
 use crate::{
     action::{Action, Plan, TtlDeletion, Waiting},
+    build::{self, UnsupportedRuntime},
     children,
     facts::{Finished, JobFacts, JobSetFacts, Outcome, PodGroupFacts},
     lifecycle::{deadline, release, status, ttl},
     notice::Notice,
     observed::{Observed, Reading, RunningPods, Settings},
-    runtime::{self, UnsupportedRuntime},
 };
 
 /// Decides what to do for one TrainJob at `now`, and when to ask again.
@@ -85,7 +85,7 @@ fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Timestamp) 
         let actions = write(job, manifest, own, conditions);
         return Plan { actions, next, ..Plan::default() };
     }
-    if let Err(unsupported) = runtime::runtime_key(manifest) {
+    if let Err(unsupported) = build::runtime_key(manifest) {
         return refuse(job, manifest, conditions, &unsupported, now);
     }
 

@@ -22,9 +22,9 @@ use std::{
 use serde_json::{Value, json};
 use trainjob_api::{ClusterTrainingRuntime, TrainJob, TrainingRuntime};
 use trainjob_core::admission::{lifecycle::FieldUpdates, runtimes, train_job};
+use trainjob_core::build::{Objects, Runtime, build, snapshot};
 use trainjob_core::facts::Scheduler;
 use trainjob_core::lifecycle::deadline::Clock;
-use trainjob_core::runtime::{Objects, Runtime, build, snapshot};
 
 #[test]
 fn every_job_becomes_the_objects_of_its_golden_file() {

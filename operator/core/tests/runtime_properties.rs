@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::{Map, Value, json};
 use trainjob_api::{ClusterTrainingRuntime, TrainJob};
-use trainjob_core::runtime::{Objects, Runtime, build, name_problem, snapshot, update_suspended};
+use trainjob_core::build::{Objects, Runtime, build, name_problem, snapshot, update_suspended};
 
 proptest! {
     #[test]

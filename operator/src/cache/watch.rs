@@ -17,8 +17,8 @@ use trainjob_api::{
     podgroup::{CoschedulingPodGroup, VolcanoPodGroup},
 };
 use trainjob_core::{
+    build::{Runtime, RuntimeKey},
     facts::{JobSetFacts, ObjectKey, PodGroupFacts, PodGroupSpec, Scheduler},
-    runtime::{Runtime, RuntimeKey},
 };
 use trainjob_process::{
     Readable, Unreadable,

@@ -4,10 +4,10 @@ use kube::api::{GetParams, Patch, PatchParams, Preconditions, PropagationPolicy}
 use serde_json::json;
 use trainjob_api::{JobSet, constants::FIELD_MANAGER, jobset::JobSetView};
 use trainjob_core::{
+    build::JobSetUpdate,
     facts::{JobSetFacts, ObjectKey},
     observed::Reading,
     pass::Reply,
-    runtime::JobSetUpdate,
 };
 
 use super::{Context, Executor, create, delete_params, post_params, request};

@@ -11,10 +11,10 @@ use trainjob_api::{
     podgroup::{CoschedulingPodGroup, VolcanoPodGroup},
 };
 use trainjob_core::{
+    build::PodGroup,
     facts::{PodGroupFacts, PodGroupSpec, Scheduler},
     observed::Reading,
     pass::Reply,
-    runtime::PodGroup,
 };
 
 use super::{Context, Executor, delete_params, request};

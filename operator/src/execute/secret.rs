@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::PostParams;
-use trainjob_core::runtime::SecretClaim;
+use trainjob_core::build::SecretClaim;
 
 use super::{Context, Executor, create, post_params, request};
 use crate::{error::RequestError, secrets};

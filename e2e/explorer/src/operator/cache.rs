@@ -7,10 +7,10 @@ pub mod versions;
 use std::sync::Arc;
 
 use trainjob_core::{
+    build::Runtime,
     facts::ObjectKey,
     observed::Settings,
     pass::{JobMemory, Memories, ShownBy},
-    runtime::Runtime,
 };
 
 use self::versions::Versions;

@@ -5,10 +5,10 @@ use std::{collections::BTreeSet, sync::Arc};
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
     Action, Observed, Plan,
+    build::Runtime,
     facts::Outcome,
     observed::{PodGroups, Reading, Readings, Settings},
     plan,
-    runtime::Runtime,
 };
 
 use crate::{

@@ -3,9 +3,9 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use trainjob_core::{
+    build::Runtime,
     facts::{ObjectKey, Outcome},
     pass::JobMemory,
-    runtime::Runtime,
 };
 
 use super::{Operator, cache::Source};

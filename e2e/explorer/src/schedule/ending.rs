@@ -3,8 +3,8 @@
 
 use invariants::Millis;
 use trainjob_core::{
+    build::{Runtime, build, fixed_difference, runtime_key, snapshot, update_suspended},
     observed::Settings,
-    runtime::{Runtime, build, fixed_difference, runtime_key, snapshot, update_suspended},
 };
 
 use super::world::World;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use trainjob_api::{JobSet, TrainJob, constants::MULTIKUEUE_ORIGIN_LABEL};
 use trainjob_core::{
     action::TtlDeletion,
+    build::{build, update_suspended},
     lifecycle::deadline::Clock,
     observed::Settings,
-    runtime::{build, update_suspended},
 };
 
 use super::{Server, requests::Request};
@@ -82,7 +82,7 @@ impl Server {
         let Some(slot) = self.slots.get(request.name) else { return };
         let stored = slot.snapshot.as_ref();
         let frozen = stored
-            .and_then(|stored| trainjob_core::runtime::snapshot::read(&job.manifest, stored).ok());
+            .and_then(|stored| trainjob_core::build::snapshot::read(&job.manifest, stored).ok());
         let wanted = frozen
             .and_then(|runtime| build(&job.manifest, &runtime).ok())
             .map(|objects| objects.job_set);

@@ -1,7 +1,7 @@
 //! What others do: users, JobSet's controller, the garbage collector, kubelets.
 
 use trainjob_api::jobset::{JobSetStatus, ReplicatedJobStatus};
-use trainjob_core::runtime::{Objects, build, snapshot};
+use trainjob_core::build::{Objects, build, snapshot};
 
 use super::{Server, waits_for_dependents};
 use crate::objects::{

@@ -158,7 +158,7 @@ fn entry(request: &Request) -> Entry {
         describe(&mut entry, action);
     }
     if resource == "configmaps" {
-        entry.name = trainjob_core::runtime::snapshot::name(&key.name);
+        entry.name = trainjob_core::build::snapshot::name(&key.name);
     } else if resource == "pods" {
         entry.name = String::new();
     }

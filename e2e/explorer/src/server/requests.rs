@@ -7,8 +7,8 @@ use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::O
 use trainjob_api::{JobSet, time::Timestamp};
 use trainjob_core::{
     action::{Action, StatusWrite, TtlDeletion},
+    build::snapshot,
     observed::Reading,
-    runtime::snapshot,
 };
 
 use super::Server;

@@ -13,7 +13,7 @@ use trainjob_api::{
 };
 
 use super::FieldError;
-use crate::runtime::{
+use crate::build::{
     draft::Draft,
     parts::{ancestor, container, init_container},
 };

@@ -20,7 +20,7 @@ use trainjob_api::{
 };
 
 use super::{FieldError, manager, same::same};
-use crate::runtime::{BuildError, Runtime, draft::Draft};
+use crate::build::{BuildError, Runtime, draft::Draft};
 
 const PATCHES: &str = "spec.runtimePatches";
 

@@ -6,7 +6,7 @@ use trainjob_api::TrainJob;
 use super::FieldError;
 
 /// What is wrong with the trainer's variables if these are the framework's.
-pub(super) fn check(job: &TrainJob, reserved: &[&str]) -> Option<FieldError> {
+pub(crate) fn check(job: &TrainJob, reserved: &[&str]) -> Option<FieldError> {
     let env = variables(job);
     let names = env.iter().map(|variable| variable.name.as_str());
     let mut taken: Vec<_> = names.filter(|name| reserved.contains(name)).collect();
@@ -21,6 +21,6 @@ pub(super) fn check(job: &TrainJob, reserved: &[&str]) -> Option<FieldError> {
 }
 
 /// The trainer's variables.
-pub(super) fn variables(job: &TrainJob) -> &[EnvVar] {
+pub(crate) fn variables(job: &TrainJob) -> &[EnvVar] {
     job.spec.trainer.as_ref().and_then(|trainer| trainer.env.as_deref()).unwrap_or_default()
 }

@@ -20,13 +20,17 @@ use trainjob_api::{
     runtime::{PodGroupPolicy, TrainingRuntimeSpec},
 };
 
-use super::{FieldError, Verdict, field::brought_in, mpi::LAUNCHER, same::same};
-use crate::runtime::{
-    Runtime, RuntimeKey,
-    parts::{ancestor, container},
+use super::{FieldError, Verdict, field::brought_in, same::same};
+use crate::{
+    build::{
+        Runtime, RuntimeKey,
+        parts::{ancestor, container},
+    },
+    framework::Framework,
 };
 
-const STEPS: &str = "spec.template.spec.replicatedJobs";
+/// Where the replicated jobs of a runtime are.
+pub(crate) const STEPS: &str = "spec.template.spec.replicatedJobs";
 const SUPPORT_LABEL: &str = "trainer.kubeflow.org/support";
 const DEPRECATED: &str = "deprecated";
 const POLICY: &str = "is deprecated and will be removed in a future release of Kubeflow Trainer. \
@@ -79,7 +83,7 @@ fn errors(spec: &TrainingRuntimeSpec) -> Vec<FieldError> {
         }
     }
     errors.extend(schedulers(spec));
-    errors.extend(mpi(spec, steps));
+    errors.extend(Framework::of(spec).validate_runtime(steps));
     errors
 }
 
@@ -126,29 +130,6 @@ fn schedulers(spec: &TrainingRuntimeSpec) -> Option<FieldError> {
     };
     let detail = "a Pod has one scheduler: set either coscheduling or volcano";
     Some(FieldError::forbidden("spec.podGroupPolicy", detail))
-}
-
-fn mpi(spec: &TrainingRuntimeSpec, steps: &[ReplicatedJob]) -> Vec<FieldError> {
-    let Some(policy) = spec.ml_policy.as_ref().and_then(|policy| policy.mpi.as_ref()) else {
-        return Vec::new();
-    };
-    let launcher_is_node = policy.run_launcher_as_node.unwrap_or(false);
-    let needed = [
-        (LAUNCHER, "which starts the processes", true),
-        (
-            NODE,
-            "whose Pods train, unless spec.mlPolicy.mpi.runLauncherAsNode is true",
-            !launcher_is_node,
-        ),
-    ];
-    let lacking = needed
-        .into_iter()
-        .filter(|(name, _, is_needed)| *is_needed && !steps.iter().any(|step| step.name == *name));
-    let required = |(name, what, _)| {
-        let detail = format!("spec.mlPolicy.mpi needs a replicated job named {name:?}, {what}");
-        FieldError::required(STEPS, detail)
-    };
-    lacking.map(required).collect()
 }
 
 #[cfg(test)]

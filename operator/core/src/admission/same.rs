@@ -8,7 +8,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::runtime::quantity;
+use crate::build::quantity;
 
 /// The finest digits of a quantity that Kubernetes keeps.
 const DIGITS: i64 = 9;

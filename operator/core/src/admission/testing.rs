@@ -4,17 +4,17 @@ use serde_json::{Value, json};
 use trainjob_api::TrainJob;
 
 use super::FieldError;
-use crate::runtime::{Runtime, draft::Draft};
+use crate::build::{Runtime, draft::Draft};
 
-pub(super) use crate::runtime::testing::{job, runtime};
+pub(crate) use crate::build::testing::{job, runtime};
 
 /// A runtime with this policy and these replicated jobs.
-pub(super) fn with(policy: &Value, steps: &Value) -> Runtime {
+pub(crate) fn with(policy: &Value, steps: &Value) -> Runtime {
     runtime(&json!({"mlPolicy": policy, "template": {"spec": {"replicatedJobs": steps}}}))
 }
 
 /// A replicated job with this step's label and this Pod spec.
-pub(super) fn step(name: &str, ancestor: Option<&str>, pod: &Value) -> Value {
+pub(crate) fn step(name: &str, ancestor: Option<&str>, pod: &Value) -> Value {
     let labels = ancestor.map(|step| json!({"trainer.kubeflow.org/trainjob-ancestor-step": step}));
     json!({"name": name, "template": {
         "metadata": {"labels": labels},
@@ -23,12 +23,12 @@ pub(super) fn step(name: &str, ancestor: Option<&str>, pod: &Value) -> Value {
 }
 
 /// The training step with its container.
-pub(super) fn node() -> Value {
+pub(crate) fn node() -> Value {
     step("node", Some("trainer"), &json!({"containers": [{"name": "node", "image": "i"}]}))
 }
 
 /// The texts of what a check of the patched template finds.
-pub(super) fn found(
+pub(crate) fn found(
     job: &TrainJob,
     runtime: &Runtime,
     check: impl Fn(&Draft<'_>) -> Vec<FieldError>,
@@ -37,6 +37,6 @@ pub(super) fn found(
 }
 
 /// The texts of errors.
-pub(super) fn texts(errors: &[FieldError]) -> Vec<String> {
+pub(crate) fn texts(errors: &[FieldError]) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
 }

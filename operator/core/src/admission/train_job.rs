@@ -13,25 +13,25 @@ use std::collections::BTreeMap;
 
 use trainjob_api::{
     TrainJob,
-    runtime::MlPolicy,
     trainjob::{RuntimeRef, TrainJobSpec},
 };
 
 use super::{
     FieldError, Verdict,
     field::brought_in,
-    flux, initializers,
+    initializers,
     lifecycle::{self, FieldUpdates},
-    mpi, patches,
+    patches,
     runtimes::deprecation,
     same::same,
-    torch, unions, volcano, xgboost,
+    unions, volcano,
 };
 use crate::{
-    lifecycle::deadline::Clock,
-    runtime::{
+    build::{
         BuildError, Runtime, RuntimeKey, UnsupportedRuntime, draft::Draft, finish, runtime_key,
     },
+    framework::Framework,
+    lifecycle::deadline::Clock,
 };
 
 /// What is to happen to the TrainJob.
@@ -204,22 +204,12 @@ fn drafted<'j>(
     };
     errors.extend(unions::check(job, &draft));
     errors.extend(initializers::check(job, &draft));
-    errors.extend(of_framework(job, &draft, runtime.spec.ml_policy.as_ref()));
+    errors.extend(Framework::of(&runtime.spec).validate(job, &draft));
     let gang = runtime.spec.pod_group_policy.as_ref();
     if gang.is_some_and(|policy| policy.volcano.is_some()) {
         errors.extend(volcano::check(&draft, missing_priority_classes));
     }
     (errors, Some(draft))
-}
-
-fn of_framework(job: &TrainJob, draft: &Draft<'_>, policy: Option<&MlPolicy>) -> Vec<FieldError> {
-    match policy {
-        Some(MlPolicy { mpi: Some(policy), .. }) => mpi::check(job, draft, policy),
-        Some(MlPolicy { flux: Some(_), .. }) => flux::check(draft).into_iter().collect(),
-        Some(MlPolicy { xgboost: Some(_), .. }) => xgboost::check(job),
-        Some(MlPolicy { torch: Some(policy), .. }) => torch::check(job, draft, policy),
-        _ => Vec::new(),
-    }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use super::{
     FieldError,
     patches::{entries, path_of, pod, steps},
 };
-use crate::runtime::draft::Draft;
+use crate::build::draft::Draft;
 
 /// The variables and volumes that the job's patches leave with several sources.
 pub(super) fn check(job: &TrainJob, draft: &Draft<'_>) -> Vec<FieldError> {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use trainjob_api::jobset::ReplicatedJob;
 
 use super::FieldError;
-use crate::runtime::{Runtime, draft::Draft};
+use crate::build::{Runtime, draft::Draft};
 
 const QUEUE: &str = "scheduling.volcano.sh/queue-name";
 const OF_KUBERNETES: [&str; 2] = ["system-cluster-critical", "system-node-critical"];

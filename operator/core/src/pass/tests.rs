@@ -4,10 +4,10 @@ use trainjob_api::{TrainJob, constants::GROUP};
 
 use super::*;
 use crate::{
+    build::{SecretClaim, SecretContent},
     facts::{JobFacts, ObjectKey},
     notice::Notice,
     observed::{PodGroups, Readings, Settings},
-    runtime::{SecretClaim, SecretContent},
 };
 
 const UID: &str = "U";

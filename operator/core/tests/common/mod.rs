@@ -8,7 +8,7 @@ use trainjob_api::{
     jobset::{JobSetSpecView, JobSetView},
     time::Timestamp,
 };
-use trainjob_core::{facts::JobSetFacts, runtime::Runtime};
+use trainjob_core::{build::Runtime, facts::JobSetFacts};
 
 /// The TrainJob `ns/tj` with `fields` in its spec, just as it was stored at `created`.
 pub(crate) fn train_job(fields: &Value, uid: &str, version: &str, created: i64) -> TrainJob {

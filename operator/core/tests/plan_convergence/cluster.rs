@@ -17,10 +17,10 @@ use trainjob_api::{
 };
 use trainjob_core::{
     action::{StatusWrite, TtlDeletion},
+    build::{Runtime, snapshot},
     facts::controlling_train_job,
     lifecycle::deadline::Clock,
     observed::{Propagation, Settings},
-    runtime::{Runtime, snapshot},
 };
 
 /// A finalizer that somebody else put on an object.
@@ -324,7 +324,7 @@ impl Cluster {
             return Err(Refusal::Exists);
         }
         let frozen = self.frozen_for(by).expect("the runtime is frozen before the JobSet is made");
-        let built = trainjob_core::runtime::build(by, &frozen).map(|objects| objects.job_set);
+        let built = trainjob_core::build::build(by, &frozen).map(|objects| objects.job_set);
         assert!(
             built.as_ref() == Ok(job_set),
             "not made from the frozen runtime: {}",
@@ -399,9 +399,9 @@ impl Cluster {
         let after = self.job_set.clone().ok_or(Refusal::NotFound)?;
         let resumed = before.spec.suspend == Some(true) && after.spec.suspend != Some(true);
         if let (true, Some(frozen)) = (resumed, self.frozen_for(by))
-            && let Ok(wanted) = trainjob_core::runtime::build(by, &frozen)
+            && let Ok(wanted) = trainjob_core::build::build(by, &frozen)
         {
-            let differs = trainjob_core::runtime::update_suspended(&after, &wanted.job_set);
+            let differs = trainjob_core::build::update_suspended(&after, &wanted.job_set);
             assert!(
                 differs.is_none(),
                 "resumed as something else than asked for: {}",

@@ -25,8 +25,8 @@ use trainjob_api::{JobSet, TrainJob, time::Timestamp};
 use trainjob_core::{
     Action, Plan,
     action::Waiting,
+    build::{build, fixed_difference, update_suspended},
     observed::Propagation,
-    runtime::{build, fixed_difference, update_suspended},
 };
 
 use crate::{
@@ -306,7 +306,7 @@ impl World {
             (None, None) => {
                 // With a runtime that can be built, the job would have its JobSet.
                 assert!(frozen.is_none(), "can be built: {}", brief(job));
-                let runtime = trainjob_core::runtime::runtime_key(job).map(Waiting::Runtime);
+                let runtime = trainjob_core::build::runtime_key(job).map(Waiting::Runtime);
                 let usable = self.cluster.snapshot.is_none();
                 if usable { runtime.ok() } else { Some(Waiting::Snapshot) }
             }

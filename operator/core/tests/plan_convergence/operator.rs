@@ -6,12 +6,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use trainjob_api::{JobSet, TrainJob, time::Timestamp};
 use trainjob_core::{
     Action, Observed, Plan,
+    build::Runtime,
     facts::{JobFacts, JobSetFacts},
     lane::Lane,
     observed::{PodGroups, Reading, Readings, Settings},
     pass::{self, Call, Class, End, Failure, JobMemory, Next, Reply, ShownBy},
     plan,
-    runtime::Runtime,
 };
 
 use crate::{

@@ -15,9 +15,9 @@ use trainjob_api::{
     trainjob::JobStatus,
 };
 use trainjob_core::{
+    build::{Runtime, build, snapshot},
     lifecycle::deadline::Clock,
     observed::{Propagation, Settings},
-    runtime::{Runtime, build, snapshot},
 };
 
 use crate::{

@@ -5,8 +5,8 @@ use trainjob_api::{JobSet, time::Timestamp};
 use trainjob_core::{
     Action, Plan,
     action::Waiting,
+    build::{build, snapshot},
     observed::Reading,
-    runtime::{build, snapshot},
 };
 
 use crate::{

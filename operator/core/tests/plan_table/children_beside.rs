@@ -5,9 +5,9 @@ use trainjob_api::ClusterTrainingRuntime;
 use trainjob_core::{
     Action,
     action::Waiting,
+    build::{Runtime, build, snapshot},
     facts::PodGroupFacts,
     observed::{Reading, Taken},
-    runtime::{Runtime, build, snapshot},
 };
 
 use crate::{

@@ -11,10 +11,10 @@ use trainjob_api::{
 use trainjob_core::{
     Action, Observed, Plan,
     action::{StatusWrite, TtlDeletion},
+    build::{Runtime, build, snapshot},
     facts::{JobFacts, PodGroupFacts},
     observed::{PodGroups, Presence, Reading, Readings, Settings},
     plan,
-    runtime::{Runtime, build, snapshot},
 };
 
 use crate::common::{condition, facts, owner, runtime, train_job};

@@ -6,9 +6,9 @@ use trainjob_api::time::Timestamp;
 use trainjob_core::{
     Action,
     action::Waiting,
+    build::{Runtime, RuntimeKey, snapshot},
     notice::Notice,
     observed::Reading,
-    runtime::{Runtime, RuntimeKey, snapshot},
 };
 
 use crate::{

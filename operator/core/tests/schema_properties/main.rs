@@ -22,10 +22,10 @@ use serde_json::{Value, json};
 use trainjob_api::{ClusterTrainingRuntime, TrainJob, crd, jobset::JobSetView, time::Timestamp};
 use trainjob_core::{
     Action, Observed,
+    build::{BuildError, Objects, Runtime, build, name_problem, snapshot, update_suspended},
     facts::{JobFacts, JobSetFacts},
     observed::{PodGroups, Presence, Reading, Readings, Settings},
     plan,
-    runtime::{BuildError, Objects, Runtime, build, name_problem, snapshot, update_suspended},
 };
 
 use crate::generator::Generator;

@@ -1,0 +1,81 @@
+//! From a TrainJob and its runtime to the objects that run it.
+//!
+//! A runtime is a template that an administrator wrote; a TrainJob names it and says the few things
+//! that differ from job to job. [`build`] puts the two together. It is the same function for every
+//! framework: only `framework` knows that there are several, and each has one file that starts with the
+//! table of what it adds.
+//!
+//! 1. [`runtime_key`]: which runtime.
+//! 2. [`snapshot`]: the runtime as it was when the job started, which is the one that counts.
+//! 3. [`build`]: the [`Objects`]; `draft`, then `framework`, then `jobset`.
+//! 4. [`update_suspended`]: what of it may still change once it exists.
+//!
+//! The rules are Kubeflow Trainer's, so that runtimes, SDK and Kueue keep working: Kueue even computes a
+//! job's quota from the JobSet that Trainer would build. Where this differs, the file says so.
+
+mod amount;
+mod coscheduling;
+pub(crate) mod draft;
+pub(crate) mod endpoints;
+pub(crate) mod error;
+mod fixed;
+mod gang;
+mod jobset;
+mod legacy_finalizer;
+mod names;
+pub(crate) mod objects;
+pub(crate) mod owner;
+pub(crate) mod parts;
+pub(crate) mod quantity;
+pub(crate) mod rendezvous;
+mod resolve;
+pub(crate) mod resources;
+pub mod snapshot;
+mod strategic_merge;
+#[cfg(test)]
+pub(crate) mod testing;
+mod update;
+mod variables;
+mod volcano;
+
+use trainjob_api::TrainJob;
+
+use self::draft::Draft;
+pub use self::{
+    error::BuildError,
+    fixed::fixed_difference,
+    gang::pod_group_patch,
+    legacy_finalizer::without_legacy_finalizer,
+    names::name_problem,
+    objects::{Objects, PodGroup, SecretClaim, SecretContent},
+    owner::owner_reference,
+    resolve::{Runtime, RuntimeKey, UnsupportedRuntime, runtime_key},
+    snapshot::SnapshotError,
+    update::{JobSetUpdate, update_suspended},
+};
+use crate::framework::Framework;
+
+/// What a TrainJob becomes on a runtime.
+///
+/// A function of its two arguments: the same job and runtime always make the same objects, so they can be
+/// built again and compared with those that exist.
+///
+/// # Errors
+///
+/// When the two do not fit each other, the runtime asks for something that is not implemented, or
+/// JobSet could not name what it would have to make.
+pub fn build(job: &TrainJob, runtime: &Runtime) -> Result<Objects, BuildError> {
+    finish(Draft::new(job, runtime)?, runtime)
+}
+
+/// What [`build`] makes of a draft.
+pub(crate) fn finish(mut draft: Draft<'_>, runtime: &Runtime) -> Result<Objects, BuildError> {
+    let job = draft.job;
+    Framework::of(&runtime.spec).build(&mut draft)?;
+    let mut objects = jobset::finish(draft);
+    gang::enforce(&mut objects, job, &runtime.spec)?;
+    match name_problem(&objects.job_set) {
+        Some(problem) => Err(BuildError::NameTooLong(problem)),
+        None => Ok(objects),
+    }
+}

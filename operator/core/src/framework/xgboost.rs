@@ -1,0 +1,4 @@
+//! `XGBoost`.
+
+pub(super) mod build;
+pub(super) mod validate;
