@@ -26,6 +26,7 @@ mod names;
 pub(crate) mod objects;
 pub(crate) mod owner;
 pub(crate) mod parts;
+mod pod_group;
 pub(crate) mod quantity;
 pub(crate) mod rendezvous;
 mod resolve;
@@ -44,11 +45,11 @@ use self::draft::Draft;
 pub use self::{
     error::BuildError,
     fixed::fixed_difference,
-    gang::pod_group_patch,
     legacy_finalizer::without_legacy_finalizer,
     names::name_problem,
     objects::{Objects, PodGroup, SecretClaim, SecretContent},
     owner::owner_reference,
+    pod_group::pod_group_patch,
     resolve::{Runtime, RuntimeKey, UnsupportedRuntime, runtime_key},
     snapshot::SnapshotError,
     update::{JobSetUpdate, update_suspended},
@@ -73,7 +74,7 @@ pub(crate) fn finish(mut draft: Draft<'_>, runtime: &Runtime) -> Result<Objects,
     let job = draft.job;
     Framework::of(&runtime.spec).build(&mut draft)?;
     let mut objects = jobset::finish(draft);
-    gang::enforce(&mut objects, job, &runtime.spec)?;
+    pod_group::enforce(&mut objects, job, &runtime.spec)?;
     match name_problem(&objects.job_set) {
         Some(problem) => Err(BuildError::NameTooLong(problem)),
         None => Ok(objects),

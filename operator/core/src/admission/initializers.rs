@@ -12,7 +12,7 @@ use trainjob_api::{
     jobset::ReplicatedJob,
 };
 
-use super::FieldError;
+use super::field::FieldError;
 use crate::build::{
     draft::Draft,
     parts::{ancestor, container, init_container},

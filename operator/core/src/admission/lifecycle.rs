@@ -6,7 +6,7 @@
 
 use trainjob_api::{TrainJob, constants::MANAGED_BY};
 
-use super::FieldError;
+use super::field::FieldError;
 use crate::lifecycle::deadline::Clock;
 
 pub(super) const DEADLINE: &str = "spec.activeDeadlineSeconds";

@@ -2,7 +2,7 @@
 //!
 //! Rule and words are those of Kubernetes for domain-prefixed paths. The length is the schema's to limit.
 
-use super::FieldError;
+use super::field::FieldError;
 
 const NO_PREFIX: &str = "must be a domain-prefixed path (such as \"acme.io/foo\")";
 const NO_DOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \

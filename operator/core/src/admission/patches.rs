@@ -19,7 +19,7 @@ use trainjob_api::{
     patches::{ContainerPatch, PodSpecPatch, ReplicatedJobPatch, RuntimePatch},
 };
 
-use super::{FieldError, manager, same::same};
+use super::{field::FieldError, manager, same::same};
 use crate::build::{BuildError, Runtime, draft::Draft};
 
 const PATCHES: &str = "spec.runtimePatches";

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::EnvVar;
 use trainjob_api::TrainJob;
 
-use super::FieldError;
+use super::field::FieldError;
 
 /// What is wrong with the trainer's variables if these are the framework's.
 pub(crate) fn check(job: &TrainJob, reserved: &[&str]) -> Option<FieldError> {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use trainjob_api::TrainJob;
 
-use super::FieldError;
+use super::field::FieldError;
 use crate::build::{Runtime, draft::Draft};
 
 pub(crate) use crate::build::testing::{job, runtime};

@@ -15,7 +15,7 @@ use trainjob_api::{
 };
 
 use super::{
-    FieldError,
+    field::FieldError,
     patches::{entries, path_of, pod, steps},
 };
 use crate::build::draft::Draft;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use trainjob_api::jobset::ReplicatedJob;
 
-use super::FieldError;
+use super::field::FieldError;
 use crate::build::{Runtime, draft::Draft};
 
 const QUEUE: &str = "scheduling.volcano.sh/queue-name";

@@ -10,7 +10,7 @@ use k8s_openapi::{
     apimachinery::pkg::api::resource::Quantity,
 };
 
-use super::{BuildError, quantity::parts};
+use super::{error::BuildError, quantity::parts};
 
 /// Digits behind the point that an amount has.
 const DIGITS: u32 = 9;

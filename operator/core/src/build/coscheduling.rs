@@ -12,8 +12,8 @@ use trainjob_api::{JobSet, podgroup::CoschedulingPodGroupSpec, runtime::Coschedu
 use crate::facts::PodGroupSpec;
 
 use super::{
-    PodGroup,
     gang::{Gang, pods_mut},
+    objects::PodGroup,
 };
 
 /// By which the plugin knows the Pods of a gang.

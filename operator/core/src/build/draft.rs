@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, ResourceRequirements};
 use serde_json::Value;
 use trainjob_api::{
     TrainJob,
@@ -17,8 +17,10 @@ use trainjob_api::{
 };
 
 use super::{
-    BuildError, Runtime, SecretClaim,
-    parts::{container_mut, is_trainer, nodes, set_nodes},
+    error::BuildError,
+    objects::SecretClaim,
+    parts::{container, container_mut, is_trainer, nodes, set_nodes},
+    resolve::Runtime,
     resources, strategic_merge,
     variables::{Variables, without_variables},
 };
@@ -167,4 +169,29 @@ fn patched(mut spec: JobSetSpec, patch: &JobSetSpecPatch) -> serde_json::Result<
     let mut merged = serde_json::from_value(merged)?;
     variables.put_back(patch, &mut merged)?;
     Ok(merged)
+}
+
+/// How many of something each training node has, or 0.
+///
+/// What counts is what the container gets, the TrainJob's resources over the runtime's: a job that
+/// only raises the memory of a runtime with GPUs still has the GPUs. (Kubeflow Trainer looks at the
+/// job's resources alone as soon as it has some.) What the job names goes before the runtime's.
+pub(crate) fn per_node(
+    draft: &Draft<'_>,
+    count: fn(&ResourceRequirements) -> Result<i64, BuildError>,
+) -> Result<i64, BuildError> {
+    let trainer = draft.job.spec.trainer.as_ref();
+    let of_job = trainer.and_then(|trainer| trainer.resources_per_node.as_ref());
+    let mut jobs = draft.spec.replicated_jobs.iter().flatten();
+    let of_container = jobs
+        .find(|job| is_trainer(job) || job.name == NODE)
+        .and_then(|job| container(job, NODE)?.resources.as_ref());
+
+    for resources in [of_job, of_container].into_iter().flatten() {
+        let counted = count(resources)?;
+        if counted > 0 {
+            return Ok(counted);
+        }
+    }
+    Ok(0)
 }

@@ -6,14 +6,7 @@ use k8s_openapi::{
     api::core::v1::ResourceRequirements, apimachinery::pkg::api::resource::Quantity,
 };
 
-use trainjob_api::constants::NODE;
-
-use super::{
-    BuildError,
-    draft::Draft,
-    parts::{container, is_trainer},
-    quantity::whole_units,
-};
+use super::{error::BuildError, quantity::whole_units};
 
 type Amounts = BTreeMap<String, Quantity>;
 
@@ -35,31 +28,6 @@ pub(crate) fn overlay(
         requests: both(|r| r.requests.as_ref()),
         claims: None,
     }
-}
-
-/// How many of something each training node has, or 0.
-///
-/// What counts is what the container gets, the TrainJob's resources over the runtime's: a job that
-/// only raises the memory of a runtime with GPUs still has the GPUs. (Kubeflow Trainer looks at the
-/// job's resources alone as soon as it has some.) What the job names goes before the runtime's.
-pub(crate) fn per_node(
-    draft: &Draft<'_>,
-    count: fn(&ResourceRequirements) -> Result<i64, BuildError>,
-) -> Result<i64, BuildError> {
-    let trainer = draft.job.spec.trainer.as_ref();
-    let of_job = trainer.and_then(|trainer| trainer.resources_per_node.as_ref());
-    let mut jobs = draft.spec.replicated_jobs.iter().flatten();
-    let of_container = jobs
-        .find(|job| is_trainer(job) || job.name == NODE)
-        .and_then(|job| container(job, NODE)?.resources.as_ref());
-
-    for resources in [of_job, of_container].into_iter().flatten() {
-        let counted = count(resources)?;
-        if counted > 0 {
-            return Ok(counted);
-        }
-    }
-    Ok(0)
 }
 
 /// The GPUs among the resources: what is requested, else the limit, of the first resource by name that

@@ -23,7 +23,11 @@ use trainjob_api::{
     runtime::TrainingRuntimeSpec,
 };
 
-use super::{BuildError, Runtime, RuntimeKey, owner_reference};
+use super::{
+    error::BuildError,
+    owner::owner_reference,
+    resolve::{Runtime, RuntimeKey},
+};
 
 /// Annotation in which `kubectl apply` keeps a second copy of the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";

@@ -14,8 +14,8 @@ use trainjob_api::{JobSet, podgroup::VolcanoPodGroupSpec, runtime::VolcanoPolicy
 use crate::facts::PodGroupSpec;
 
 use super::{
-    PodGroup,
     gang::{Gang, pods_mut},
+    objects::PodGroup,
 };
 
 /// By which Volcano knows the Pods of a gang.

@@ -13,37 +13,17 @@
 //! `PET_MASTER_*`, because the recipe has an argument for that. The containers of
 //! `mlPolicy.torch.envInjection` always get all variables.
 
-use std::fmt;
-
 use k8s_openapi::api::core::v1::EnvVar;
 use trainjob_api::{constants::TRAINER_PORT, runtime::TorchPolicy};
 
-use super::torchtune::build as torchtune;
+use super::{processes::Processes, torchtune::build as torchtune};
 use crate::build::{
-    draft::Draft,
+    draft::{Draft, per_node},
     error::BuildError,
     parts::{any_container_mut, ensure_port, nodes, upsert_env},
     rendezvous::{host, index, participant, variable},
-    resources::{cpus, gpus, per_node},
+    resources::{cpus, gpus},
 };
-
-/// How many processes a node runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Processes {
-    /// One for each GPU.
-    Auto,
-    /// So many.
-    Count(i64),
-}
-
-impl fmt::Display for Processes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Auto => f.write_str("auto"),
-            Self::Count(count) => write!(f, "{count}"),
-        }
-    }
-}
 
 /// Writes the table above into the draft.
 pub(crate) fn enforce(draft: &mut Draft<'_>, policy: &TorchPolicy) -> Result<(), BuildError> {

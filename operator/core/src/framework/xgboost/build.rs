@@ -13,11 +13,11 @@
 use trainjob_api::constants::TRAINER_PORT;
 
 use crate::build::{
-    draft::Draft,
+    draft::{Draft, per_node},
     error::BuildError,
     parts::{ensure_port, nodes, upsert_env},
     rendezvous::{host, index, participant, variable},
-    resources::{gpus, per_node},
+    resources::gpus,
 };
 
 /// Writes the table above into the draft.

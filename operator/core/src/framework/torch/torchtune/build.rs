@@ -27,13 +27,13 @@
 
 use trainjob_api::{constants::NODE, trainjob::Trainer};
 
-use super::super::build::Processes;
+use super::super::processes::Processes;
 use crate::build::{
-    draft::Draft,
+    draft::{Draft, per_node},
     error::BuildError,
     parts::{container, nodes},
     rendezvous::endpoint,
-    resources::{gpus, per_node},
+    resources::gpus,
 };
 
 /// The command that stands for a recipe: this and nothing else.

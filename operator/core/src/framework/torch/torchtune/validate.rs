@@ -6,13 +6,13 @@
 use trainjob_api::{TrainJob, trainjob::Trainer};
 
 use super::{
-    super::build::Processes,
+    super::processes::Processes,
     build::{KEPT, Tuning, is_asked_for, is_single, model, recipe},
 };
 use crate::admission::field::FieldError;
 use crate::build::{
-    draft::Draft,
-    resources::{gpus, per_node},
+    draft::{Draft, per_node},
+    resources::gpus,
 };
 
 const LLAMA_1B: &str = "llama3_2/1B";
