@@ -7,6 +7,7 @@
 //! A record holds the facts that decisions need; a TrainJob itself is kept only while it is unfinished.
 
 mod count;
+mod groups;
 mod pod_groups;
 pub mod versions;
 pub mod watch;
@@ -25,8 +26,8 @@ use trainjob_core::{
 };
 
 use self::{
-    pod_groups::{Group, Groups, presence},
-    versions::Versions,
+    groups::{Group, Groups, presence},
+    versions::{Source, Versions},
 };
 
 /// What is remembered of a TrainJob.
@@ -352,18 +353,6 @@ impl State {
             self.jobs_by_runtime.entry(now).or_default().insert(key.clone());
         }
     }
-}
-
-/// Who showed an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// A watch, or the list it starts with.
-    Watch,
-    /// The reply to a request of our own.
-    Reply {
-        /// How many lists of its kind were complete when it was asked for.
-        lists: u64,
-    },
 }
 
 impl From<Source> for ShownBy {

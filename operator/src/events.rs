@@ -31,7 +31,7 @@ use trainjob_process::config::Rate;
 
 use crate::{
     answer::timed,
-    lease::Mandate,
+    leader::LeaderGuard,
     limit::{Bucket, Limiter},
 };
 
@@ -82,7 +82,7 @@ pub struct Sender {
     receiver: mpsc::Receiver<HandedIn>,
     client: Client,
     limiter: Option<Arc<Limiter>>,
-    mandate: Mandate,
+    leader: LeaderGuard,
     state: Arc<State>,
 }
 
@@ -92,7 +92,7 @@ pub struct Sender {
 pub fn channel(
     client: Client,
     limiter: Option<Arc<Limiter>>,
-    mandate: Mandate,
+    leader: LeaderGuard,
     normal: Option<Rate>,
     dropped: IntCounter,
 ) -> (Events, Sender) {
@@ -103,7 +103,7 @@ pub fn channel(
     // In a Pod this is the Pod's name.
     let instance = std::env::var("HOSTNAME").unwrap_or_else(|_| EVENT_REPORTER.to_owned());
     let events = Events { sender, state: Arc::clone(&state), instance };
-    (events, Sender { receiver, client, limiter, mandate, state })
+    (events, Sender { receiver, client, limiter, leader, state })
 }
 
 impl Events {
@@ -168,7 +168,7 @@ impl Sender {
             if let Some(limiter) = &self.limiter {
                 limiter.acquire(Lane::Cleanup).await;
             }
-            if !self.mandate.holds() {
+            if !self.leader.holds() {
                 continue;
             }
             let namespace = event.metadata.namespace.clone().unwrap_or_default();

@@ -39,7 +39,7 @@ use crate::{
     cache::{Cache, Lists},
     error::RequestError,
     events::Events,
-    lease::Mandate,
+    leader::LeaderGuard,
     limit::Limiter,
 };
 
@@ -59,7 +59,7 @@ pub struct Executor {
     /// The configured rate limit, if there is one.
     pub limiter: Option<Arc<Limiter>>,
     /// Whether anything may be done.
-    pub mandate: Mandate,
+    pub leader: LeaderGuard,
 }
 
 /// For whom and how urgently an action is carried out.
@@ -238,7 +238,7 @@ impl Executor {
         if let Some(limiter) = &self.limiter {
             limiter.acquire(of.lane).await;
         }
-        self.mandate.check()?;
+        self.leader.check()?;
         match of.lane {
             Lane::Stop => answer::impatient(request).await,
             Lane::Live | Lane::Cleanup => answer::before(of.due, request).await,

@@ -4,7 +4,7 @@
 //! of which there is at most one at a time. It speaks with the API server on the client for watches, so that
 //! no amount of work delays a renewal.
 //!
-//! What everybody else gets is a [`Mandate`]: whether this process may act at this moment. It ends by
+//! What everybody else gets is a [`LeaderGuard`]: whether this process may act at this moment. It ends by
 //! itself, at the very instant until which the last renewal lasts, whatever this task is doing then.
 
 use std::{
@@ -35,70 +35,21 @@ use trainjob_process::{
     watch::{Subject, follow_one},
 };
 
-use crate::{answer, error::RequestError, metrics::work::LEASE};
+use crate::{
+    answer,
+    error::RequestError,
+    kinds::LEASE,
+    leader::{LeaderGuard, Leadership},
+};
 
-/// How long the end of the process may wait until the Lease is given back.
+/// How long the end of the process may wait until the Lease is released.
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// How often it is tried: somebody else may change the Lease at the same time.
-const GIVE_BACK_TRIES: u32 = 3;
+const RELEASE_TRIES: u32 = 3;
 
 /// How to get Leases.
 const INSTALL: &str = "it is part of Kubernetes since 1.14";
-
-/// What this process is in the election.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leadership {
-    /// Somebody else leads, or nobody.
-    Waiting,
-    /// This process leads.
-    Leading {
-        /// Until when, unless it renews in time.
-        until: Instant,
-    },
-}
-
-impl Leadership {
-    fn holds(self) -> bool {
-        matches!(self, Self::Leading { until } if Instant::now() < until)
-    }
-}
-
-/// Whether this process may act. Whatever writes asks it before each write.
-#[derive(Debug, Clone)]
-pub struct Mandate(Option<watch::Receiver<Leadership>>);
-
-impl Mandate {
-    /// Where no leader is elected.
-    #[must_use]
-    pub const fn always() -> Self {
-        Self(None)
-    }
-
-    /// Whether it may act now.
-    #[must_use]
-    pub fn holds(&self) -> bool {
-        self.0.as_ref().is_none_or(|leadership| leadership.borrow().holds())
-    }
-
-    /// Refuses when it may not act now.
-    ///
-    /// # Errors
-    ///
-    /// This process does not lead.
-    pub fn check(&self) -> Result<(), RequestError> {
-        if self.holds() { Ok(()) } else { Err(RequestError::NotLeading) }
-    }
-
-    /// Waits until it may act.
-    pub async fn granted(&self) {
-        let Some(mut leadership) = self.0.clone() else { return };
-        if leadership.wait_for(|leadership| leadership.holds()).await.is_err() {
-            // The election is over, and so is the process soon.
-            pending::<()>().await;
-        }
-    }
-}
 
 /// What its watch has in common with others.
 #[derive(Debug)]
@@ -123,8 +74,8 @@ impl Election {
         settings: LeaderElection,
         watched: Watched,
         ready: impl Future<Output = ()> + Send + 'static,
-    ) -> (Self, Mandate) {
-        let (leadership, mandate) = watch::channel(Leadership::Waiting);
+    ) -> (Self, LeaderGuard) {
+        let (leadership, guard) = watch::channel(Leadership::Waiting);
         let (end, until) = oneshot::channel();
         let namespace = settings.namespace.unwrap_or_else(|| clients.namespace.clone());
         let candidate = Candidate {
@@ -140,7 +91,7 @@ impl Election {
             trouble: None,
         };
         let task = tokio::spawn(candidate.take_part(watched, ready, until));
-        (Self { task, end }, Mandate(Some(mandate)))
+        (Self { task, end }, LeaderGuard::of(guard))
     }
 
     /// Waits until this process has led and does not any more; says why.
@@ -152,13 +103,13 @@ impl Election {
         }
     }
 
-    /// Ends the mandate and gives the Lease back, so that somebody else takes it at once.
-    pub async fn give_back(self) {
+    /// Ends the leadership and releases the Lease, so that somebody else takes it at once.
+    pub async fn release(self) {
         if self.task.is_finished() || self.end.send(()).is_err() {
             return;
         }
         if timeout(FAREWELL, self.task).await.is_err() {
-            tracing::warn!("the Lease could not be given back; others wait until it expires");
+            tracing::warn!("the Lease could not be released; others wait until it expires");
         }
     }
 }
@@ -211,7 +162,7 @@ impl Candidate {
                 Step::Write(lease) => self.write(*lease).await,
                 Step::Wait(instant) => tokio::select! {
                     _ = &mut until => {
-                        self.give_back().await;
+                        self.release().await;
                         return None;
                     }
                     Ok(()) = heard.changed() => {
@@ -245,7 +196,7 @@ impl Candidate {
         }
     }
 
-    /// Not cut off when the process is to end: it may be stored all the same, and has to be given back then.
+    /// Not cut off when the process is to end: it may be stored all the same, and has to be released then.
     async fn write(&mut self, lease: Lease) {
         let sent = self.now();
         let limit = self.elector.patience(sent);
@@ -317,15 +268,15 @@ impl Candidate {
         }
     }
 
-    async fn give_back(mut self) {
+    async fn release(mut self) {
         // The fate of a renewal may not be known.
         let mut look = self.elector.leads_until().is_some() && self.elector.is_outdated();
         self.leadership.send_replace(Leadership::Waiting);
-        for _ in 0..GIVE_BACK_TRIES {
+        for _ in 0..RELEASE_TRIES {
             if look {
                 self.read().await;
             }
-            let Some(lease) = self.elector.give_back(&wall()) else { return };
+            let Some(lease) = self.elector.release(&wall()) else { return };
             let limit = self.elector.patience(self.now());
             match answer::within(limit, self.send(lease)).await {
                 Ok(_) => {
@@ -401,32 +352,6 @@ fn random() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_mandate_ends_by_itself_when_nobody_renews_it() {
-        let (leadership, mandate) = watch::channel(Leadership::Waiting);
-        let mandate = Mandate(Some(mandate));
-        assert!(matches!(mandate.check(), Err(RequestError::NotLeading)));
-        let begin = Instant::now();
-        let until = begin + Duration::from_secs(10);
-        tokio::spawn(async move {
-            sleep_until(begin + Duration::from_secs(3)).await;
-            leadership.send_replace(Leadership::Leading { until });
-            pending::<()>().await;
-        });
-        mandate.granted().await;
-        assert_eq!(begin.elapsed().as_secs(), 3);
-        assert!(mandate.holds() && mandate.check().is_ok());
-        sleep_until(until).await;
-        assert!(!mandate.holds());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn without_an_election_there_always_is_a_mandate() {
-        let mandate = Mandate::always();
-        mandate.granted().await;
-        assert!(mandate.holds());
-    }
 
     #[test]
     fn no_two_processes_of_a_host_have_one_name() {

@@ -22,7 +22,7 @@ use trainjob_core::{
     pass::Class,
 };
 
-use crate::{answer, error::RequestError, lease::Mandate};
+use crate::{answer, error::RequestError, leader::LeaderGuard};
 
 /// How long before what failed is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -37,7 +37,7 @@ type Found = (RuntimeKey, Option<Held>);
 /// Removes the finalizer from the runtimes that have it.
 pub struct Remover {
     client: Client,
-    mandate: Mandate,
+    leader: LeaderGuard,
     found: mpsc::UnboundedReceiver<Found>,
 }
 
@@ -52,9 +52,9 @@ struct Held {
 
 /// What finds runtimes that have the finalizer, and what removes it from them.
 #[must_use]
-pub fn channel(client: Client, mandate: Mandate) -> (Finder, Remover) {
+pub fn channel(client: Client, leader: LeaderGuard) -> (Finder, Remover) {
     let (finder, found) = mpsc::unbounded_channel();
-    (Finder(finder), Remover { client, mandate, found })
+    (Finder(finder), Remover { client, leader, found })
 }
 
 impl Finder {
@@ -70,16 +70,16 @@ impl Finder {
     }
 }
 
-/// Waits until what is held is tried: as soon as there is a mandate, and a while after a failure.
-async fn again(mandate: &Mandate) {
-    if mandate.holds() { sleep(AGAIN).await } else { mandate.granted().await }
+/// Waits until what is held is tried: as soon as there is a leader, and a while after a failure.
+async fn again(leader: &LeaderGuard) {
+    if leader.holds() { sleep(AGAIN).await } else { leader.granted().await }
 }
 
 impl Remover {
     /// Removes the finalizer from what is found, until nothing can be found any more. Before there is a
-    /// mandate it is only remembered: whoever has one removes it, which is news then.
+    /// leader it is only remembered: whoever has one removes it, which is news then.
     pub async fn run(mut self) {
-        let mandate = self.mandate.clone();
+        let leader = self.leader.clone();
         let mut held = HashMap::new();
         loop {
             tokio::select! {
@@ -88,14 +88,14 @@ impl Remover {
                     Some((key, None)) => {
                         held.remove(&key);
                     }
-                    Some((key, Some(found))) if self.mandate.holds() => {
+                    Some((key, Some(found))) if self.leader.holds() => {
                         self.release_or_keep(key, found, &mut held).await;
                     }
                     Some((key, Some(found))) => {
                         held.insert(key, found);
                     }
                 },
-                () = again(&mandate), if !held.is_empty() => {
+                () = again(&leader), if !held.is_empty() => {
                     for (key, found) in std::mem::take(&mut held) {
                         self.release_or_keep(key, found, &mut held).await;
                     }
@@ -133,7 +133,7 @@ impl Remover {
     }
 
     async fn patch(&self, key: &RuntimeKey, runtime: &Held) -> Result<(), RequestError> {
-        self.mandate.check()?;
+        self.leader.check()?;
         let path = match key {
             RuntimeKey::Cluster { .. } => ClusterTrainingRuntime::url_path(&(), None),
             RuntimeKey::Namespaced { namespace, .. } => {

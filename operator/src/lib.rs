@@ -15,6 +15,8 @@ pub mod clock;
 pub mod error;
 pub mod events;
 pub mod execute;
+pub mod kinds;
+pub mod leader;
 pub mod lease;
 pub mod legacy_finalizer;
 pub mod limit;

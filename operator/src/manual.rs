@@ -18,6 +18,6 @@ leaderElection in the configuration several replicas may run, of which one acts;
     files: &[],
     environment: &[("HOSTNAME", "what it calls itself in the Lease, with a random number")],
     stopping: "readiness goes off, nothing new is begun, what is under way is\n\
-               finished within 20 seconds, the Lease is given back, exit status 0",
+               finished within 20 seconds, the Lease is released, exit status 0",
     failures: &[("", "the Lease could not be renewed in time: start it again")],
 };

@@ -2,7 +2,7 @@
 //!
 //! Starting: health is served at once, watches begin, and nothing is decided before every cache has
 //! been filled and, where a leader is elected, this process leads. Until then it only watches. Stopping:
-//! readiness goes off, no new work is taken in, the work under way is finished, the Lease is given back,
+//! readiness goes off, no new work is taken in, the work under way is finished, the Lease is released,
 //! then the servers end. A process that has led and does not any more ends at once, with an error: what
 //! it had under way is for its successor to decide anew.
 
@@ -33,20 +33,15 @@ use trainjob_process::{
 };
 
 use crate::{
-    cache::{
-        Cache,
-        watch::{KINDS, Watcher},
-    },
+    cache::{Cache, watch::Watcher},
     events,
     execute::Executor,
-    lease::{Election, Mandate, Watched},
+    kinds::{KINDS, LEASE},
+    leader::LeaderGuard,
+    lease::{Election, Watched},
     legacy_finalizer::{self, Finder},
     limit::Limiter,
-    metrics::{
-        Metrics,
-        gauges::Sources,
-        work::{End, LEASE},
-    },
+    metrics::{Metrics, gauges::Sources, work::End},
     queue::{Next, Queue},
     reconcile::Reconciler,
     survey,
@@ -103,14 +98,14 @@ pub async fn run(
         restarts: metrics.work.restarts(LEASE).clone(),
     };
     let ready = complete(all_listed.clone());
-    let (mut election, mandate) = take_part(config.leader_election, &clients, of_lease, ready);
+    let (mut election, leader) = take_part(config.leader_election, &clients, of_lease, ready);
 
     let limiter =
         config.rate_limit.map(|rate| Arc::new(Limiter::new(rate.per_second, rate.burst.get())));
     let (events, sender) = events::channel(
         clients.work.clone(),
         limiter.clone(),
-        mandate.clone(),
+        leader.clone(),
         config.normal_events,
         metrics.work.events_dropped.clone(),
     );
@@ -118,7 +113,7 @@ pub async fn run(
     let sources = Sources {
         cache: Arc::clone(&cache),
         queue: Arc::clone(&queue),
-        mandate: mandate.clone(),
+        leader: leader.clone(),
         settings: config.settings,
         nearest_deadlines: config.nearest_deadlines,
     };
@@ -128,7 +123,7 @@ pub async fn run(
         cache: Arc::clone(&cache),
         events,
         limiter,
-        mandate: mandate.clone(),
+        leader: leader.clone(),
     };
     let reconciler = Arc::new(Reconciler::new(
         Arc::clone(&cache),
@@ -137,7 +132,7 @@ pub async fn run(
         metrics,
         config.settings,
     ));
-    let (legacy, remover) = legacy_finalizer::channel(clients.work.clone(), mandate.clone());
+    let (legacy, remover) = legacy_finalizer::channel(clients.work.clone(), leader.clone());
     let watcher = watcher(&clients, &reconciler, legacy, readiness.clone(), (listed, unreachable));
 
     let mut tasks = JoinSet::new();
@@ -161,7 +156,7 @@ pub async fn run(
 
     let begun = async move {
         complete(all_listed).await;
-        mandate.granted().await;
+        leader.granted().await;
     };
     let stopping = stop.clone();
     let work = work(&reconciler, &clients, &readiness, begun, config.concurrency.get(), stop);
@@ -179,7 +174,7 @@ pub async fn run(
     tasks.shutdown().await;
     // Nobody is left who could write.
     if let Some(election) = election {
-        election.give_back().await;
+        election.release().await;
     }
     drained.send_replace(true);
     while let Some(ended) = servers.ended().await {
@@ -216,12 +211,12 @@ fn take_part(
     clients: &Clients,
     watched: Watched,
     ready: impl Future<Output = ()> + Send + 'static,
-) -> (Option<Election>, Mandate) {
+) -> (Option<Election>, LeaderGuard) {
     match election {
-        None => (None, Mandate::always()),
+        None => (None, LeaderGuard::always()),
         Some(settings) => {
-            let (election, mandate) = Election::begin(clients, settings, watched, ready);
-            (Some(election), mandate)
+            let (election, leader) = Election::begin(clients, settings, watched, ready);
+            (Some(election), leader)
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The record has the meaning that client-go gives it, so that this operator and a controller written
 //! in Go can share a Lease: who holds it, for how many seconds since it was last renewed, and how often it
-//! has changed hands. One that was given back has an empty holder.
+//! has changed hands. One that was released has an empty holder.
 //!
 //! Never do two processes believe to lead. That takes no clock that two of them share:
 //!
@@ -213,13 +213,13 @@ impl Elector {
     }
 
     /// Ends the belief to lead, and gives what to store so that somebody else may begin at once; `None` if
-    /// the Lease is not this process's to give back. Must be stored before it is asked for again.
+    /// the Lease is not this process's to release. Must be stored before it is asked for again.
     #[must_use]
-    pub fn give_back(&mut self, wall: &MicroTime) -> Option<Lease> {
+    pub fn release(&mut self, wall: &MicroTime) -> Option<Lease> {
         self.renewed = None;
         let mut lease = self.lease.as_deref().filter(|lease| self.is_mine(lease))?.clone();
         let spec = lease.spec.get_or_insert_default();
-        // As client-go gives it back: nobody's, and over in a second for who does not look at the holder.
+        // As client-go releases it: nobody's, and over in a second for who does not look at the holder.
         spec.holder_identity = Some(String::new());
         spec.lease_duration_seconds = Some(1);
         spec.acquire_time = Some(wall.clone());
@@ -228,7 +228,7 @@ impl Elector {
         Some(lease)
     }
 
-    /// Whether it has to be looked at before it can be given back.
+    /// Whether it has to be looked at before it can be released.
     #[must_use]
     pub const fn is_outdated(&self) -> bool {
         self.outdated

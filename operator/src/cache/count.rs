@@ -8,8 +8,8 @@ use trainjob_core::{
     lifecycle::release,
 };
 
-use super::{Cache, JobRecord, pod_groups::Groups, versions::Versions, watch::KINDS};
-use crate::clock;
+use super::{Cache, JobRecord, groups::Groups, versions::Versions};
+use crate::{clock, kinds::KINDS};
 
 impl Cache {
     /// Counts every job. Others wait only while the jobs are noted, not while they are looked at.

@@ -4,28 +4,14 @@ use std::sync::Arc;
 
 use trainjob_core::{
     facts::{ObjectKey, PodGroupFacts, Scheduler},
-    observed::Presence,
     pass::JobMemory,
 };
 
 use super::{
-    Cache, JobRecord, Source, State,
-    versions::{self, Versions},
+    Cache, JobRecord, State,
+    groups::Groups,
+    versions::{self, Source, Versions},
 };
-
-/// The PodGroups of one scheduler.
-pub(super) type Groups = Versions<Arc<PodGroupFacts>>;
-
-/// A PodGroup, where the API server knows the kind.
-pub(super) type Group = Option<Option<Arc<PodGroupFacts>>>;
-
-pub(super) fn presence(group: &Group) -> Presence<'_> {
-    match group {
-        None => Presence::NotServed,
-        Some(None) => Presence::Absent,
-        Some(Some(facts)) => Presence::There(facts),
-    }
-}
 
 impl Cache {
     /// Takes in a PodGroup that a watch or a reply showed. True when that is news.

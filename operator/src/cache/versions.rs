@@ -10,7 +10,17 @@ use std::collections::{HashMap, HashSet};
 
 use trainjob_core::facts::ObjectKey;
 
-use super::Source;
+/// Who showed an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// A watch, or the list it starts with.
+    Watch,
+    /// The reply to a request of our own.
+    Reply {
+        /// How many lists of its kind were complete when it was asked for.
+        lists: u64,
+    },
+}
 
 /// A resource version as a number. One that is no number counts as 0: older than everything, but
 /// taken from a watch all the same.

@@ -26,8 +26,12 @@ use trainjob_process::{
     watch::{Failed, Subject, follow},
 };
 
-use super::{Cache, Source};
-use crate::{legacy_finalizer::Finder, metrics::Metrics};
+use super::{Cache, versions::Source};
+use crate::{
+    kinds::{COSCHEDULING_KIND, VOLCANO_KIND},
+    legacy_finalizer::Finder,
+    metrics::Metrics,
+};
 
 /// How to get the kinds that others install.
 const INSTALL_CRDS: &str =
@@ -56,20 +60,6 @@ pub struct Watcher {
     /// Where failures are counted.
     pub metrics: Arc<Metrics>,
 }
-
-/// Names of the kinds that are watched, as readiness shows them.
-pub const KINDS: [&str; 6] = [
-    TRAIN_JOB_KIND,
-    jobset::KIND,
-    TRAINING_RUNTIME_KIND,
-    CLUSTER_TRAINING_RUNTIME_KIND,
-    COSCHEDULING_KIND,
-    VOLCANO_KIND,
-];
-
-/// Two kinds of the same name.
-const COSCHEDULING_KIND: &str = "PodGroup of scheduler-plugins";
-const VOLCANO_KIND: &str = "PodGroup of Volcano";
 
 impl Watcher {
     /// Watches everything; never returns.

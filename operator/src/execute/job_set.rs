@@ -11,7 +11,7 @@ use trainjob_core::{
 };
 
 use super::{Context, Executor, create, delete_params, post_params, request};
-use crate::{cache::Source, error::RequestError};
+use crate::{cache::versions::Source, error::RequestError};
 
 impl Executor {
     /// An older JobSet definition lacks some fields. The API server is asked to refuse them, so that the user is told,

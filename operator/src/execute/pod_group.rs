@@ -18,7 +18,7 @@ use trainjob_core::{
 };
 
 use super::{Context, Executor, delete_params, request};
-use crate::{cache::Source, error::RequestError};
+use crate::{cache::versions::Source, error::RequestError};
 
 /// A kind of PodGroup.
 trait Kind: Resource<DynamicType = ()> + DeserializeOwned + Send + 'static {

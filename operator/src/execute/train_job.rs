@@ -10,7 +10,7 @@ use trainjob_core::{
 };
 
 use super::{Context, Executor, delete_params, request};
-use crate::{cache::Source, error::RequestError};
+use crate::{cache::versions::Source, error::RequestError};
 
 impl Executor {
     pub(super) async fn write_status(

@@ -14,12 +14,7 @@ use trainjob_core::{
 use trainjob_process::metrics::Sampled;
 
 use super::{jobs::label, work::lane_name};
-use crate::{
-    cache::{Cache, watch::KINDS},
-    clock,
-    lease::Mandate,
-    queue::Queue,
-};
+use crate::{cache::Cache, clock, kinds::KINDS, leader::LeaderGuard, queue::Queue};
 
 /// Where the truth is.
 pub struct Sources {
@@ -28,7 +23,7 @@ pub struct Sources {
     /// What waits.
     pub queue: Arc<Queue>,
     /// Whether this process leads.
-    pub mandate: Mandate,
+    pub leader: LeaderGuard,
     /// What decisions depend on.
     pub settings: Settings,
     /// How many of the nearest deadlines are shown with their jobs.
@@ -44,7 +39,7 @@ pub fn show(registry: &Registry, sources: Sources) -> Result<()> {
     let mut metrics = Sampled::default();
     let (operator, jobs) = (OperatorGauges::new(&mut metrics)?, JobGauges::new(&mut metrics)?);
     metrics.register(registry, move || {
-        let leads = sources.mandate.holds();
+        let leads = sources.leader.holds();
         let works = operator.look(&sources, leads);
         let most = sources.nearest_deadlines;
         let mut census = Census::new(&sources.settings, clock::now(), most);

@@ -6,16 +6,13 @@ use prometheus::{Histogram, IntCounter, IntGauge, Registry, Result};
 use trainjob_core::lane::Lane;
 use trainjob_process::metrics::{counter, counters, histograms};
 
-use crate::cache::watch::KINDS;
+use crate::kinds::{KINDS, LEASE};
 
 /// Upper bounds of passes and waits, in seconds.
 const DURATION: [f64; 17] = [
     0.000_1, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
     10.0, 30.0, 60.0,
 ];
-
-/// The kind of the one object that is watched beside [`KINDS`].
-pub const LEASE: &str = "Lease";
 
 /// All that is watched.
 const WATCHED: [&str; KINDS.len() + 1] = {

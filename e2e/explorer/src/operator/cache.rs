@@ -13,21 +13,9 @@ use trainjob_core::{
     pass::{JobMemory, Memories, ShownBy},
 };
 
-use self::versions::Versions;
+use self::versions::{Source, Versions};
 use super::View;
 use crate::objects::{StoredJob, StoredJobSet};
-
-/// Who showed an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// A watch, or the list it starts with.
-    Watch,
-    /// The reply to a request of our own.
-    Reply {
-        /// How many lists of its kind were complete when it was asked for.
-        lists: u64,
-    },
-}
 
 /// What is remembered of the cluster.
 #[derive(Debug, Default)]

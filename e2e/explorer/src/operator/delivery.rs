@@ -8,7 +8,7 @@ use trainjob_core::{
     pass::JobMemory,
 };
 
-use super::{Operator, cache::Source};
+use super::{Operator, cache::versions::Source};
 use crate::{
     objects::{StoredJob, StoredJobSet},
     server::{News, Server},

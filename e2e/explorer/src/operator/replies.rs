@@ -7,7 +7,7 @@ use trainjob_core::{
     pass::{self, Class, Failure},
 };
 
-use super::{Operator, cache::Source};
+use super::{Operator, cache::versions::Source};
 use crate::server::requests::{Call, Refusal, Reply, Request};
 
 impl Operator {

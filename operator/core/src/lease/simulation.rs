@@ -1,5 +1,5 @@
 //! Three processes that share a Lease: each with a clock of its own, behind a network that delays and loses
-//! requests, replies and news, and with processes that stand still, are killed and give back.
+//! requests, replies and news, and with processes that stand still, are killed and release.
 //!
 //! A process does here what the shell does: it asks the elector, sends at most one request at a time, and
 //! gives up an answer after a while, though the request may still be carried out. Times are milliseconds.
@@ -54,7 +54,7 @@ enum Event {
     Cut(u64),
     /// It is killed.
     Kill,
-    /// It is asked to stop, and gives back what it holds.
+    /// It is asked to stop, and releases what it holds.
     Stop,
     /// It begins, as somebody new.
     Begin,
@@ -305,7 +305,7 @@ impl World {
     fn stop(&mut self, who: usize) {
         let wall = self.wall();
         let elector = self.processes[who].elector.as_mut();
-        let given = elector.and_then(|elector| elector.give_back(&wall));
+        let given = elector.and_then(|elector| elector.release(&wall));
         if let (Some(lease), Some(delay)) = (given, self.delay(who)) {
             self.later(delay, who, Event::Arrive(0, Some(Box::new(lease))));
         }

@@ -213,7 +213,7 @@ fn a_request_leaves_the_time_for_another_one_before_the_leader_has_to_stop() {
 #[test]
 fn a_leader_gives_back_what_is_its_own_and_leads_no_more() {
     let mut elector = leader();
-    let given = elector.give_back(&wall(1_000)).unwrap();
+    let given = elector.release(&wall(1_000)).unwrap();
     assert!(!elector.leads(at(12)));
     assert_eq!(given.metadata.resource_version.as_deref(), Some("1"));
     let record = given.spec.unwrap();
@@ -224,7 +224,7 @@ fn a_leader_gives_back_what_is_its_own_and_leads_no_more() {
     for not_mine in [Some(others(1)), None] {
         let mut elector = self::elector();
         elector.saw(not_mine, at(1));
-        assert_eq!(elector.give_back(&wall(1_000)), None);
+        assert_eq!(elector.release(&wall(1_000)), None);
     }
 }
 
