@@ -111,8 +111,8 @@ impl Executor {
             Action::SuspendJobSet { uid, resource_version, suspend } => {
                 self.suspend_job_set(of, uid, resource_version, *suspend).await?;
             }
-            Action::DeleteJobSet { uid, resource_version } => {
-                self.delete_job_set(of, uid, resource_version.as_deref()).await?;
+            Action::DeleteJobSet { uid, reason } => {
+                self.delete_job_set(of, uid, reason.resource_version()).await?;
             }
             Action::CheckPods { except_job_set } => {
                 return self.check_pods(of, except_job_set.as_deref()).await;

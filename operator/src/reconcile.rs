@@ -9,7 +9,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
-    action::{Action, StatusWrite},
+    action::{Action, DeletionReason, StatusWrite},
     census,
     facts::{JobFacts, ObjectKey, Outcome},
     lane::{self, Lane, Place},
@@ -235,7 +235,10 @@ impl Reconciler {
             .map_or(lane == Lane::Stop, |finished| finished.outcome == Outcome::DeadlineExceeded);
         match action {
             Action::DeleteTrainJob(_) => self.metrics.jobs.ttl_deletion_failed(reason),
-            Action::DeleteJobSet { .. } | Action::CheckPods { .. } if by_deadline => {
+            Action::DeleteJobSet { reason: DeletionReason::JobEnded, .. }
+            | Action::CheckPods { .. }
+                if by_deadline =>
+            {
                 self.metrics.jobs.release_failed(reason);
             }
             _ => {}
@@ -293,10 +296,12 @@ fn complaint(action: &Action, error: &RequestError) -> Option<Notice> {
         | Action::CreateJobSet(_)
         | Action::ReadJobSet
         | Action::UpdateJobSet(_)
-        | Action::SuspendJobSet { .. } => Some(Notice::CreationFailed(error)),
-        Action::DeleteJobSet { .. } | Action::CheckPods { .. } => {
-            Some(Notice::ReleaseFailed(error))
+        | Action::SuspendJobSet { .. }
+        | Action::DeleteJobSet { reason: DeletionReason::Rebuild { .. }, .. } => {
+            Some(Notice::CreationFailed(error))
         }
+        Action::DeleteJobSet { reason: DeletionReason::JobEnded, .. }
+        | Action::CheckPods { .. } => Some(Notice::ReleaseFailed(error)),
         Action::DeleteTrainJob(_) => Some(Notice::TtlDeletionFailed(error)),
         Action::WriteStatus(_) | Action::DeletePodGroup { .. } | Action::Tell(_) => None,
     }
@@ -342,5 +347,24 @@ const fn name(action: &Action) -> &'static str {
         Action::CheckPods { .. } => "Pod check",
         Action::DeleteTrainJob(_) => "TTL deletion",
         Action::Tell(_) => "notice",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only what may hold accelerators is a release.
+    #[test]
+    fn deletion_that_fails_is_told_by_its_reason() {
+        let error = RequestError::NotLeading;
+        let rebuild = DeletionReason::Rebuild { resource_version: "1".into() };
+        for (reason, expected) in [
+            (DeletionReason::JobEnded, Notice::ReleaseFailed(error.to_string())),
+            (rebuild, Notice::CreationFailed(error.to_string())),
+        ] {
+            let deletion = Action::DeleteJobSet { uid: "U".into(), reason };
+            assert_eq!(complaint(&deletion, &error), Some(expected), "{deletion:?}");
+        }
     }
 }

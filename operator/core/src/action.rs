@@ -91,8 +91,8 @@ pub enum Action {
     DeleteJobSet {
         /// UID of the JobSet.
         uid: String,
-        /// Version of the JobSet, where the decision was made on what is in it.
-        resource_version: Option<String>,
+        /// Why.
+        reason: DeletionReason,
     },
     /// Ask whether Pods of the job's JobSet still run.
     CheckPods {
@@ -103,6 +103,29 @@ pub enum Action {
     DeleteTrainJob(TtlDeletion),
     /// Tell users, best effort.
     Tell(Notice),
+}
+
+/// Why a JobSet is deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeletionReason {
+    /// The end of the job calls for it, whatever is in the JobSet: it may hold accelerators.
+    JobEnded,
+    /// It has never run, and is made anew from what the job says now.
+    Rebuild {
+        /// Version of the JobSet the decision was made on.
+        resource_version: String,
+    },
+}
+
+impl DeletionReason {
+    /// Version of the JobSet, where the decision was made on what is in it.
+    #[must_use]
+    pub fn resource_version(&self) -> Option<&str> {
+        match self {
+            Self::JobEnded => None,
+            Self::Rebuild { resource_version } => Some(resource_version),
+        }
+    }
 }
 
 /// A change of a TrainJob's status. Fields that are `None` stay as they are.

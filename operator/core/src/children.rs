@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use trainjob_api::{JobSet, TrainJob, time::Timestamp};
 
 use crate::{
-    action::{Action, Waiting},
+    action::{Action, DeletionReason, Waiting},
     build::{self, BuildError, Objects, PodGroup, Runtime, SnapshotError, snapshot},
     facts::{JobSetFacts, ObjectKey, PodGroupSpec},
     notice::Notice,
@@ -300,7 +300,9 @@ fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -
                 // It is made anew when it is gone.
                 actions.push(Action::DeleteJobSet {
                     uid: job_set.uid.clone(),
-                    resource_version: Some(job_set.resource_version.clone()),
+                    reason: DeletionReason::Rebuild {
+                        resource_version: job_set.resource_version.clone(),
+                    },
                 });
                 return Step::act(actions);
             }

@@ -17,7 +17,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use trainjob_api::{TrainJob, conditions, time::Timestamp};
 
 use crate::{
-    action::{Action, Plan, TtlDeletion, Waiting},
+    action::{Action, DeletionReason, Plan, TtlDeletion, Waiting},
     build::{self, UnsupportedRuntime},
     children,
     facts::{Finished, JobFacts, JobSetFacts, Outcome, PodGroupFacts},
@@ -258,7 +258,7 @@ pub(crate) fn ttl_subject(job: &JobFacts, released: bool, settings: Settings) ->
 
 /// The end of the job calls for it, whatever is in the JobSet.
 fn delete(job_set: &JobSetFacts) -> Action {
-    Action::DeleteJobSet { uid: job_set.uid.clone(), resource_version: None }
+    Action::DeleteJobSet { uid: job_set.uid.clone(), reason: DeletionReason::JobEnded }
 }
 
 fn waits_for_runtime(conditions: &[Condition]) -> bool {

@@ -3,7 +3,9 @@
 //! Both read the same [configuration](config) and the same flags, [log](logging) alike, serve
 //! [health](mod@health) and [metrics] as [pages], reach the API server by two [clients](client), and end on
 //! the first signal ([`start`]). They [watch](mod@watch) kinds and [read](Readable) objects in one way.
-//! Nothing here knows what a TrainJob is.
+//!
+//! Of TrainJobs it knows what the configuration says of them (clocks, TTLs, rules of admission); no decision is made
+//! here.
 
 pub mod client;
 pub mod config;

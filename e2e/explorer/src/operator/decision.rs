@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
     Action, Observed, Plan,
+    action::DeletionReason,
     build::Runtime,
     facts::Outcome,
     observed::{PodGroups, Reading, Readings, Settings},
@@ -84,9 +85,10 @@ pub(super) fn judge(server: &mut Server, view: &View, plan: &Plan, ended: &BTree
                     server.end_was_known(&job.uid);
                 }
             }
-            Action::DeleteJobSet { resource_version, .. } => {
+            Action::DeleteJobSet { reason, .. } => {
                 let never_ran = view.own().is_some_and(|own| own.facts.never_ran);
-                let to_be_remade = resource_version.is_some() && never_ran && !over;
+                let rebuilt = matches!(reason, DeletionReason::Rebuild { .. });
+                let to_be_remade = rebuilt && never_ran && !over;
                 server.expect(Rule::DurableBeforeDestroy, end_is_stored || to_be_remade, || {
                     format!("the JobSet of {} goes before its end is stored", job.uid)
                 });

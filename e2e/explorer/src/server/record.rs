@@ -254,8 +254,8 @@ fn describe(entry: &mut Entry, action: &Action) {
         Action::UpdatePodGroup { uid, resource_version, .. } => {
             (entry.uid, entry.version) = (some(uid), resource_version.parse().ok());
         }
-        Action::DeleteJobSet { uid, resource_version } => {
-            let version = resource_version.as_ref();
+        Action::DeleteJobSet { uid, reason } => {
+            let version = reason.resource_version();
             (entry.uid, entry.version) = (some(uid), version.and_then(|it| it.parse().ok()));
         }
         Action::DeletePodGroup { uid, .. } => entry.uid = some(uid),

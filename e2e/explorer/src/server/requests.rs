@@ -112,8 +112,8 @@ impl Server {
                     stored.spec.suspend = Some(*suspend);
                 })
             }
-            Action::DeleteJobSet { uid, resource_version } => {
-                self.remove_job_set(request, uid, resource_version.as_deref())
+            Action::DeleteJobSet { uid, reason } => {
+                self.remove_job_set(request, uid, reason.resource_version())
             }
             Action::DeleteTrainJob(deletion) => self.remove_job(request, deletion),
             Action::ProbeSecret { .. }

@@ -154,6 +154,7 @@ fn backoff(failures: u32, lane: Lane) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::action::DeletionReason;
 
     const fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -202,7 +203,7 @@ mod tests {
 
     #[test]
     fn failure_that_may_pass_is_told_from_the_third_answer_on_and_a_denial_from_the_second() {
-        let delete = Action::DeleteJobSet { uid: "U".into(), resource_version: None };
+        let delete = Action::DeleteJobSet { uid: "U".into(), reason: DeletionReason::JobEnded };
         let read = Action::ReadJobSet;
         for (class, action, told_from) in [
             (Class::Transient, &read, Some(3)),

@@ -134,11 +134,13 @@ impl Known {
                     let released = own.is_none() && self.readings.pods == Reading::Absent;
                     assert!(released || !by_deadline || !is_ours(job), "unreleased: {self:?}");
                 }
-                Action::DeleteJobSet { uid: of, resource_version } => {
+                Action::DeleteJobSet { uid: of, reason } => {
                     assert_eq!(Some(of), own.map(|own| uid(&own.metadata)).as_ref());
                     let to_be_remade = own.is_some_and(|own| {
                         let version = own.metadata.resource_version.as_ref();
-                        version == resource_version.as_ref() && facts(own).never_ran && !over
+                        version.map(|it| &**it) == reason.resource_version()
+                            && facts(own).never_ran
+                            && !over
                     });
                     let calls_for_it = end_is_stored || to_be_remade;
                     assert!(calls_for_it, "the end is stored first: {plan:?}");
@@ -338,8 +340,8 @@ impl Operator {
                 let suspended = cluster.suspend_job_set(by, uid, resource_version, *suspend)?;
                 self.saw_job_set(suspended, ShownBy::Reply);
             }
-            Action::DeleteJobSet { uid, resource_version } => {
-                match cluster.delete_job_set(by, uid, resource_version.as_deref()) {
+            Action::DeleteJobSet { uid, reason } => {
+                match cluster.delete_job_set(by, uid, reason.resource_version()) {
                     Err(Refusal::NotFound) => self.forget_job_set(),
                     deleted => self.saw_job_set(deleted?, ShownBy::Reply),
                 }

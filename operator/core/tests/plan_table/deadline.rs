@@ -4,7 +4,7 @@ use serde_json::json;
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
     Action, Plan,
-    action::{StatusWrite, Urgency},
+    action::{DeletionReason, StatusWrite, Urgency},
     lifecycle::deadline::Clock,
     notice::Notice,
     observed::Settings,
@@ -41,7 +41,7 @@ fn a_deadline_stores_the_failure_then_tells_then_deletes_the_jobset() {
         actions: vec![
             Action::WriteStatus(failed),
             Action::Tell(Notice::DeadlineExceeded { due }),
-            Action::DeleteJobSet { uid: JOB_SET_UID.into(), resource_version: None },
+            Action::DeleteJobSet { uid: JOB_SET_UID.into(), reason: DeletionReason::JobEnded },
         ],
         ..Plan::default()
     };

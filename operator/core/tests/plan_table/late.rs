@@ -3,6 +3,7 @@
 use serde_json::json;
 use trainjob_core::{
     Action,
+    action::DeletionReason,
     observed::{Reading, Settings},
 };
 
@@ -19,7 +20,8 @@ fn ended_at_2000(end: (&str, &str)) -> Scene {
 
 #[test]
 fn a_jobset_made_after_the_end_is_deleted_in_every_terminal_state() {
-    let delete = [Action::DeleteJobSet { uid: JOB_SET_UID.into(), resource_version: None }];
+    let delete =
+        [Action::DeleteJobSet { uid: JOB_SET_UID.into(), reason: DeletionReason::JobEnded }];
     for end in ENDS {
         for created in [2_001, 90_000] {
             let scene = ended_at_2000(end).with_job_set_created(created).with_active(1);

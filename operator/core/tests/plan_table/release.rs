@@ -4,7 +4,7 @@ use serde_json::json;
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
     Action,
-    action::Waiting,
+    action::{DeletionReason, Waiting},
     observed::{Reading, RunningPods},
 };
 
@@ -64,7 +64,8 @@ fn its_ttl_awaits_its_release_and_counts_from_its_failure() {
 #[test]
 fn the_deletion_of_a_jobset_is_planned_until_it_is_under_way_however_often_it_failed() {
     for now in [2_000, 2_001, 90_000] {
-        let expected = Action::DeleteJobSet { uid: JOB_SET_UID.into(), resource_version: None };
+        let expected =
+            Action::DeleteJobSet { uid: JOB_SET_UID.into(), reason: DeletionReason::JobEnded };
         assert_eq!(failed(Reading::NotRead).plan(now).actions, [expected], "at {now}");
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use trainjob_api::JobSet;
-use trainjob_core::{Action, Plan, observed::Reading};
+use trainjob_core::{Action, Plan, action::DeletionReason, observed::Reading};
 
 use crate::{
     common::{condition, patches, set_spec},
@@ -175,12 +175,10 @@ fn changed_for_good() -> Scene {
 fn a_jobset_that_never_ran_is_made_anew_where_it_cannot_be_changed() {
     let mut scene = changed_for_good();
     scene.job_set().metadata.generation = Some(1);
-    let fence = (JOB_SET_UID.to_owned(), Some(JOB_SET_VERSION.to_owned()));
     let plan = scene.plan(2_000);
-    let [Action::DeleteJobSet { uid, resource_version }] = &plan.actions[..] else {
-        panic!("{plan:?}")
-    };
-    assert_eq!((uid.clone(), resource_version.clone()), fence);
+    let reason = DeletionReason::Rebuild { resource_version: JOB_SET_VERSION.into() };
+    let deletion = Action::DeleteJobSet { uid: JOB_SET_UID.into(), reason };
+    assert_eq!(plan.actions, [deletion]);
     assert_eq!(plan.rendered, None, "what it is made from is known when it is made");
     let unfrozen = scene.having_read(Reading::Absent);
     assert_eq!(unfrozen.words(2_000), ["create snapshot", "delete JobSet"]);
