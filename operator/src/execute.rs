@@ -93,6 +93,9 @@ impl Executor {
             }
             Action::CreateSecret(claim) => self.create_secret(pass, claim).await,
             Action::CreateConfigMap(config_map) => self.create_config_map(pass, config_map).await,
+            Action::DeleteConfigMap { name, uid, resource_version } => {
+                self.delete_config_map(pass, name, (uid, resource_version)).await
+            }
             Action::CreatePodGroup(group) => self.create_pod_group(pass, group).await,
             Action::UpdatePodGroup { scheduler, uid, resource_version, spec } => {
                 self.update_pod_group(pass, *scheduler, (uid, resource_version), spec).await

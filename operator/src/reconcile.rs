@@ -391,6 +391,7 @@ fn complaint(action: &Action, error: &RequestError) -> Option<Notice> {
         | Action::ProbeSecret { .. }
         | Action::CreateSecret(_)
         | Action::CreateConfigMap(_)
+        | Action::DeleteConfigMap { .. }
         | Action::CreatePodGroup(_)
         | Action::UpdatePodGroup { .. }
         | Action::ReadSnapshot
@@ -417,7 +418,7 @@ fn report(job: &JobFacts, action: &Action) {
         Action::DeleteTrainJob(deletion) => {
             tracing::info!(job = %key, uid, due = %deletion.due, "deleted by its TTL");
         }
-        Action::CreateJobSet(_) | Action::DeleteJobSet { .. } => {
+        Action::CreateJobSet(_) | Action::DeleteJobSet { .. } | Action::DeleteConfigMap { .. } => {
             tracing::info!(job = %key, uid, "{name} done");
         }
         Action::SuspendJobSet { suspend, .. } => {
@@ -434,6 +435,7 @@ const fn name(action: &Action) -> &'static str {
         Action::ProbeSecret { .. } => "Secret probe",
         Action::CreateSecret(_) => "Secret creation",
         Action::CreateConfigMap(_) => "ConfigMap creation",
+        Action::DeleteConfigMap { .. } => "ConfigMap deletion",
         Action::CreatePodGroup(_) => "PodGroup creation",
         Action::UpdatePodGroup { .. } => "PodGroup update",
         Action::DeletePodGroup { .. } => "PodGroup deletion",

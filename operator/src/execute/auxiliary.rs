@@ -1,14 +1,15 @@
 //! The objects that a JobSet needs beside it: Secrets and ConfigMaps.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::PostParams;
+use kube::api::{GetParams, ObjectMeta, PostParams, Preconditions, PropagationPolicy};
+use trainjob_api::jobset::JobSetView;
 use trainjob_core::{
     facts::controlling_train_job,
     observed::{Reading, Taken},
     runtime::SecretClaim,
 };
 
-use super::{Executor, Pass, create, post_params, request};
+use super::{Executor, Pass, create, delete_params, post_params, request};
 use crate::{
     error::{Class, RequestError},
     secrets,
@@ -33,7 +34,8 @@ impl Executor {
                 {
                     return Ok(());
                 }
-                self.is_taken(pass, false, "Secret", claim.metadata.name.as_deref());
+                let name = claim.metadata.name.as_deref().unwrap_or_default();
+                self.is_taken(pass, foreign("Secret", name));
                 Err(error)
             }
             other => other.map(|_| ()),
@@ -54,8 +56,8 @@ impl Executor {
         }
     }
 
-    /// One that is there is the job's own if its owner says so. It cannot be changed, so it must also say what
-    /// the job is made from now.
+    /// One that is there is the job's own if its owner says so. It is not changed, so it must also say what the
+    /// job is made from now.
     pub(super) async fn create_config_map(
         &self,
         pass: Pass<'_>,
@@ -72,16 +74,60 @@ impl Executor {
                 if own && there.data == config_map.data {
                     return Ok(());
                 }
-                self.is_taken(pass, own, "ConfigMap", Some(name));
+                self.is_taken(pass, if own { outdated(there) } else { foreign("ConfigMap", name) });
                 Err(error)
             }
             other => other.map(|_| ()),
         }
     }
 
-    fn is_taken(&self, pass: Pass<'_>, outdated: bool, kind: &'static str, name: Option<&str>) {
-        let taken = Taken { outdated, kind, name: name.unwrap_or_default().to_owned() };
+    /// A JobSet that the cache does not know, from a request whose reply was lost, may have Pods that read it. So
+    /// nothing is deleted before the API server has said that there is none.
+    pub(super) async fn delete_config_map(
+        &self,
+        pass: Pass<'_>,
+        name: &str,
+        (uid, resource_version): (&str, &str),
+    ) -> Result<(), RequestError> {
+        // Whatever becomes of it, what was read of it is old then.
+        self.remember(pass.job, |readings| readings.taken = None);
+        let look = request::<JobSetView>(pass.job).get(&pass.job.key.name, &GetParams::default());
+        match self.send::<JobSetView>(pass, look).await {
+            Ok(there) => {
+                self.saw_job_set(pass, &there);
+                return Ok(());
+            }
+            Err(error) if error.says_absent() => {}
+            Err(error) => return Err(error),
+        }
+        let preconditions = Preconditions {
+            uid: Some(uid.into()),
+            resource_version: Some(resource_version.into()),
+        };
+        let params = delete_params(PropagationPolicy::Background, preconditions);
+        let request = request::<ConfigMap>(pass.job).delete(name, &params);
+        self.delete::<ConfigMap>(pass, request).await.map(|_| ())
+    }
+
+    fn is_taken(&self, pass: Pass<'_>, taken: Taken) {
         self.remember(pass.job, |readings| readings.taken = Some(taken));
+    }
+}
+
+fn foreign(kind: &'static str, name: &str) -> Taken {
+    Taken::Foreign { kind, name: name.to_owned() }
+}
+
+fn outdated(config_map: ConfigMap) -> Taken {
+    let ObjectMeta { name, uid, resource_version, deletion_timestamp, .. } = config_map.metadata;
+    let name = name.unwrap_or_default();
+    match deletion_timestamp {
+        Some(_) => Taken::Terminating { name },
+        None => Taken::Outdated {
+            name,
+            uid: uid.unwrap_or_default(),
+            resource_version: resource_version.unwrap_or_default(),
+        },
     }
 }
 

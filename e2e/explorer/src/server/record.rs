@@ -209,6 +209,7 @@ const fn names(call: &Call) -> (&'static str, &'static str, &'static str) {
         Call::Act(Action::CreateSnapshot(_) | Action::CreateConfigMap(_)) => {
             ("create", CONFIG_MAPS)
         }
+        Call::Act(Action::DeleteConfigMap { .. }) => ("delete", CONFIG_MAPS),
         Call::Act(Action::ProbeSecret { .. } | Action::CreateSecret(_)) => {
             ("create", ("", "secrets"))
         }
@@ -251,7 +252,8 @@ fn describe(entry: &mut Entry, action: &Action) {
         }
         Action::CreateSecret(claim) => entry.owner = owner(&claim.metadata),
         Action::CreatePodGroup(group) => entry.owner = owner(&group.metadata),
-        Action::UpdatePodGroup { uid, resource_version, .. } => {
+        Action::UpdatePodGroup { uid, resource_version, .. }
+        | Action::DeleteConfigMap { uid, resource_version, .. } => {
             (entry.uid, entry.version) = (some(uid), resource_version.parse().ok());
         }
         Action::DeleteJobSet { uid, resource_version } => {

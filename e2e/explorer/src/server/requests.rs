@@ -119,6 +119,7 @@ impl Server {
             Action::ProbeSecret { .. }
             | Action::CreateSecret(_)
             | Action::CreateConfigMap(_)
+            | Action::DeleteConfigMap { .. }
             | Action::CreatePodGroup(_)
             | Action::UpdatePodGroup { .. }
             | Action::DeletePodGroup { .. } => unreachable!("no runtime here asks for {action:?}"),

@@ -157,6 +157,7 @@ impl Known {
                 Action::CreateSnapshot(_)
                 | Action::CreateSecret(_)
                 | Action::CreateConfigMap(_)
+                | Action::DeleteConfigMap { .. }
                 | Action::CreatePodGroup(_)
                 | Action::UpdatePodGroup { .. }
                 | Action::CreateJobSet(_) => {
@@ -349,6 +350,7 @@ impl Operator {
             Action::ProbeSecret { .. }
             | Action::CreateSecret(_)
             | Action::CreateConfigMap(_)
+            | Action::DeleteConfigMap { .. }
             | Action::CreatePodGroup(_)
             | Action::UpdatePodGroup { .. }
             | Action::DeletePodGroup { .. } => unreachable!("no runtime here asks for {action:?}"),

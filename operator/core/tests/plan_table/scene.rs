@@ -246,6 +246,7 @@ fn word(action: &Action) -> String {
         Action::ProbeSecret { .. } => "probe Secret",
         Action::CreateSecret(_) => "create Secret",
         Action::CreateConfigMap(_) => "create ConfigMap",
+        Action::DeleteConfigMap { .. } => "delete ConfigMap",
         Action::CreatePodGroup(_) => "create PodGroup",
         Action::UpdatePodGroup { .. } => "update PodGroup",
         Action::DeletePodGroup { .. } => "delete PodGroup",
