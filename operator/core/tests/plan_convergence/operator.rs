@@ -170,7 +170,8 @@ impl Known {
                 | Action::ReadSnapshot
                 | Action::ReadJobSet
                 | Action::CheckPods { .. }
-                | Action::Tell(_) => {}
+                | Action::Tell(_)
+                | Action::TellOutOfMemory { .. } => {}
             }
         }
         if !is_ours(job) && !matches!(plan.actions.first(), Some(Action::DeleteTrainJob(_))) {
@@ -345,7 +346,7 @@ impl Operator {
                 Err(Refusal::NotFound) => self.job = None,
                 left => self.job = left?,
             },
-            Action::Tell(_) => {}
+            Action::Tell(_) | Action::TellOutOfMemory { .. } => {}
             Action::ProbeSecret { .. }
             | Action::CreateSecret(_)
             | Action::CreateConfigMap(_)
