@@ -47,7 +47,7 @@ use crate::{
 /// Pods that still hold resources.
 pub const RUNNING: &str = "status.phase!=Succeeded,status.phase!=Failed";
 /// Label by which JobSet names the very JobSet a Pod belongs to.
-const JOBSET_UID_LABEL: &str = "jobset.sigs.k8s.io/jobset-uid";
+pub(crate) const JOBSET_UID_LABEL: &str = "jobset.sigs.k8s.io/jobset-uid";
 
 /// The hands of the operator.
 pub struct Executor {
@@ -118,6 +118,10 @@ impl Executor {
             Action::DeleteTrainJob(deletion) => self.delete_train_job(pass, deletion).await,
             Action::Tell(notice) => {
                 self.events.tell(pass.job, notice);
+                Ok(())
+            }
+            Action::TellOutOfMemory { job_set } => {
+                self.events.tell_out_of_memory(pass.job, job_set);
                 Ok(())
             }
         }

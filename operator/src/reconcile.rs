@@ -404,7 +404,10 @@ fn complaint(action: &Action, error: &RequestError) -> Option<Notice> {
             Some(Notice::ReleaseFailed(error))
         }
         Action::DeleteTrainJob(_) => Some(Notice::TtlDeletionFailed(error)),
-        Action::WriteStatus(_) | Action::DeletePodGroup { .. } | Action::Tell(_) => None,
+        Action::WriteStatus(_)
+        | Action::DeletePodGroup { .. }
+        | Action::Tell(_)
+        | Action::TellOutOfMemory { .. } => None,
     }
 }
 
@@ -448,6 +451,6 @@ const fn name(action: &Action) -> &'static str {
         Action::DeleteJobSet { .. } => "JobSet deletion",
         Action::CheckPods { .. } => "Pod check",
         Action::DeleteTrainJob(_) => "TTL deletion",
-        Action::Tell(_) => "notice",
+        Action::Tell(_) | Action::TellOutOfMemory { .. } => "notice",
     }
 }

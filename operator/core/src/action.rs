@@ -113,6 +113,12 @@ pub enum Action {
     DeleteTrainJob(TtlDeletion),
     /// Tell users, best effort.
     Tell(Notice),
+    /// Tell users whether a container of the failed JobSet was [out of memory](crate::out_of_memory), best
+    /// effort: nothing waits until its Pods were asked for.
+    TellOutOfMemory {
+        /// UID of the JobSet.
+        job_set: String,
+    },
 }
 
 /// A change of a TrainJob's status. Fields that are `None` stay as they are.

@@ -12,6 +12,7 @@
 //! * [`plan`](mod@plan): the rules, in the order in which they win.
 //! * [`action`]: everything this operator can ever do to a cluster.
 //! * [`notice`]: what users are told in events.
+//! * [`out_of_memory`]: which container of a failed job was killed for its memory.
 //! * [`lane`]: which work goes first.
 //! * [`undiscovered`]: how long an API server that does not know the kind yet is waited for.
 //! * [`census`]: how all jobs are, in numbers.
@@ -30,6 +31,7 @@ pub mod lease;
 pub mod lifecycle;
 pub mod notice;
 pub mod observed;
+pub mod out_of_memory;
 pub mod plan;
 pub mod runtime;
 pub mod undiscovered;

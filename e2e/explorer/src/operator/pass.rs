@@ -180,7 +180,10 @@ impl Operator {
         if let Some(look) = round.look.take() {
             return Some(look);
         }
-        while matches!(round.plan.actions.get(round.next), Some(Action::Tell(_))) {
+        // These are nothing that a pass waits for.
+        while let Some(Action::Tell(_) | Action::TellOutOfMemory { .. }) =
+            round.plan.actions.get(round.next)
+        {
             round.next += 1;
         }
         round.plan.actions.get(round.next).cloned().map(Call::Act)

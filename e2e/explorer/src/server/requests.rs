@@ -127,7 +127,8 @@ impl Server {
             | Action::ReadSnapshot
             | Action::ReadJobSet
             | Action::CheckPods { .. }
-            | Action::Tell(_) => self.look(request),
+            | Action::Tell(_)
+            | Action::TellOutOfMemory { .. } => self.look(request),
         }
     }
 

@@ -171,7 +171,8 @@ impl Known {
                 | Action::ReadSnapshot
                 | Action::ReadJobSet
                 | Action::CheckPods { .. }
-                | Action::Tell(_) => {}
+                | Action::Tell(_)
+                | Action::TellOutOfMemory { .. } => {}
             }
         }
         if !is_ours(job) && !matches!(plan.actions.first(), Some(Action::DeleteTrainJob(_))) {
@@ -346,7 +347,7 @@ impl Operator {
                 Err(Refusal::NotFound) => self.job = None,
                 left => self.job = left?,
             },
-            Action::Tell(_) => {}
+            Action::Tell(_) | Action::TellOutOfMemory { .. } => {}
             Action::ProbeSecret { .. }
             | Action::CreateSecret(_)
             | Action::CreateConfigMap(_)

@@ -258,6 +258,7 @@ fn word(action: &Action) -> String {
         Action::DeleteJobSet { .. } => "delete JobSet",
         Action::CheckPods { .. } => "check Pods",
         Action::DeleteTrainJob(_) => "delete TrainJob",
+        Action::TellOutOfMemory { .. } => "tell if out of memory",
         Action::Tell(notice) => return format!("tell {}", notice.reason()),
     };
     word.into()
