@@ -52,6 +52,8 @@ pub const SNAPSHOT_KEY: &str = "runtime";
 
 /// Label that JobSet puts on every Pod it makes: the JobSet's (and so the TrainJob's) name.
 pub const JOBSET_NAME_LABEL: &str = "jobset.sigs.k8s.io/jobset-name";
+/// Label by which JobSet names the very JobSet a Pod belongs to.
+pub const JOBSET_UID_LABEL: &str = "jobset.sigs.k8s.io/jobset-uid";
 /// Label that Kueue puts on the copies of a job in MultiKueue worker clusters.
 pub const MULTIKUEUE_ORIGIN_LABEL: &str = "kueue.x-k8s.io/multikueue-origin";
 

@@ -9,6 +9,7 @@ pub mod kubectl;
 pub mod kueue;
 pub mod migration;
 pub mod monitoring;
+pub mod node;
 pub mod sdk;
 mod switches;
 pub mod versions;

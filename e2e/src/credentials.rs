@@ -28,11 +28,19 @@ pub(crate) enum Identity {
     JobSet,
     /// KWOK plays all kubelets.
     Kwok,
+    /// The kubelet of the real node.
+    Kubelet,
 }
 
 impl Identity {
-    const ALL: [Self; 5] =
-        [Self::Admin, Self::ControllerManager, Self::Scheduler, Self::JobSet, Self::Kwok];
+    const ALL: [Self; 6] = [
+        Self::Admin,
+        Self::ControllerManager,
+        Self::Scheduler,
+        Self::JobSet,
+        Self::Kwok,
+        Self::Kubelet,
+    ];
 
     /// Its user name.
     pub(crate) const fn user(self) -> &'static str {
@@ -42,6 +50,7 @@ impl Identity {
             Self::Scheduler => "system:kube-scheduler",
             Self::JobSet => "system:serviceaccount:jobset-system:jobset-controller-manager",
             Self::Kwok => "kwok",
+            Self::Kubelet => "system:node:real",
         }
     }
 
@@ -50,6 +59,7 @@ impl Identity {
             Self::Admin | Self::Kwok => "system:masters",
             Self::ControllerManager | Self::Scheduler => "",
             Self::JobSet => "system:serviceaccounts,system:serviceaccounts:jobset-system",
+            Self::Kubelet => "system:nodes",
         }
     }
 
@@ -60,6 +70,7 @@ impl Identity {
             Self::Scheduler => "scheduler.kubeconfig",
             Self::JobSet => "jobset.kubeconfig",
             Self::Kwok => "kwok.kubeconfig",
+            Self::Kubelet => "kubelet.kubeconfig",
         }
     }
 }

@@ -350,7 +350,8 @@ fn runtimes() -> Vec<Value> {
 }
 
 /// A ClusterTrainingRuntime of MPI, whose launcher and one node complete after a second.
-fn mpi() -> Value {
+#[must_use]
+pub fn mpi() -> Value {
     let step = |name: &str| {
         let delay = json!({"pod-complete.stage.kwok.x-k8s.io/delay": "1s"});
         let pod = json!({

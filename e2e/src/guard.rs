@@ -7,6 +7,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -19,14 +20,21 @@ use crate::process::Process;
 /// Set to anything, this environment variable keeps the folder of a box, with all logs.
 pub const KEEP: &str = "TRAINJOB_BOX_KEEP";
 
-/// Reads process ids until the pipe closes, then ends those processes and removes the folder.
+/// Reads process ids and cgroups until the pipe closes, then ends those processes and removes the cgroups and the
+/// folder.
 ///
 /// The working directory tells whether an id is still the process it was: every process of a box
 /// runs in the box's folder. First SIGTERM in the reverse order of start, SIGKILL a second later.
+/// A cgroup can be removed when nothing is left in it: what those processes had started ends a moment after them.
 const GUARD: &str = r#"
 trap '' INT TERM HUP
-dir=$1 keep=$2 pids=
-while read -r pid; do pids="$pid $pids"; done
+dir=$1 keep=$2 pids= groups=
+while read -r line; do
+    case $line in
+        /*) groups="$line $groups" ;;
+        *) pids="$line $pids" ;;
+    esac
+done
 signal() {
     left=
     for pid in $pids; do
@@ -44,6 +52,9 @@ for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
 done
 signal KILL
 while [ -n "$pids" ]; do sleep 0.02; signal 0; done
+for group in $groups; do
+    while [ -d "$group" ] && ! find "$group" -depth -type d -exec rmdir {} +; do sleep 0.02; done
+done
 [ -n "$keep" ] || rm -rf "$dir"
 "#;
 
@@ -129,6 +140,17 @@ impl Guard {
             .spawn()
             .with_context(|| format!("cannot start {name}"))?;
         Ok(Process::new(name, child, log))
+    }
+
+    /// Creates a cgroup, which is removed before the folder is, when everything in it has ended.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be created.
+    pub(crate) fn create_cgroup(&self, group: &Path) -> Result<()> {
+        let mut pipe = self.pipe.as_ref().context("the box is being stopped")?;
+        writeln!(pipe, "{}", group.display())?;
+        fs::create_dir(group).with_context(|| format!("cannot create {}", group.display()))
     }
 
     /// Ends every process and removes the folder; returns when that is done.

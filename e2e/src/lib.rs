@@ -38,6 +38,7 @@ mod jobset;
 pub mod kueue;
 mod kwok;
 mod modules;
+pub mod node;
 mod nodes;
 pub mod operator;
 pub mod ports;

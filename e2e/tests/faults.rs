@@ -29,7 +29,7 @@ const CRITICAL: [&str; 16] = [
 ];
 
 /// Each error at one call.
-const ERRORS: [&str; 13] = [
+const ERRORS: [&str; 14] = [
     "complete-ttl/create jobsets job 1/lost",
     "complete-ttl/create configmaps job-runtime-snapshot 1/409",
     "complete-ttl/delete trainjobs job 1/lostx3",
@@ -38,6 +38,7 @@ const ERRORS: [&str; 13] = [
     "deadline/delete jobsets job 1/404x3",
     "deadline/delete jobsets job 1/503x3",
     "deadline-ttl/list pods 1/504",
+    "failure-ttl/list pods 1/403",
     "failure-ttl/delete trainjobs job 1/422",
     "suspend-resume/create jobsets job 1/429x3",
     "suspend-resume/patch jobsets job suspend 1/500",

@@ -116,6 +116,13 @@ impl RequestError {
         pass::Failure { class: self.class(), reached }
     }
 
+    /// Whether the API server has looked for the object and there is none. Of a kind that it does not serve yet, it
+    /// says 404 and gives no reason.
+    #[must_use]
+    pub fn says_absent(&self) -> bool {
+        matches!(self, Self::Refused(status) if status.code == 404 && status.reason == "NotFound")
+    }
+
     /// What the failure means for trying again.
     #[must_use]
     pub fn class(&self) -> Class {
@@ -193,6 +200,21 @@ mod tests {
             let class = refused(json!({ "code": code, "reason": reason }));
             assert_eq!(class, expected, "{code} {reason}");
         }
+    }
+
+    #[test]
+    fn an_object_is_absent_only_if_the_api_server_says_so_of_the_object() {
+        for (code, reason, absent) in [
+            (404, "NotFound", true),
+            (404, "Failed to parse error data", false),
+            (410, "Gone", false),
+            (503, "ServiceUnavailable", false),
+        ] {
+            let status = serde_json::from_value(json!({ "code": code, "reason": reason })).unwrap();
+            let error = RequestError::Refused(Status::boxed(status));
+            assert_eq!(error.says_absent(), absent, "{code} {reason}");
+        }
+        assert!(!RequestError::TimedOut(Duration::ZERO).says_absent());
     }
 
     #[test]

@@ -13,24 +13,31 @@ use std::{
 };
 
 use k8s_openapi::{
-    api::{core::v1::ObjectReference, events::v1::Event},
+    api::{
+        core::v1::{ObjectReference, Pod},
+        events::v1::Event,
+    },
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
     jiff,
 };
-use kube::{Api, Client, api::PostParams};
+use kube::{
+    Api, Client,
+    api::{ListParams, PostParams},
+};
 use prometheus::IntCounter;
 use tokio::{sync::mpsc, time::Instant};
-use trainjob_api::constants::{API_VERSION, EVENT_REPORTER, TRAIN_JOB_KIND};
+use trainjob_api::constants::{API_VERSION, EVENT_REPORTER, JOBSET_UID_LABEL, TRAIN_JOB_KIND};
 use trainjob_core::{
     facts::JobFacts,
     lane::Lane,
     notice::{Notice, Severity},
+    out_of_memory,
     pass::Class,
 };
 use trainjob_process::config::Rate;
 
 use crate::{
-    answer::timed,
+    answer::{timed, within},
     leader::LeaderGuard,
     limit::{Bucket, Limiter},
 };
@@ -44,6 +51,11 @@ const AFTER: Duration = Duration::from_millis(50);
 const WARN_EVERY: Duration = Duration::from_mins(1);
 /// How long a told warning is remembered.
 const REMEMBER: Duration = Duration::from_hours(1);
+/// Pods that have ended badly, and how many of one JobSet are looked at: what an answer may weigh has a limit.
+const FAILED: &str = "status.phase=Failed";
+const LOOK_AT: u32 = 100;
+/// How long that may take, because other events wait behind it.
+const LOOK_FOR: Duration = Duration::from_secs(4);
 /// How many warnings are remembered before old ones are looked for.
 const REMEMBER_AT_LEAST: usize = 4_096;
 
@@ -55,8 +67,17 @@ pub struct Events {
     instance: String,
 }
 
-/// An event, and when it was handed in.
-type HandedIn = (Instant, Event);
+/// What is to be told, and when it was handed in.
+type HandedIn = (Instant, Told);
+
+enum Told {
+    Event(Box<Event>),
+    /// Whether a container of this JobSet was out of memory: its Pods are still to be asked for.
+    OutOfMemory {
+        job: Box<JobFacts>,
+        job_set: String,
+    },
+}
 
 struct State {
     normal: Option<Mutex<Bucket>>,
@@ -67,12 +88,12 @@ struct State {
 
 /// What was told, by UID of the job and reason.
 struct Warnings {
-    told: HashMap<(String, &'static str), Told>,
+    told: HashMap<(String, &'static str), Warned>,
     /// At this length old entries are looked for.
     sweep_at: usize,
 }
 
-struct Told {
+struct Warned {
     note: u64,
     at: Instant,
 }
@@ -84,6 +105,7 @@ pub struct Sender {
     limiter: Option<Arc<Limiter>>,
     leader: LeaderGuard,
     state: Arc<State>,
+    instance: String,
 }
 
 /// The two ends of event telling. `normal` limits Normal events; `None` sends none. What is not sent because
@@ -102,8 +124,8 @@ pub fn channel(
     let state = Arc::new(State { normal: bucket, warnings, dropped });
     // In a Pod this is the Pod's name.
     let instance = std::env::var("HOSTNAME").unwrap_or_else(|_| EVENT_REPORTER.to_owned());
-    let events = Events { sender, state: Arc::clone(&state), instance };
-    (events, Sender { receiver, client, limiter, leader, state })
+    let events = Events { sender, state: Arc::clone(&state), instance: instance.clone() };
+    (events, Sender { receiver, client, limiter, leader, state, instance })
 }
 
 impl Events {
@@ -116,12 +138,25 @@ impl Events {
         if !wanted {
             return;
         }
-        let handed_in = (Instant::now(), event(job, notice, &self.instance));
-        if self.sender.try_send(handed_in).is_err() {
-            self.state.dropped.inc();
+        let event = event(job, notice, &self.instance);
+        if !self.hand_in(Told::Event(Box::new(event))) {
             // It was not told after all, and may be once there is room.
             self.state.warnings().told.remove(&(job.uid.clone(), notice.reason()));
         }
+    }
+
+    /// Hands in the question whether a container of a job's failed JobSet was out of memory. Never waits.
+    pub fn tell_out_of_memory(&self, job: &JobFacts, job_set: &str) {
+        let (job, job_set) = (Box::new(job.clone()), job_set.to_owned());
+        self.hand_in(Told::OutOfMemory { job, job_set });
+    }
+
+    fn hand_in(&self, told: Told) -> bool {
+        let fits = self.sender.try_send((Instant::now(), told)).is_ok();
+        if !fits {
+            self.state.dropped.inc();
+        }
+        fits
     }
 
     fn has_token(&self) -> bool {
@@ -146,7 +181,7 @@ impl Events {
             warnings.told.retain(|_, told| now.duration_since(told.at) < REMEMBER);
             warnings.sweep_at = REMEMBER_AT_LEAST.max(2 * warnings.told.len());
         }
-        warnings.told.insert(key, Told { note, at: now });
+        warnings.told.insert(key, Warned { note, at: now });
         true
     }
 }
@@ -163,12 +198,14 @@ impl Sender {
     pub async fn run(mut self) {
         let (mut reported, mut told) = (Instant::now(), 0);
         let mut refused = false;
-        while let Some((handed_in, event)) = self.receiver.recv().await {
+        while let Some((handed_in, news)) = self.receiver.recv().await {
             tokio::time::sleep_until(handed_in + AFTER).await;
-            if let Some(limiter) = &self.limiter {
-                limiter.acquire(Lane::Cleanup).await;
-            }
-            if !self.leader.holds() {
+            let event = match news {
+                Told::Event(event) => Some(*event),
+                Told::OutOfMemory { job, job_set } => self.out_of_memory(&job, &job_set).await,
+            };
+            let Some(event) = event else { continue };
+            if !self.may_send().await {
                 continue;
             }
             let namespace = event.metadata.namespace.clone().unwrap_or_default();
@@ -193,6 +230,33 @@ impl Sender {
                     dropped => tracing::info!(dropped, "events dropped; there were too many"),
                 }
                 told = dropped;
+            }
+        }
+    }
+
+    async fn may_send(&self) -> bool {
+        if let Some(limiter) = &self.limiter {
+            limiter.acquire(Lane::Cleanup).await;
+        }
+        self.leader.holds()
+    }
+
+    /// What there is to tell of a failed JobSet. Its Pods may be gone by now; then nobody knows.
+    async fn out_of_memory(&self, job: &JobFacts, job_set: &str) -> Option<Event> {
+        if !self.may_send().await {
+            return None;
+        }
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), &job.key.namespace);
+        let labels = format!("{JOBSET_UID_LABEL}={job_set}");
+        let params = ListParams::default().labels(&labels).fields(FAILED).limit(LOOK_AT);
+        match within(LOOK_FOR, api.list(&params)).await {
+            Ok(pods) => {
+                let notice = out_of_memory::find(&pods.items)?;
+                Some(event(job, &notice, &self.instance))
+            }
+            Err(error) => {
+                tracing::debug!(job = %job.key, uid = job.uid, %error, "failed Pods not read");
+                None
             }
         }
     }

@@ -4,6 +4,7 @@
 //! next decision about the job is made on it. A 404 shows nothing: an API server that has just started
 //! answers so for every custom resource. That an object is gone is for the watch to say.
 
+mod config_map;
 mod job_set;
 mod pod_group;
 mod secret;
@@ -11,7 +12,7 @@ mod train_job;
 
 use std::{borrow::Cow, sync::Arc};
 
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, Resource,
     api::{
@@ -21,7 +22,7 @@ use kube::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use trainjob_api::{
-    constants::{FIELD_MANAGER, JOBSET_NAME_LABEL},
+    constants::{FIELD_MANAGER, JOBSET_NAME_LABEL, JOBSET_UID_LABEL},
     time::Timestamp,
 };
 use trainjob_core::{
@@ -45,8 +46,6 @@ use crate::{
 
 /// Pods that still hold resources.
 pub const RUNNING: &str = "status.phase!=Succeeded,status.phase!=Failed";
-/// Label by which JobSet names the very JobSet a Pod belongs to.
-const JOBSET_UID_LABEL: &str = "jobset.sigs.k8s.io/jobset-uid";
 
 /// The hands of the operator.
 pub struct Executor {
@@ -98,6 +97,9 @@ impl Executor {
             Action::ReadSnapshot => return self.read_snapshot(of).await,
             Action::ProbeSecret { claim, .. } => self.probe_secret(of, claim).await?,
             Action::CreateSecret(claim) => self.create_secret(of, claim).await?,
+            Action::DeleteConfigMap { name, uid, resource_version } => {
+                self.delete_config_map(of, name, (uid, resource_version)).await?;
+            }
             Action::CreatePodGroup(group) => self.create_pod_group(of, group).await?,
             Action::UpdatePodGroup { scheduler, uid, resource_version, spec } => {
                 self.update_pod_group(of, *scheduler, (uid, resource_version), spec).await?;
@@ -119,6 +121,7 @@ impl Executor {
             }
             Action::DeleteTrainJob(deletion) => self.delete_train_job(of, deletion).await?,
             Action::Tell(notice) => self.events.tell(of.job, notice),
+            Action::TellOutOfMemory { job_set } => self.events.tell_out_of_memory(of.job, job_set),
         }
         Ok(Reply::Done)
     }
@@ -138,6 +141,7 @@ impl Executor {
             | Action::ReadTrainJob
             | Action::ReadSnapshot
             | Action::CreateSecret(_)
+            | Action::DeleteConfigMap { .. }
             | Action::UpdatePodGroup { .. }
             | Action::DeletePodGroup { .. }
             | Action::ReadJobSet
@@ -146,21 +150,13 @@ impl Executor {
             | Action::DeleteJobSet { .. }
             | Action::CheckPods { .. }
             | Action::DeleteTrainJob(_)
-            | Action::Tell(_) => Ok(Reply::Done),
+            | Action::Tell(_)
+            | Action::TellOutOfMemory { .. } => Ok(Reply::Done),
         }
     }
 
     async fn read_snapshot(&self, of: Context<'_>) -> Result<Reply, RequestError> {
         self.read_config_map(of, Some(&snapshot::name(&of.job.key.name))).await
-    }
-
-    async fn read_config_map(
-        &self,
-        of: Context<'_>,
-        name: Option<&str>,
-    ) -> Result<Reply, RequestError> {
-        let reading = self.read::<ConfigMap>(of, name.unwrap_or_default()).await?;
-        Ok(Reply::ConfigMap(Box::new(reading)))
     }
 
     async fn check_pods(

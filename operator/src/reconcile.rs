@@ -289,6 +289,7 @@ fn complaint(action: &Action, error: &RequestError) -> Option<Notice> {
         | Action::ProbeSecret { .. }
         | Action::CreateSecret(_)
         | Action::CreateConfigMap(_)
+        | Action::DeleteConfigMap { .. }
         | Action::CreatePodGroup(_)
         | Action::UpdatePodGroup { .. }
         | Action::ReadSnapshot
@@ -303,7 +304,10 @@ fn complaint(action: &Action, error: &RequestError) -> Option<Notice> {
         Action::DeleteJobSet { reason: DeletionReason::JobEnded, .. }
         | Action::CheckPods { .. } => Some(Notice::ReleaseFailed(error)),
         Action::DeleteTrainJob(_) => Some(Notice::TtlDeletionFailed(error)),
-        Action::WriteStatus(_) | Action::DeletePodGroup { .. } | Action::Tell(_) => None,
+        Action::WriteStatus(_)
+        | Action::DeletePodGroup { .. }
+        | Action::Tell(_)
+        | Action::TellOutOfMemory { .. } => None,
     }
 }
 
@@ -317,7 +321,7 @@ fn report(job: &JobFacts, action: &Action) {
         Action::DeleteTrainJob(deletion) => {
             tracing::info!(job = %key, uid, due = %deletion.due, "deleted by its TTL");
         }
-        Action::CreateJobSet(_) | Action::DeleteJobSet { .. } => {
+        Action::CreateJobSet(_) | Action::DeleteJobSet { .. } | Action::DeleteConfigMap { .. } => {
             tracing::info!(job = %key, uid, "{name} done");
         }
         Action::SuspendJobSet { suspend, .. } => {
@@ -334,6 +338,7 @@ const fn name(action: &Action) -> &'static str {
         Action::ProbeSecret { .. } => "Secret probe",
         Action::CreateSecret(_) => "Secret creation",
         Action::CreateConfigMap(_) => "ConfigMap creation",
+        Action::DeleteConfigMap { .. } => "ConfigMap deletion",
         Action::CreatePodGroup(_) => "PodGroup creation",
         Action::UpdatePodGroup { .. } => "PodGroup update",
         Action::DeletePodGroup { .. } => "PodGroup deletion",
@@ -346,7 +351,7 @@ const fn name(action: &Action) -> &'static str {
         Action::DeleteJobSet { .. } => "JobSet deletion",
         Action::CheckPods { .. } => "Pod check",
         Action::DeleteTrainJob(_) => "TTL deletion",
-        Action::Tell(_) => "notice",
+        Action::Tell(_) | Action::TellOutOfMemory { .. } => "notice",
     }
 }
 

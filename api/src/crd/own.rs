@@ -279,8 +279,9 @@ pub(super) const FACTS: &[Facts] = &[
     ),
     of(
         "VolumeClaimPolicy",
+        // Upstream says it without `dyn`. API servers of 1.31 do not know the field in a rule, and refuse the definition.
         &[Rule(
-            "self.templates.all(t, !has(t.metadata.namespace) || size(t.metadata.namespace) == 0)",
+            "self.templates.all(t, !has(dyn(t.metadata).namespace) || dyn(t.metadata).namespace == '')",
             "namespace cannot be set for VolumeClaimPolicies templates",
         )],
         &[("templates", &[AtomicList])],

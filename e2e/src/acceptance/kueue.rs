@@ -26,9 +26,9 @@ const BETWEEN: usize = 3;
 /// All jobs.
 const JOBS: usize = LOW + WAVE * WAVES;
 /// One in so many runs until its deadline.
-const ENDLESS: usize = 10;
+const ENDLESS: usize = 5;
 /// The deadline of those, in seconds from the last resume.
-const SHORT: i64 = 4;
+const SHORT: i64 = 6;
 /// The deadline of the others.
 const LONG: i64 = 3600;
 /// The TTL of all.

@@ -164,8 +164,9 @@ impl<'a> Journey<'a> {
         let (programs, webhook) = self.install_operator().await?;
         self.nothing_is_lost("5. Compare").await?;
         there.same().await?;
-        self.frees(&there).await?;
-        there.goes_on().await?;
+        there.ends().await?;
+        there.resume().await?;
+        there.go_on().await?;
         self.is_patient().await?;
         ensure!(self.owner().await? == OPERATOR, "the definitions are not the operator's");
         self.enforces_ttl().await?;
@@ -193,8 +194,10 @@ impl<'a> Journey<'a> {
         there.same().await?;
         back.same().await?;
         ensure!(self.jobset_controller().await? == jobset, "JobSet's controller is another one");
+        back.ends().await?;
+        back.resume().await?;
         self.frees(&back).await?;
-        back.goes_on().await?;
+        back.go_on().await?;
         self.knows_no_ttl().await?;
         self.tries_again().await?;
         tell("Trainer is back, and what was paused has resumed");

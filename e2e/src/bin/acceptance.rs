@@ -12,8 +12,8 @@ use launcher::say;
 /// Installs, upgrades and uninstalls the chart with the real Helm, follows the guide from Kubeflow Trainer to it
 /// and back, fills dashboards and sets off alerts in a real Prometheus, uses the Python SDK and kubectl as users do,
 /// and queues jobs with the real Kueue, on real control planes on 127.0.0.1. Also runs the programs as the image has
-/// them, which `.ci/image target/image` makes, and does much of it again on older releases of Kubernetes and JobSet.
-/// Needs prometheus with promtool, and python3 with what is in e2e/python/requirements.txt, in PATH or by the
+/// them, which `.ci/image target/image` makes, does much of it again on older releases of Kubernetes and JobSet, and
+/// trains on a real node, where there are root, apt and cgroup v1. Needs prometheus with promtool, and python3 with what is in e2e/python/requirements.txt, in PATH or by the
 /// environment variables PROMETHEUS and PYTHON.
 #[derive(Debug, Parser)]
 #[command(name = "cargo acceptance", bin_name = "cargo acceptance")]
@@ -34,6 +34,7 @@ enum Part {
     Kubectl,
     Kueue,
     Versions,
+    Node,
 }
 
 #[tokio::main]
@@ -83,6 +84,9 @@ async fn all(tell: &(dyn Fn(&str) + Sync), only: &[Part]) -> Result<()> {
     }
     if wanted(Part::Versions) {
         acceptance::versions::run(tell).await?;
+    }
+    if wanted(Part::Node) {
+        acceptance::node::run(tell).await?;
     }
     Ok(())
 }

@@ -217,3 +217,28 @@ async fn a_deprecated_runtime_is_warned_of_where_it_is_for_all() -> Result<()> {
     }
     Ok(())
 }
+
+/// In upstream's words, an API server of 1.31 does not take the definition. In ours it does, and enforces the rule.
+#[tokio::test]
+async fn volume_claim_with_a_namespace_is_refused_by_the_definition() -> Result<()> {
+    let place = place("volumes").await?;
+    let with = |metadata: Value| {
+        let mut runtime = runtime(&json!({"numNodes": 1}), &json!([node()]));
+        let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+        runtime["template"]["spec"]["volumeClaimPolicies"] =
+            json!([{"templates": [{"metadata": metadata, "spec": spec}]}]);
+        runtime
+    };
+    for kind in Runtimes::both(&place) {
+        for (metadata, code) in
+            [(json!({"name": "data"}), 201), (json!({"name": "data", "namespace": "other"}), 422)]
+        {
+            let answer = kind.create(&place.namespace, json!({}), &with(metadata), DRY_RUN).await?;
+            let said = (answer.code, answer.message());
+            ensure!(answer.code == code, "{}: {said:?}", kind.kind);
+            let why = "namespace cannot be set for VolumeClaimPolicies templates";
+            ensure!(code == 201 || answer.message().contains(why), "{}: {said:?}", kind.kind);
+        }
+    }
+    Ok(())
+}

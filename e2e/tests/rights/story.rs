@@ -3,12 +3,12 @@
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::status::conditions_of;
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{COMPLETES, MPI, PATIENCE, RUNS, runtime};
+use e2e::fixtures::{COMPLETES, MPI, PATIENCE, RUNS, mpi, runtime};
 use e2e::rights::Grant;
 use e2e::until::until_ok;
 use e2e::yaml;
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::{Api, ResourceExt as _};
+use kube::{Api, Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
 use trainjob_api::conditions::SUSPENDED;
 use trainjob_api::constants::LEGACY_FINALIZER;
@@ -32,6 +32,8 @@ pub(crate) enum Story {
     Changed,
     /// A job needs keys.
     Keys,
+    /// What MPI reads is there already, and says something else.
+    Outdated,
     /// The JobSet of a job vanishes, and is made again.
     Vanished,
     /// The name of a job's snapshot is taken.
@@ -50,11 +52,12 @@ pub(crate) enum Story {
 
 impl Story {
     /// All of them. Where several need a right, the first is played without it.
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Ttl,
         Self::Deadline,
         Self::Changed,
         Self::Keys,
+        Self::Outdated,
         Self::Vanished,
         Self::Taken,
         Self::Gang(Scheduler::Coscheduling),
@@ -95,6 +98,7 @@ impl Story {
                 tenant.create(JOB, MPI, json!({})).await?;
                 tenant.has_job_set(JOB).await.map(|_| ())
             }
+            Self::Outdated => outdated(tenant).await,
             Self::Vanished => {
                 tenant.create(JOB, RUNS, json!({})).await?;
                 tenant.has_job_set(JOB).await?;
@@ -128,6 +132,27 @@ async fn apply(tenant: &Tenant<'_>, object: &Value) -> Result<()> {
     let text = yaml::stream(std::slice::from_ref(object));
     tenant.world.cluster.apply_yaml(&tenant.namespace, &text).await?;
     Ok(())
+}
+
+/// A job waits for its runtime, so that there is time to give it what it has not made itself.
+async fn outdated(tenant: &Tenant<'_>) -> Result<()> {
+    let name = &tenant.namespace;
+    tenant.create(JOB, name, json!({})).await?;
+    let job = tenant.becomes(JOB, "Waiting").await?;
+    let hostfile = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": format!("{JOB}-mpi-hostfile"),
+            "ownerReferences": [job.controller_owner_ref(&()).context("it has no UID")?],
+        },
+        "data": {"hostfile": "none"},
+    });
+    apply(tenant, &hostfile).await?;
+    let mut mpi = mpi();
+    mpi["metadata"]["name"] = json!(name);
+    apply(tenant, &mpi).await?;
+    tenant.has_job_set(JOB).await.map(|_| ())
 }
 
 async fn changed(tenant: &Tenant<'_>) -> Result<()> {

@@ -11,6 +11,7 @@ use tokio::sync::OnceCell;
 
 mod defaults;
 mod foreign;
+mod out_of_memory;
 mod release;
 mod removal;
 mod terminating;

@@ -52,6 +52,16 @@ pub enum Action {
     CreateSecret(Box<SecretClaim>),
     /// Create a ConfigMap that Pods read. One that is there is judged by its owner, and by what it says.
     CreateConfigMap(Box<ConfigMap>),
+    /// Delete a ConfigMap of the job's own that says something else than one made now would, unless there is a
+    /// JobSet after all: its Pods may read it.
+    DeleteConfigMap {
+        /// Its name.
+        name: String,
+        /// Its UID.
+        uid: String,
+        /// Its version when it was read.
+        resource_version: String,
+    },
     /// Create the PodGroup.
     CreatePodGroup(Box<PodGroup>),
     /// Change what a PodGroup asks for.
@@ -103,6 +113,12 @@ pub enum Action {
     DeleteTrainJob(TtlDeletion),
     /// Tell users, best effort.
     Tell(Notice),
+    /// Tell users whether a container of the failed JobSet was [out of memory](crate::out_of_memory), best
+    /// effort: nothing waits until its Pods were asked for.
+    TellOutOfMemory {
+        /// UID of the JobSet.
+        job_set: String,
+    },
 }
 
 /// Why a JobSet is deleted.

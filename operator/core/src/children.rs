@@ -168,14 +168,8 @@ fn make(
     live: Option<&Runtime>,
     objects: Objects,
 ) -> Step {
-    if let Some(Taken { outdated, kind, name }) = &observed.readings.taken {
-        let what = if *outdated {
-            "is from before the TrainJob was changed; delete it"
-        } else {
-            "exists and is not known to belong to this TrainJob; delete or rename it"
-        };
-        let message = format!("{kind} {name} {what}, the TrainJob goes on when it is gone");
-        return Step::wait(Waiting::Name, "NameConflict", message);
+    if let Some(taken) = &observed.readings.taken {
+        return free(taken);
     }
     // Whether a Secret that is there is the job's own is told by its snapshot.
     let unread = matches!(observed.readings.snapshot, Reading::NotRead);
@@ -205,6 +199,27 @@ fn make(
     }
     actions.push(Action::CreateJobSet(Box::new(objects.job_set)));
     Step { actions, rendered: Some(digest(manifest)), ..Step::default() }
+}
+
+/// Frees the name of a child. Only a ConfigMap of the job's own is deleted, and no Pod needs it: there is no JobSet.
+fn free(taken: &Taken) -> Step {
+    let message = match taken {
+        Taken::Outdated { name, uid, resource_version } => {
+            return Step::act(vec![Action::DeleteConfigMap {
+                name: name.clone(),
+                uid: uid.clone(),
+                resource_version: resource_version.clone(),
+            }]);
+        }
+        Taken::Terminating { name } => {
+            format!("ConfigMap {name} is outdated and being deleted; see which finalizer keeps it")
+        }
+        Taken::Foreign { kind, name } => format!(
+            "{kind} {name} exists and is not known to belong to this TrainJob; delete or rename it"
+        ),
+    };
+    let message = format!("{message}, the TrainJob goes on when it is gone");
+    Step::wait(Waiting::Name, "NameConflict", message)
 }
 
 /// What to do for the PodGroup, if anything; or why the job has to wait.

@@ -13,6 +13,7 @@
 //! * [`action`]: everything this operator can ever do to a cluster.
 //! * [`pass`]: how a plan is carried out, and what is remembered until the next.
 //! * [`notice`]: what users are told in events.
+//! * [`out_of_memory`]: which container of a failed job was killed for its memory.
 //! * [`lane`]: which work goes first.
 //! * [`undiscovered`]: how long an API server that does not know the kind yet is waited for.
 //! * [`census`]: how all jobs are, in numbers.
@@ -33,6 +34,7 @@ pub mod lease;
 pub mod lifecycle;
 pub mod notice;
 pub mod observed;
+pub mod out_of_memory;
 pub mod pass;
 pub mod plan;
 pub mod undiscovered;

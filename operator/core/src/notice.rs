@@ -21,6 +21,15 @@ pub enum Notice {
         /// When it was due.
         due: Timestamp,
     },
+    /// It failed, and this container of it was killed because it wanted more memory than it may have.
+    OutOfMemory {
+        /// Name of its Pod.
+        pod: String,
+        /// Name of the container.
+        container: String,
+        /// What it ended with.
+        exit_code: i32,
+    },
     /// Its TTL has deleted it.
     TtlExpired {
         /// When it finished.
@@ -65,6 +74,7 @@ impl Notice {
         match self {
             Self::CreationFailed(_) => "TrainJobResourcesCreationFailed",
             Self::DeadlineExceeded { .. } => "DeadlineExceeded",
+            Self::OutOfMemory { .. } => "PodOOMKilled",
             Self::TtlExpired { .. } => "TTLExpired",
             Self::ReleaseFailed(_) => "ReleaseFailed",
             Self::ReleaseBlocked => "ReleaseBlocked",
@@ -81,7 +91,7 @@ impl Notice {
             Self::CreationFailed(_) | Self::FieldOutOfRange(_) | Self::ChangeNotApplied(_) => {
                 "Reconciling"
             }
-            Self::DeadlineExceeded { .. } => "Failing",
+            Self::DeadlineExceeded { .. } | Self::OutOfMemory { .. } => "Failing",
             Self::ReleaseFailed(_) | Self::ReleaseBlocked => "Releasing",
             Self::TtlExpired { .. } | Self::TtlDeletionFailed(_) => "Deleting",
         }
@@ -99,6 +109,9 @@ impl Notice {
                     "TrainJob exceeded its active deadline, which was due at {due}; its JobSet is deleted"
                 )
             }
+            Self::OutOfMemory { pod, container, exit_code } => format!(
+                "container {container} of Pod {pod} ran out of memory (OOMKilled, exit code {exit_code})"
+            ),
             Self::TtlExpired { finished_at, ttl } => format!(
                 "TrainJob finished at {finished_at}; deleted because spec.ttlSecondsAfterFinished ({ttl}) has passed"
             ),
@@ -190,6 +203,12 @@ mod tests {
                 "TTLExpired",
                 Severity::Normal,
                 "2026-01-04T10:00:00Z; deleted because spec.ttlSecondsAfterFinished (60)",
+            ),
+            (
+                Notice::OutOfMemory { pod: "p".into(), container: "c".into(), exit_code: 137 },
+                "PodOOMKilled",
+                Severity::Warning,
+                "container c of Pod p ran out of memory (OOMKilled, exit code 137)",
             ),
             (Notice::ReleaseFailed("x".into()), "ReleaseFailed", Severity::Warning, "x"),
             (Notice::ReleaseBlocked, "ReleaseBlocked", Severity::Warning, "finalizer"),

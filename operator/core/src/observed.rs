@@ -96,13 +96,29 @@ pub struct Readings {
 
 /// An object that has the name of a child and cannot be it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Taken {
-    /// Whether it is the job's own, made before the job was changed. Otherwise it is somebody else's.
-    pub outdated: bool,
-    /// Its kind.
-    pub kind: &'static str,
-    /// Its name.
-    pub name: String,
+pub enum Taken {
+    /// It is not known to be the job's own.
+    Foreign {
+        /// Its kind.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// A ConfigMap of the job's own that says something else: it was made before the job was changed, by another
+    /// version of this operator, or by Kubeflow Trainer.
+    Outdated {
+        /// Its name.
+        name: String,
+        /// Its UID.
+        uid: String,
+        /// Its version when it was read.
+        resource_version: String,
+    },
+    /// A ConfigMap of the job's own that says something else and is being deleted.
+    Terminating {
+        /// Its name.
+        name: String,
+    },
 }
 
 /// Something that may have been read.

@@ -23,7 +23,7 @@ mod tests;
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use trainjob_api::JobSet;
 
 pub use self::{
@@ -262,6 +262,10 @@ impl Pass {
         let Some(action) = round.plan.actions.get(round.next) else {
             return Answered::Continued;
         };
+        if matches!(action, Action::DeleteConfigMap { .. }) {
+            // Whatever became of it, what was read of it is old.
+            memory.readings.taken = None;
+        }
         let existing = match answer {
             Ok(reply) if round.inspects => inspected(action, &round.uid, reply, memory),
             Ok(reply) => {
@@ -416,7 +420,7 @@ fn exists(action: &Action, memory: &mut JobMemory) -> Existing {
         // Its name was free when the snapshot was created.
         Action::CreateSecret(_) => Existing::AsWanted,
         Action::ProbeSecret { claim, .. } => {
-            name_is_taken(memory, false, "Secret", claim.metadata.name.as_deref())
+            name_is_taken(memory, foreign("Secret", claim.metadata.name.as_deref()))
         }
         _ => Existing::Noted,
     }
@@ -432,16 +436,16 @@ fn inspected(action: &Action, uid: &str, reply: Reply, memory: &mut JobMemory) -
         }
         (Action::ProbeSecret { claim, .. }, Reply::ConfigMap(witness)) => match *witness {
             Reading::Found(witness) if is_own(&witness, uid) => Existing::AsWanted,
-            _ => name_is_taken(memory, false, "Secret", claim.metadata.name.as_deref()),
+            _ => name_is_taken(memory, foreign("Secret", claim.metadata.name.as_deref())),
         },
-        // It cannot be changed, so it must also say what the job is made from now.
+        // It is not changed, so it must also say what the job is made from now.
         (Action::CreateConfigMap(wanted), Reply::ConfigMap(there)) => match *there {
             Reading::Found(there) if is_own(&there, uid) && there.data == wanted.data => {
                 Existing::AsWanted
             }
-            Reading::Found(there) => {
-                let own = is_own(&there, uid);
-                name_is_taken(memory, own, "ConfigMap", wanted.metadata.name.as_deref())
+            Reading::Found(there) if is_own(&there, uid) => name_is_taken(memory, outdated(there)),
+            Reading::Found(_) => {
+                name_is_taken(memory, foreign("ConfigMap", wanted.metadata.name.as_deref()))
             }
             Reading::Absent | Reading::NotRead => Existing::Noted,
         },
@@ -456,15 +460,26 @@ fn inspected(action: &Action, uid: &str, reply: Reply, memory: &mut JobMemory) -
     }
 }
 
-fn name_is_taken(
-    memory: &mut JobMemory,
-    outdated: bool,
-    kind: &'static str,
-    name: Option<&str>,
-) -> Existing {
-    let name = name.unwrap_or_default().to_owned();
-    memory.readings.taken = Some(Taken { outdated, kind, name });
+fn name_is_taken(memory: &mut JobMemory, by: Taken) -> Existing {
+    memory.readings.taken = Some(by);
     Existing::Noted
+}
+
+fn foreign(kind: &'static str, name: Option<&str>) -> Taken {
+    Taken::Foreign { kind, name: name.unwrap_or_default().to_owned() }
+}
+
+fn outdated(config_map: ConfigMap) -> Taken {
+    let ObjectMeta { name, uid, resource_version, deletion_timestamp, .. } = config_map.metadata;
+    let name = name.unwrap_or_default();
+    match deletion_timestamp {
+        Some(_) => Taken::Terminating { name },
+        None => Taken::Outdated {
+            name,
+            uid: uid.unwrap_or_default(),
+            resource_version: resource_version.unwrap_or_default(),
+        },
+    }
 }
 
 fn is_own(config_map: &ConfigMap, uid: &str) -> bool {

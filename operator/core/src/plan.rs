@@ -69,9 +69,13 @@ fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Timestamp) 
     let mut conditions = stored_conditions(manifest).to_vec();
     status::mirror_suspension(&mut conditions, job.suspend, now);
 
-    if let Some(end) = own.and_then(|job_set| job_set.ended.as_ref()) {
+    if let Some((job_set, end)) = own.and_then(|own| Some((own, own.ended.as_ref()?))) {
         status::finish_with_job_set(&mut conditions, end);
-        return Plan { actions: write(job, manifest, own, conditions), ..Plan::default() };
+        let mut actions = write(job, manifest, own, conditions);
+        if !end.completed {
+            actions.push(Action::TellOutOfMemory { job_set: job_set.uid.clone() });
+        }
+        return Plan { actions, ..Plan::default() };
     }
     let subject = deadline::Subject::of(job, observed.settings.deadline_clock);
     let next = match deadline::decide(&subject, now) {

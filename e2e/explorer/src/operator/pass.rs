@@ -237,7 +237,7 @@ impl Operator {
 /// What a call sends; nothing for an event.
 fn call(call: pass::Call<'_>) -> Option<Call> {
     match call {
-        pass::Call::Act(Action::Tell(_)) => None,
+        pass::Call::Act(Action::Tell(_) | Action::TellOutOfMemory { .. }) => None,
         pass::Call::Act(action) => Some(Call::Act(action.clone())),
         pass::Call::Inspect(Action::CreateSnapshot(_)) => Some(Call::LookAtSnapshot),
         pass::Call::Inspect(_) => Some(Call::LookAtJobSet),

@@ -204,11 +204,14 @@ const fn names(call: &Call) -> (&'static str, &'static str, &'static str) {
         Call::LookAtSnapshot | Call::Act(Action::ReadSnapshot) => ("get", CONFIG_MAPS),
         Call::LookAtJobSet | Call::Act(Action::ReadJobSet) => ("get", JOB_SETS),
         Call::Act(Action::ReadTrainJob) => ("get", JOBS),
-        Call::Act(Action::CheckPods { .. } | Action::Tell(_)) => ("list", ("", "pods")),
+        Call::Act(Action::CheckPods { .. } | Action::Tell(_) | Action::TellOutOfMemory { .. }) => {
+            ("list", ("", "pods"))
+        }
         Call::Act(Action::WriteStatus(_)) => ("patch", JOBS),
         Call::Act(Action::CreateSnapshot(_) | Action::CreateConfigMap(_)) => {
             ("create", CONFIG_MAPS)
         }
+        Call::Act(Action::DeleteConfigMap { .. }) => ("delete", CONFIG_MAPS),
         Call::Act(Action::ProbeSecret { .. } | Action::CreateSecret(_)) => {
             ("create", ("", "secrets"))
         }
@@ -251,7 +254,8 @@ fn describe(entry: &mut Entry, action: &Action) {
         }
         Action::CreateSecret(claim) => entry.owner = owner(&claim.metadata),
         Action::CreatePodGroup(group) => entry.owner = owner(&group.metadata),
-        Action::UpdatePodGroup { uid, resource_version, .. } => {
+        Action::UpdatePodGroup { uid, resource_version, .. }
+        | Action::DeleteConfigMap { uid, resource_version, .. } => {
             (entry.uid, entry.version) = (some(uid), resource_version.parse().ok());
         }
         Action::DeleteJobSet { uid, reason } => {
@@ -268,6 +272,7 @@ fn describe(entry: &mut Entry, action: &Action) {
         | Action::ReadSnapshot
         | Action::ReadJobSet
         | Action::CheckPods { .. }
-        | Action::Tell(_) => {}
+        | Action::Tell(_)
+        | Action::TellOutOfMemory { .. } => {}
     }
 }

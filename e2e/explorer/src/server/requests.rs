@@ -119,6 +119,7 @@ impl Server {
             Action::ProbeSecret { .. }
             | Action::CreateSecret(_)
             | Action::CreateConfigMap(_)
+            | Action::DeleteConfigMap { .. }
             | Action::CreatePodGroup(_)
             | Action::UpdatePodGroup { .. }
             | Action::DeletePodGroup { .. } => unreachable!("no runtime here asks for {action:?}"),
@@ -126,7 +127,8 @@ impl Server {
             | Action::ReadSnapshot
             | Action::ReadJobSet
             | Action::CheckPods { .. }
-            | Action::Tell(_) => self.look(request),
+            | Action::Tell(_)
+            | Action::TellOutOfMemory { .. } => self.look(request),
         }
     }
 

@@ -11,6 +11,8 @@ use crate::fixtures::{COMPLETES, FAILS, runtime, train_job};
 use crate::release::programs::Programs;
 use crate::until::until_ok;
 
+/// What the events say.
+const MESSAGES: &str = "jsonpath={.items[*].message}";
 /// Where a definition has the rules of the deadline.
 const DEADLINE: &str = "jsonpath={.spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.activeDeadlineSeconds}";
 
@@ -25,9 +27,19 @@ impl Journey<'_> {
         Ok(())
     }
 
-    /// Deletes what was made for jobs that cannot resume otherwise, as the guide says.
+    /// Deletes what was made for jobs that Kubeflow Trainer cannot resume otherwise, as the guide says; it must
+    /// have said so itself.
     pub(super) async fn frees(&self, crew: &Crew) -> Result<()> {
         for (namespace, job) in crew.stuck() {
+            let about = format!("involvedObject.name={job},reason=TrainJobResourcesCreationFailed");
+            let get = ["get", "events", "--namespace", namespace, "--field-selector", &about];
+            let get: Vec<&str> = get.into_iter().chain(["--output", MESSAGES]).collect();
+            until_ok(format!("Trainer says that it cannot resume {job}"), PATIENCE, || async {
+                let said = self.kubectl(&get).await?;
+                ensure!(said.contains(" is invalid: "), "it says {said:?}");
+                Ok(())
+            })
+            .await?;
             let mut guide = self.guide.turn_to(GUIDE)?;
             guide.set("JOB_NAMESPACE", namespace);
             guide.set("JOB", job);

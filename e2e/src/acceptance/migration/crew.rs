@@ -38,12 +38,13 @@ struct Framework {
 }
 
 impl Framework {
-    /// Kubeflow Trainer 2.3.0 sends JobSet's claims again when it suspends or resumes, which JobSet refuses.
+    /// Kubeflow Trainer 2.3.0 sends JobSet's claims again when it suspends or resumes, which JobSet refuses: a
+    /// defect that its own jobs have, too (D-42 of docs/compatibility.md).
     fn has_claims(&self) -> bool {
         self.name == "torchtune"
     }
 
-    /// The two write other scripts, and the operator's cannot be changed.
+    /// The two controllers make other objects for it, and the operator's cannot be changed.
     fn has_scripts(&self) -> bool {
         self.name == "flux"
     }
@@ -224,11 +225,6 @@ impl Crew {
         .await
     }
 
-    async fn resume(&self, job: String, framework: &'static Framework) -> Result<()> {
-        self.set_suspended(&job, false).await?;
-        self.runs(job, framework).await
-    }
-
     async fn set_suspended(&self, job: &str, suspended: bool) -> Result<()> {
         let patch = Patch::Merge(json!({"spec": {"suspend": suspended}}));
         self.jobs.patch(job, &PatchParams::default(), &patch).await?;
@@ -302,31 +298,35 @@ impl Crew {
         Ok(())
     }
 
-    /// Under the next controller: what ended is seen, deadlines are enforced, what was paused resumes.
-    pub(super) async fn goes_on(&self) -> Result<()> {
+    /// Under the next controller: what ended is seen, and deadlines are enforced.
+    pub(super) async fn ends(&self) -> Result<()> {
         self.each(State::Finishing, |crew, job, _| crew.becomes(job, COMPLETE)).await?;
-        self.each(State::Due, Self::is_stopped).await?;
-        for state in [State::Queued, State::Paused] {
-            self.each(state, Self::resume).await?;
-        }
-        self.each(State::Running, Self::runs).await
+        self.each(State::Due, Self::is_stopped).await
     }
 
-    /// The jobs that cannot resume before what was made for them is deleted: their namespaces and names.
+    /// Asks for what was queued or paused to run.
+    pub(super) async fn resume(&self) -> Result<()> {
+        for state in [State::Queued, State::Paused] {
+            self.each(state, async |crew, job, _| crew.set_suspended(&job, false).await).await?;
+        }
+        Ok(())
+    }
+
+    /// Sees all run that has been asked to.
+    pub(super) async fn go_on(&self) -> Result<()> {
+        for state in [State::Queued, State::Paused, State::Running] {
+            self.each(state, Self::runs).await?;
+        }
+        Ok(())
+    }
+
+    /// The jobs that Kubeflow Trainer cannot resume before what was made for them is deleted: their namespaces
+    /// and names. The operator resumes all of them.
     pub(super) fn stuck(&self) -> Vec<(&'static str, String)> {
+        let stuck = |framework: &&Framework| framework.has_scripts() || framework.has_claims();
         let states = [State::Queued, State::Paused];
-        let of = |framework: &Framework, state: State| {
-            if self.of_trainer {
-                framework.has_scripts() && state == State::Queued
-            } else {
-                framework.has_scripts() || framework.has_claims()
-            }
-        };
-        let all = states
-            .into_iter()
-            .flat_map(|state| FRAMEWORKS.iter().map(move |framework| (framework, state)));
-        let stuck = all.filter(|(framework, state)| of(framework, *state));
-        stuck.map(|(framework, state)| (NAMESPACE, self.job(framework, state))).collect()
+        let of = |framework| states.map(|state| (NAMESPACE, self.job(framework, state)));
+        FRAMEWORKS.iter().filter(stuck).flat_map(of).collect()
     }
 
     async fn is_stopped(&self, job: String, _: &'static Framework) -> Result<()> {

@@ -1,4 +1,3 @@
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 use trainjob_api::{TrainJob, constants::GROUP};
 
@@ -41,7 +40,8 @@ fn job_set(uid: &str, owner: &str, version: u64, generation: i64) -> JobSetFacts
 fn config_map(owner: &str, text: &str) -> ConfigMap {
     let owner = json!([{"apiVersion": format!("{GROUP}/v1alpha1"), "kind": "TrainJob",
         "name": "job", "uid": owner, "controller": true}]);
-    let metadata = json!({"name": "files", "ownerReferences": owner});
+    let metadata =
+        json!({"name": "files", "uid": "F", "resourceVersion": "3", "ownerReferences": owner});
     serde_json::from_value(json!({"metadata": metadata, "data": {"file": text}})).unwrap()
 }
 
@@ -194,7 +194,9 @@ fn counts_are_written_at_most_every_quarter_of_a_second() {
 fn object_in_the_way_is_judged_by_its_owner_and_by_what_it_says() {
     let wanted = || config_map(UID, "a");
     let files = || Action::CreateConfigMap(Box::new(wanted()));
-    let taken = |outdated, kind, name: &str| Some(Taken { outdated, kind, name: name.into() });
+    let foreign = |kind, name: &str| Some(Taken::Foreign { kind, name: name.into() });
+    let outdated =
+        Taken::Outdated { name: "files".into(), uid: "F".into(), resource_version: "3".into() };
     let claim: SecretClaim = secret();
     let probe =
         || Action::ProbeSecret { claim: Box::new(claim.clone()), witness: Some("files".into()) };
@@ -205,14 +207,14 @@ fn object_in_the_way_is_judged_by_its_owner_and_by_what_it_says() {
             files(),
             read(config_map(UID, "b")),
             Answered::Continued,
-            taken(true, "ConfigMap", "files"),
+            Some(outdated),
         ),
         (
             "files of somebody else",
             files(),
             read(config_map("V", "a")),
             Answered::Continued,
-            taken(false, "ConfigMap", "files"),
+            foreign("ConfigMap", "files"),
         ),
         (
             "files that are gone again",
@@ -227,7 +229,7 @@ fn object_in_the_way_is_judged_by_its_owner_and_by_what_it_says() {
             probe(),
             Reply::ConfigMap(Box::new(Reading::Absent)),
             Answered::Continued,
-            taken(false, "Secret", "keys"),
+            foreign("Secret", "keys"),
         ),
     ] {
         let mut scene = Scene::default();
@@ -245,6 +247,22 @@ fn object_in_the_way_is_judged_by_its_owner_and_by_what_it_says() {
 fn secret() -> SecretClaim {
     let metadata = ObjectMeta { name: Some("keys".into()), ..ObjectMeta::default() };
     SecretClaim { metadata, content: SecretContent::SshKeys }
+}
+
+#[test]
+fn what_was_read_of_an_outdated_config_map_is_forgotten_whatever_becomes_of_its_deletion() {
+    for answer in [Ok(Reply::Done), failed(Class::Conflict)] {
+        let mut scene = Scene::default();
+        let taken = Taken::Terminating { name: "files".into() };
+        scene.memory.readings.taken = Some(taken);
+        let mut pass = scene.acting(vec![Action::DeleteConfigMap {
+            name: "files".into(),
+            uid: "F".into(),
+            resource_version: "3".into(),
+        }]);
+        scene.answered(&mut pass, answer);
+        assert_eq!(scene.memory.readings().taken, None);
+    }
 }
 
 #[test]

@@ -164,6 +164,7 @@ impl Known {
                 Action::CreateSnapshot(_)
                 | Action::CreateSecret(_)
                 | Action::CreateConfigMap(_)
+                | Action::DeleteConfigMap { .. }
                 | Action::CreatePodGroup(_)
                 | Action::UpdatePodGroup { .. }
                 | Action::CreateJobSet(_) => {
@@ -177,7 +178,8 @@ impl Known {
                 | Action::ReadSnapshot
                 | Action::ReadJobSet
                 | Action::CheckPods { .. }
-                | Action::Tell(_) => {}
+                | Action::Tell(_)
+                | Action::TellOutOfMemory { .. } => {}
             }
         }
         if !is_ours(job) && !matches!(plan.actions.first(), Some(Action::DeleteTrainJob(_))) {
@@ -353,10 +355,11 @@ impl Operator {
                 Err(Refusal::NotFound) => self.saw_job(None),
                 left => self.saw_job(left?),
             },
-            Action::Tell(_) => {}
+            Action::Tell(_) | Action::TellOutOfMemory { .. } => {}
             Action::ProbeSecret { .. }
             | Action::CreateSecret(_)
             | Action::CreateConfigMap(_)
+            | Action::DeleteConfigMap { .. }
             | Action::CreatePodGroup(_)
             | Action::UpdatePodGroup { .. }
             | Action::DeletePodGroup { .. } => unreachable!("no runtime here asks for {action:?}"),

@@ -15,6 +15,9 @@ use crate::{
     scene::{CREATED, ENDS, Group, Scene, UID, built, ended, new, status_write, words, written},
 };
 
+/// The ConfigMap of its job.
+const HOSTFILE: &str = "tj-mpi-hostfile";
+
 /// A runtime whose jobs need a ConfigMap and a Secret.
 fn mpi_runtime() -> Runtime {
     let step = |name: &str| {
@@ -78,16 +81,59 @@ fn secrets_and_config_maps_are_made_before_the_jobset_that_needs_them() {
 #[test]
 fn a_name_that_somebody_else_has_taken_is_waited_for() {
     let mut scene = on(new(&json!({})), mpi_runtime()).having_read(Reading::Absent);
-    for outdated in [false, true] {
-        let name = "tj-mpi-hostfile".into();
-        scene.readings.taken = Some(Taken { outdated, kind: "ConfigMap", name });
+    for (taken, said) in [
+        (
+            Taken::Foreign { kind: "ConfigMap", name: HOSTFILE.into() },
+            "is not known to belong to this TrainJob",
+        ),
+        (Taken::Foreign { kind: "Secret", name: "tj-mpi-ssh-auth".into() }, "delete or rename it"),
+        (Taken::Terminating { name: HOSTFILE.into() }, "see which finalizer keeps it"),
+    ] {
+        scene.readings.taken = Some(taken);
         let plan = scene.plan(CREATED);
         assert_eq!(words(&plan), ["write status", "tell TrainJobResourcesCreationFailed"]);
         assert_eq!(written(&plan), [("Waiting".into(), "True".into(), "NameConflict".into())]);
         assert_eq!(plan.waiting, Some(Waiting::Name));
         let message = &status_write(&plan).conditions.as_ref().unwrap()[0].message;
-        assert_eq!(message.contains("before the TrainJob was changed"), outdated, "{message}");
+        assert!(message.contains(said), "{message}");
     }
+}
+
+#[test]
+fn an_outdated_config_map_of_the_job_s_own_is_deleted_while_there_is_no_jobset() {
+    let outdated = Taken::Outdated {
+        name: HOSTFILE.into(),
+        uid: "uid-of-hostfile".into(),
+        resource_version: "70".into(),
+    };
+    let expected = Action::DeleteConfigMap {
+        name: HOSTFILE.into(),
+        uid: "uid-of-hostfile".into(),
+        resource_version: "70".into(),
+    };
+    let deletes = |mut scene: Scene| {
+        scene.readings.taken = Some(outdated.clone());
+        scene.plan(CREATED + 60).actions.contains(&expected)
+    };
+    for absent in [
+        on(new(&json!({})), mpi_runtime()).having_read(Reading::Absent),
+        on(new(&json!({"suspend": true})), mpi_runtime()).having_read(Reading::Absent),
+    ] {
+        assert!(deletes(absent));
+    }
+    for (what, scene) in [
+        ("running", on(built(&json!({})), mpi_runtime())),
+        ("suspended", on(built(&json!({"suspend": true})), mpi_runtime())),
+        ("of another", on(new(&json!({})), mpi_runtime()).with_foreign_job_set(Some("other"))),
+        ("going", on(built(&json!({})), mpi_runtime()).with_job_set_terminating(CREATED)),
+        ("ended", on(ended(&json!({}), ENDS[0], CREATED), mpi_runtime())),
+    ] {
+        assert!(!deletes(scene), "{what}");
+    }
+    // Whether the TrainJob is still there is seen first.
+    let mut doubtful = on(new(&json!({})), mpi_runtime());
+    doubtful.readings.in_doubt = true;
+    assert!(!deletes(doubtful));
 }
 
 #[test]

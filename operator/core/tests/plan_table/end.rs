@@ -13,7 +13,8 @@ use trainjob_core::{
 use crate::{
     common::condition,
     scene::{
-        CREATED, ENDS, UID, VERSION, built, deletion, ended, new, status_write, words, written,
+        CREATED, ENDS, JOB_SET_UID, UID, VERSION, built, deletion, ended, new, status_write, words,
+        written,
     },
 };
 
@@ -32,7 +33,11 @@ fn a_job_ends_as_its_jobset_does_and_in_its_words() {
             urgency: Urgency::AtOnce,
             deadline_due: None,
         };
-        assert_eq!(plan.actions, [Action::WriteStatus(expected)], "{of_job_set}");
+        let mut actions = vec![Action::WriteStatus(expected)];
+        if of_job == "Failed" {
+            actions.push(Action::TellOutOfMemory { job_set: JOB_SET_UID.into() });
+        }
+        assert_eq!(plan.actions, actions, "{of_job_set}");
     }
 }
 
@@ -71,7 +76,9 @@ fn the_end_of_a_jobset_in_the_same_pass_as_the_deadline_wins() {
         for at in [1_030, 1_060, 5_000] {
             let said = condition(of_job_set, "True", "SaidByJobSet", at);
             let plan = built(&late).with_job_set_condition(said).plan(9_999);
-            assert_eq!(words(&plan), ["write status"]);
+            let told = (of_job == "Failed").then_some("tell if out of memory");
+            let expected: Vec<_> = ["write status"].into_iter().chain(told).collect();
+            assert_eq!(words(&plan), expected);
             assert_eq!(
                 written(&plan),
                 [(of_job.into(), "True".into(), "SaidByJobSet".into())],

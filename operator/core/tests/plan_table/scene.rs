@@ -246,6 +246,7 @@ fn word(action: &Action) -> String {
         Action::ProbeSecret { .. } => "probe Secret",
         Action::CreateSecret(_) => "create Secret",
         Action::CreateConfigMap(_) => "create ConfigMap",
+        Action::DeleteConfigMap { .. } => "delete ConfigMap",
         Action::CreatePodGroup(_) => "create PodGroup",
         Action::UpdatePodGroup { .. } => "update PodGroup",
         Action::DeletePodGroup { .. } => "delete PodGroup",
@@ -257,6 +258,7 @@ fn word(action: &Action) -> String {
         Action::DeleteJobSet { .. } => "delete JobSet",
         Action::CheckPods { .. } => "check Pods",
         Action::DeleteTrainJob(_) => "delete TrainJob",
+        Action::TellOutOfMemory { .. } => "tell if out of memory",
         Action::Tell(notice) => return format!("tell {}", notice.reason()),
     };
     word.into()
