@@ -138,9 +138,9 @@ mod tests {
     fn place_of(
         job: &JobFacts,
         job_set: Option<&JobSetFacts>,
-        pods: Reading<RunningPods>,
+        pods: &Reading<RunningPods>,
     ) -> Place {
-        place(job, job_set, &pods, &Settings::default(), NOW)
+        place(job, job_set, pods, &Settings::default(), NOW)
     }
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
             [(Some(60), stop), (Some(4_001), Place::LIVE), (None, Place::LIVE)]
         {
             let job = JobFacts { deadline, ..job() };
-            assert_eq!(place_of(&job, None, Reading::NotRead), expected, "{deadline:?}");
+            assert_eq!(place_of(&job, None, &Reading::NotRead), expected, "{deadline:?}");
         }
     }
 
@@ -164,7 +164,7 @@ mod tests {
             (Reading::Found(RunningPods(1)), stop),
             (Reading::Absent, cleanup),
         ] {
-            assert_eq!(place_of(&job, None, pods.clone()), expected, "{pods:?}");
+            assert_eq!(place_of(&job, None, &pods), expected, "{pods:?}");
         }
     }
 
@@ -189,7 +189,7 @@ mod tests {
                 ("in the same second", job_set("U", 2_000), Lane::Cleanup),
                 ("somebody else's", job_set("V", 2_001), Lane::Cleanup),
             ] {
-                let place = place_of(&finished(outcome), Some(&job_set), Reading::Absent);
+                let place = place_of(&finished(outcome), Some(&job_set), &Reading::Absent);
                 assert_eq!(place.lane, expected, "{outcome:?}, {what}");
             }
         }
@@ -198,10 +198,10 @@ mod tests {
     #[test]
     fn there_is_nothing_to_stop_of_a_job_that_somebody_else_manages() {
         let elsewhere = |job| JobFacts { managed_elsewhere: true, ..job };
-        assert_eq!(place_of(&elsewhere(job()), None, Reading::NotRead), Place::LIVE);
+        assert_eq!(place_of(&elsewhere(job()), None, &Reading::NotRead), Place::LIVE);
         for outcome in [Outcome::Complete, Outcome::Failed, Outcome::DeadlineExceeded] {
             let job = elsewhere(finished(outcome));
-            let place = place_of(&job, Some(&job_set("U", 2_001)), Reading::NotRead);
+            let place = place_of(&job, Some(&job_set("U", 2_001)), &Reading::NotRead);
             assert_eq!(place.lane, Lane::Cleanup, "{outcome:?}");
         }
     }
@@ -210,7 +210,7 @@ mod tests {
     fn without_a_ttl_there_is_time() {
         let job = JobFacts { ttl: None, ..finished(Outcome::Complete) };
         let expected = Place { lane: Lane::Cleanup, due: Timestamp(i64::MAX) };
-        assert_eq!(place_of(&job, None, Reading::NotRead), expected);
+        assert_eq!(place_of(&job, None, &Reading::NotRead), expected);
     }
 
     #[test]

@@ -26,6 +26,7 @@ use std::time::Duration;
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use trainjob_api::JobSet;
 
+use self::retry::Retries;
 pub use self::{
     memory::{JobMemory, Memories, ShownBy},
     retry::{Class, Failure, Retry},
@@ -313,28 +314,16 @@ impl Pass {
         let unsure =
             matches!(round.action(), Some(Action::CreateJobSet(_) | Action::UpdateJobSet(_)));
         memory.readings.rendered = memory.readings.rendered.filter(|_| !unsure);
-        let (retry, tell) = match self.waits_out(memory, failure.class, now) {
-            Some(retry) => (retry, false),
-            None => {
-                let at_least = memory.retries.at_least(failure.class, self.lane, now);
-                // Stopping is tried again sooner, if that is what it is now.
-                let retry = memory.retries.again(lane.unwrap_or(self.lane), at_least);
-                (retry, memory.retries.is_worth_telling(failure, round.action()))
-            }
+        let (retry, tell) = if let Some(retry) = waits_out(memory, failure.class, now) {
+            (retry, false)
+        } else {
+            let at_least = memory.retries.at_least(failure.class, self.lane, now);
+            // Stopping is tried again sooner, if that is what it is now.
+            let retry = memory.retries.again(lane.unwrap_or(self.lane), at_least);
+            (retry, memory.retries.is_worth_telling(failure, round.action()))
         };
         self.state = State::Over(Over { end: End::Failed, retry: Some(retry) }, Some(round));
         tell
-    }
-
-    /// When to try again, where the failure is waited out and nobody is told yet.
-    fn waits_out(&self, memory: &mut JobMemory, class: Class, now: Duration) -> Option<Retry> {
-        if class != Class::KindUndiscovered {
-            return None;
-        }
-        match undiscovered::react(memory.retries.undiscovered(now)) {
-            Reaction::Retry(backoff) => Some(Retry { backoff, ..Retry::default() }),
-            Reaction::Tell => None,
-        }
     }
 
     /// All actions are done: the job is planned again, unless there was nothing to do.
@@ -357,7 +346,7 @@ impl Pass {
             memory.readings.taken = None;
             return Some(memory.retries.again(self.lane, Duration::ZERO));
         }
-        memory.retries = Default::default();
+        memory.retries = Retries::default();
         if round.finished && round.postponed.is_none() {
             memory.counts_written = None;
         }
@@ -369,6 +358,17 @@ impl Round {
     /// The action whose turn it is.
     fn action(&self) -> Option<&Action> {
         self.plan.actions.get(self.next)
+    }
+}
+
+/// When to try again, where the failure is waited out and nobody is told yet.
+fn waits_out(memory: &mut JobMemory, class: Class, now: Duration) -> Option<Retry> {
+    if class != Class::KindUndiscovered {
+        return None;
+    }
+    match undiscovered::react(memory.retries.undiscovered(now)) {
+        Reaction::Retry(backoff) => Some(Retry { backoff, ..Retry::default() }),
+        Reaction::Tell => None,
     }
 }
 
