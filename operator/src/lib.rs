@@ -1,8 +1,8 @@
-//! The hands of the TrainJob operator: watch, remember, wait, write.
+//! The TrainJob controller: watch, cache, queue, requests.
 //!
 //! The way of data has one direction: [watches](cache::watch) fill the [cache], changed keys wait in
-//! the [queue], a worker [reconciles](reconcile) one key at a time by asking the core (`trainjob-core`)
-//! what to do and [executing](execute) it, and what the API server then stores comes back by the
+//! the [queue], a worker [reconciles](reconcile) one key at a time by driving the pass machine of the core
+//! (`trainjob-core`) and [executing](execute) its calls, and what the API server then stores comes back by the
 //! watches. A second, tiny way: the Pods of a job that its deadline failed are [asked for](survey).
 //! Nothing else writes, but for the [Lease](lease) by which several replicas agree on one that works.
 //!
