@@ -1,4 +1,4 @@
-//! The words of the TrainJob operator: its API types, constants, conditions and time.
+//! The API of the TrainJob operator: types, constants, conditions and time.
 //!
 //! Everything that names something in Kubernetes lives here, and nothing that decides or performs
 //! anything does. The crate has no I/O and no async runtime in its dependency tree, so that the pure

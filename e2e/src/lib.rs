@@ -1,4 +1,4 @@
-//! The proof: a real control plane in a box, and what runs in it.
+//! End-to-end tests: a real control plane in a box, and what runs in it.
 //!
 //! A test starts a [`cluster::Cluster`], or shares one through a `static`, takes a namespace of its
 //! own, and waits with [`until::until`] for what must happen:

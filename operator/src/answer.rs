@@ -13,7 +13,7 @@ use crate::{clock, error::RequestError};
 
 /// The longest that a deadline, once due, waits for a request that gets no answer. With the longest wait
 /// before the next try it is less than the ten seconds in which a dead connection is replaced.
-const IMPATIENCE: Duration = Duration::from_secs(4);
+const DETACH_AFTER: Duration = Duration::from_secs(4);
 
 /// Gives a request its time limit.
 ///
@@ -35,7 +35,7 @@ pub async fn before<T>(
     due: Option<Timestamp>,
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, RequestError> {
-    let limit = due.map_or(REQUEST_TIMEOUT, |due| clock::until(due).saturating_add(IMPATIENCE));
+    let limit = due.map_or(REQUEST_TIMEOUT, |due| clock::until(due).saturating_add(DETACH_AFTER));
     within(limit.min(REQUEST_TIMEOUT), request).await
 }
 
@@ -46,13 +46,13 @@ pub async fn before<T>(
 /// # Errors
 ///
 /// What the request fails with, or that its answer was not waited for.
-pub async fn impatient<T: Send + 'static>(
+pub async fn detach_after<T: Send + 'static>(
     request: impl Future<Output = Result<T, kube::Error>> + Send + 'static,
 ) -> Result<T, RequestError> {
     let asked = tokio::spawn(timed(request));
-    match tokio::time::timeout(IMPATIENCE, asked).await {
+    match tokio::time::timeout(DETACH_AFTER, asked).await {
         Ok(Ok(answer)) => answer,
-        Ok(Err(_)) | Err(_) => Err(RequestError::TimedOut(IMPATIENCE)),
+        Ok(Err(_)) | Err(_) => Err(RequestError::TimedOut(DETACH_AFTER)),
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
     async fn what_stops_a_job_is_waited_for_briefly_and_has_the_time_a_webhook_needs() {
         for (seconds, waited, ends) in [(1, 1, true), (9, 4, true), (1_000, 4, false)] {
             let (begin, (end, ended)) = (Instant::now(), oneshot::channel());
-            let answer = impatient(async move {
+            let answer = detach_after(async move {
                 sleep(Duration::from_secs(seconds)).await;
                 let _ = end.send(());
                 Ok(())

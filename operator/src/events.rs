@@ -29,10 +29,10 @@ use tokio::{sync::mpsc, time::Instant};
 use trainjob_api::constants::{API_VERSION, EVENT_REPORTER, JOBSET_UID_LABEL, TRAIN_JOB_KIND};
 use trainjob_core::{
     facts::JobFacts,
-    lane::Lane,
     notice::{Notice, Severity},
     out_of_memory,
     pass::Class,
+    priority::Priority,
 };
 use trainjob_process::config::Rate;
 
@@ -236,7 +236,7 @@ impl Sender {
 
     async fn may_send(&self) -> bool {
         if let Some(limiter) = &self.limiter {
-            limiter.acquire(Lane::Cleanup).await;
+            limiter.acquire(Priority::Cleanup).await;
         }
         self.leader.holds()
     }

@@ -29,9 +29,9 @@ use trainjob_core::{
     action::Action,
     build::snapshot,
     facts::JobFacts,
-    lane::Lane,
     observed::Reading,
     pass::{Call, Class, Reply},
+    priority::Priority,
 };
 use trainjob_process::lean;
 
@@ -47,7 +47,7 @@ use crate::{
 /// Pods that still hold resources.
 pub const RUNNING: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
-/// The hands of the operator.
+/// What sends the requests of the operator.
 pub struct Executor {
     /// The client for work.
     pub client: kube::Client,
@@ -68,8 +68,8 @@ pub struct Context<'a> {
     pub lists: Lists,
     /// The job.
     pub job: &'a JobFacts,
-    /// The lane its work waited in, or a better one if its deadline has come due since.
-    pub lane: Lane,
+    /// The priority its work waited in, or a better one if its deadline has come due since.
+    pub priority: Priority,
     /// When its deadline comes due, if it will.
     pub due: Option<Timestamp>,
 }
@@ -120,8 +120,10 @@ impl Executor {
                 return self.check_pods(of, except_job_set.as_deref()).await;
             }
             Action::DeleteTrainJob(deletion) => self.delete_train_job(of, deletion).await?,
-            Action::Tell(notice) => self.events.tell(of.job, notice),
-            Action::TellOutOfMemory { job_set } => self.events.tell_out_of_memory(of.job, job_set),
+            Action::RecordEvent(notice) => self.events.tell(of.job, notice),
+            Action::RecordOutOfMemory { job_set } => {
+                self.events.tell_out_of_memory(of.job, job_set)
+            }
         }
         Ok(Reply::Done)
     }
@@ -150,8 +152,8 @@ impl Executor {
             | Action::DeleteJobSet { .. }
             | Action::CheckPods { .. }
             | Action::DeleteTrainJob(_)
-            | Action::Tell(_)
-            | Action::TellOutOfMemory { .. } => Ok(Reply::Done),
+            | Action::RecordEvent(_)
+            | Action::RecordOutOfMemory { .. } => Ok(Reply::Done),
         }
     }
 
@@ -232,12 +234,12 @@ impl Executor {
         request: impl Future<Output = Result<T, kube::Error>> + Send + 'static,
     ) -> Result<T, RequestError> {
         if let Some(limiter) = &self.limiter {
-            limiter.acquire(of.lane).await;
+            limiter.acquire(of.priority).await;
         }
         self.leader.check()?;
-        match of.lane {
-            Lane::Stop => answer::impatient(request).await,
-            Lane::Live | Lane::Cleanup => answer::before(of.due, request).await,
+        match of.priority {
+            Priority::Stop => answer::detach_after(request).await,
+            Priority::Live | Priority::Cleanup => answer::before(of.due, request).await,
         }
     }
 }

@@ -31,7 +31,7 @@ use trainjob_core::{
 use trainjob_process::{
     client::Clients,
     config::LeaderElection,
-    spread,
+    jitter,
     watch::{Subject, follow_one},
 };
 
@@ -219,7 +219,7 @@ impl Candidate {
     }
 
     fn failed(&mut self, error: &RequestError) {
-        self.elector.failed(self.now(), spread(self.retry_period));
+        self.elector.failed(self.now(), jitter(self.retry_period));
         if was_slower(error) {
             tracing::debug!(lease = self.lease, %error, "somebody else was faster");
             return;

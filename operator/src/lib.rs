@@ -3,7 +3,7 @@
 //! The way of data has one direction: [watches](cache::watch) fill the [cache], changed keys wait in
 //! the [queue], a worker [reconciles](reconcile) one key at a time by driving the pass machine of the core
 //! (`trainjob-core`) and [executing](execute) its calls, and what the API server then stores comes back by the
-//! watches. A second, tiny way: the Pods of a job that its deadline failed are [asked for](survey).
+//! watches. A second, tiny way: the Pods of a job that its deadline failed are [asked for](initial_pods).
 //! Nothing else writes, but for the [Lease](lease) by which several replicas agree on one that works.
 //!
 //! Nothing here has to survive a restart: every timer and every goal is derived anew from what is
@@ -15,6 +15,7 @@ pub mod clock;
 pub mod error;
 pub mod events;
 pub mod execute;
+pub mod initial_pods;
 pub mod kinds;
 pub mod leader;
 pub mod lease;
@@ -26,4 +27,3 @@ pub mod queue;
 pub mod reconcile;
 pub mod run;
 pub mod secrets;
-pub mod survey;

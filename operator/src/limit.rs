@@ -2,7 +2,7 @@
 //!
 //! Without one, the number of workers bounds the load and the API server's own priority and fairness
 //! governs. With one (`clientConnection`), requests take tokens from a bucket, and who gets the next
-//! token is decided by lane, as everywhere else.
+//! token is decided by priority, as everywhere else.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -10,7 +10,7 @@ use std::{
 };
 
 use tokio::time::Instant;
-use trainjob_core::lane::Lane;
+use trainjob_core::priority::Priority;
 
 /// Tokens that are refilled at a steady rate, up to a burst.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Bucket {
     }
 }
 
-/// A bucket whose tokens go to the best lane that waits.
+/// A bucket whose tokens go to the best priority that waits.
 #[derive(Debug)]
 pub struct Limiter {
     state: Mutex<State>,
@@ -58,8 +58,8 @@ pub struct Limiter {
 #[derive(Debug)]
 struct State {
     bucket: Bucket,
-    /// How many requests wait, by lane.
-    waiting: [usize; Lane::ALL.len()],
+    /// How many requests wait, by priority.
+    waiting: [usize; Priority::ALL.len()],
     turn: u8,
 }
 
@@ -68,29 +68,29 @@ impl Limiter {
     #[must_use]
     pub fn new(per_second: f64, burst: u32) -> Self {
         let bucket = Bucket::new(per_second, burst);
-        Self { state: Mutex::new(State { bucket, waiting: [0; Lane::ALL.len()], turn: 1 }) }
+        Self { state: Mutex::new(State { bucket, waiting: [0; Priority::ALL.len()], turn: 1 }) }
     }
 
     /// Waits for a token.
-    pub async fn acquire(&self, lane: Lane) {
-        let _place = match self.try_take(lane) {
+    pub async fn acquire(&self, priority: Priority) {
+        let _place = match self.try_take(priority) {
             Ok(()) => return,
-            Err(_) => Place::new(self, lane),
+            Err(_) => Place::new(self, priority),
         };
         loop {
-            match self.try_take(lane) {
+            match self.try_take(priority) {
                 Ok(()) => return,
                 Err(wait) => tokio::time::sleep(wait).await,
             }
         }
     }
 
-    /// A token, or how long it is until there may be one for this lane.
-    fn try_take(&self, lane: Lane) -> Result<(), Duration> {
+    /// A token, or how long it is until there may be one for this priority.
+    fn try_take(&self, priority: Priority) -> Result<(), Duration> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // Tokens that lanes before it wait for are not there for this one.
-        let order = Lane::order(state.turn);
-        let before = order.iter().take_while(|other| **other != lane);
+        // Tokens that priorities before it wait for are not there for this one.
+        let order = Priority::order(state.turn);
+        let before = order.iter().take_while(|other| **other != priority);
         let better: usize = before.filter_map(|other| state.waiting.get(*other as usize)).sum();
         #[expect(clippy::cast_precision_loss, reason = "far fewer requests wait than 2^52")]
         let needed = better as f64 + 1.0;
@@ -103,19 +103,19 @@ impl Limiter {
 /// A place among those that wait, given up when dropped.
 struct Place<'a> {
     limiter: &'a Limiter,
-    lane: Lane,
+    priority: Priority,
 }
 
 impl<'a> Place<'a> {
-    fn new(limiter: &'a Limiter, lane: Lane) -> Self {
-        let place = Self { limiter, lane };
+    fn new(limiter: &'a Limiter, priority: Priority) -> Self {
+        let place = Self { limiter, priority };
         place.count(|waiting| waiting + 1);
         place
     }
 
     fn count(&self, change: impl Fn(usize) -> usize) {
         let mut state = self.limiter.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(waiting) = state.waiting.get_mut(self.lane as usize) {
+        if let Some(waiting) = state.waiting.get_mut(self.priority as usize) {
             *waiting = change(*waiting);
         }
     }
@@ -136,7 +136,7 @@ mod tests {
         let limiter = Limiter::new(10.0, 5);
         let start = Instant::now();
         for _ in 0..15 {
-            limiter.acquire(Lane::Live).await;
+            limiter.acquire(Priority::Live).await;
         }
         let seconds = start.elapsed().as_secs_f64();
         assert!((0.95..1.2).contains(&seconds), "{seconds}");
@@ -145,17 +145,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_better_lane_gets_the_next_token() {
         let limiter = std::sync::Arc::new(Limiter::new(1.0, 1));
-        limiter.acquire(Lane::Live).await;
+        limiter.acquire(Priority::Live).await;
         let order = std::sync::Arc::new(Mutex::new(Vec::new()));
         let mut waiting = tokio::task::JoinSet::new();
-        for lane in [Lane::Cleanup, Lane::Live, Lane::Stop] {
+        for priority in [Priority::Cleanup, Priority::Live, Priority::Stop] {
             let (limiter, order) = (limiter.clone(), order.clone());
             waiting.spawn(async move {
-                limiter.acquire(lane).await;
-                order.lock().unwrap().push(lane);
+                limiter.acquire(priority).await;
+                order.lock().unwrap().push(priority);
             });
         }
         while waiting.join_next().await.is_some() {}
-        assert_eq!(*order.lock().unwrap(), vec![Lane::Stop, Lane::Live, Lane::Cleanup]);
+        assert_eq!(*order.lock().unwrap(), vec![Priority::Stop, Priority::Live, Priority::Cleanup]);
     }
 }

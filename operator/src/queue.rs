@@ -1,10 +1,10 @@
-//! Which job is worked on next: lanes, one worker a key at a time, and timers.
+//! Which job is worked on next: priorities, one worker a key at a time, and timers.
 //!
-//! Work waits in three [lanes](trainjob_core::lane), within a lane by the instant it was due, and then
+//! Work waits in three [priorities](trainjob_core::priority), within a priority by the instant it was due, and then
 //! in the order in which it came. A key waits at most once; one that is being worked on waits until that
 //! is done.
 //!
-//! Two kinds of timers bring keys back: alarms at an instant of the wall clock, which lifecycle rules
+//! Two kinds of timers bring keys back: requeues at an instant of the wall clock, which lifecycle rules
 //! ask for, and retries after a while. All of them are entries of two heaps, so that a hundred thousand
 //! of them cost no task each. An entry counts only while it is the one its key is armed with.
 //!
@@ -24,7 +24,7 @@ use tokio::{sync::Notify, time::Instant};
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
     facts::ObjectKey,
-    lane::{Lane, Place},
+    priority::{Priority, QueuePosition},
 };
 
 use crate::clock;
@@ -45,11 +45,11 @@ pub struct Queue {
 
 #[derive(Debug, Default)]
 struct State {
-    lanes: Lanes,
+    priorities: Priorities,
     waiting: HashMap<ObjectKey, Ticket>,
     running: HashSet<ObjectKey>,
-    again: HashMap<ObjectKey, Place>,
-    alarms: Timers<Timestamp>,
+    again: HashMap<ObjectKey, QueuePosition>,
+    requeues: Timers<Timestamp>,
     retries: Timers<Instant>,
     turn: u8,
     tickets: u64,
@@ -57,36 +57,36 @@ struct State {
     closed: bool,
 }
 
-/// A place in the queue and when it was taken.
-type Ticket = (Place, u64);
+/// A position in the queue and when it was taken.
+type Ticket = (QueuePosition, u64);
 
 /// What is worked on next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Next {
     /// The job.
     pub key: ObjectKey,
-    /// The lane it waited in.
-    pub lane: Lane,
+    /// The priority it waited in.
+    pub priority: Priority,
     /// For how long.
     pub waited: Duration,
 }
 
 #[derive(Debug, Default)]
-struct Lanes {
+struct Priorities {
     stop: Waiters,
     live: Waiters,
     cleanup: Waiters,
 }
 
-/// Keys by their tickets, and since when they wait in this lane.
+/// Keys by their tickets, and since when they wait in this priority.
 type Waiters = BTreeMap<Ticket, (ObjectKey, Instant)>;
 
-impl Lanes {
-    const fn of(&mut self, lane: Lane) -> &mut Waiters {
-        match lane {
-            Lane::Stop => &mut self.stop,
-            Lane::Live => &mut self.live,
-            Lane::Cleanup => &mut self.cleanup,
+impl Priorities {
+    const fn of(&mut self, priority: Priority) -> &mut Waiters {
+        match priority {
+            Priority::Stop => &mut self.stop,
+            Priority::Live => &mut self.live,
+            Priority::Cleanup => &mut self.cleanup,
         }
     }
 }
@@ -108,7 +108,7 @@ where
 }
 
 impl<At: Ord + Copy> Timers<At> {
-    /// Arms a key, in place of what it was armed with. True when that is before all others.
+    /// Arms a key, in position of what it was armed with. True when that is before all others.
     fn set(&mut self, key: &ObjectKey, at: Option<At>) -> bool {
         let Some(at) = at else {
             self.armed.remove(key);
@@ -172,16 +172,16 @@ impl Queue {
         self.lock().standby = false;
     }
 
-    /// Puts a key to be worked on. A better place than it waits in moves it there.
-    pub fn add(&self, key: ObjectKey, place: Place) {
-        self.lock().add(key, place, Instant::now());
+    /// Puts a key to be worked on. A better position than it waits in moves it there.
+    pub fn add(&self, key: ObjectKey, position: QueuePosition) {
+        self.lock().add(key, position, Instant::now());
         self.work.notify_one();
     }
 
-    /// The next key to work on, of no worse lane than `worst`. `None` when there is none yet and the
+    /// The next key to work on, of no worse priority than `worst`. `None` when there is none yet and the
     /// caller should look again: at the queue, and at what `worst` is now. The caller must call
     /// [`Self::done`] for a key it got.
-    pub async fn next(&self, worst: Lane) -> Option<Next> {
+    pub async fn next(&self, worst: Priority) -> Option<Next> {
         let next = self.lock().pop(worst);
         if next.is_none() {
             self.work.notified().await;
@@ -193,15 +193,15 @@ impl Queue {
     pub fn done(&self, key: &ObjectKey) {
         let mut state = self.lock();
         state.running.remove(key);
-        if let Some(place) = state.again.remove(key) {
-            state.add(key.clone(), place, Instant::now());
+        if let Some(position) = state.again.remove(key) {
+            state.add(key.clone(), position, Instant::now());
         }
         self.work.notify_one();
     }
 
     /// Brings a key back when the wall clock shows `at`; `None`: not any more.
-    pub fn alarm(&self, key: &ObjectKey, at: Option<Timestamp>) {
-        if self.lock().alarms.set(key, at) {
+    pub fn requeue_at(&self, key: &ObjectKey, at: Option<Timestamp>) {
+        if self.lock().requeues.set(key, at) {
             self.timer.notify_one();
         }
     }
@@ -213,15 +213,15 @@ impl Queue {
         }
     }
 
-    /// Moves keys whose time has come to the places that `place_of` names, until [`Self::close`]. A key
-    /// that has no place (any more) is dropped.
+    /// Moves keys whose time has come to the places that `position_of` names, until [`Self::close`]. A key
+    /// that has no position (any more) is dropped.
     ///
     /// Blocks the thread that calls it, which is woken a tenth of a millisecond late; the timers of the
     /// async runtime count whole milliseconds and are one or two late.
-    pub fn run_timers(&self, place_of: impl Fn(&ObjectKey) -> Option<Place>) {
+    pub fn run_timers(&self, position_of: impl Fn(&ObjectKey) -> Option<QueuePosition>) {
         while let Some(due) = self.due() {
-            let place = |key| Some((place_of(&key)?, key));
-            self.add_all(due.into_iter().filter_map(place).collect());
+            let position = |key| Some((position_of(&key)?, key));
+            self.add_all(due.into_iter().filter_map(position).collect());
         }
     }
 
@@ -232,10 +232,10 @@ impl Queue {
     }
 
     /// Puts what is due at the same instant, before any of it is begun.
-    pub fn add_all(&self, placed: Vec<(Place, ObjectKey)>) {
+    pub fn add_all(&self, positioned: Vec<(QueuePosition, ObjectKey)>) {
         let (mut state, now) = (self.lock(), Instant::now());
-        for (place, key) in placed {
-            state.add(key, place, now);
+        for (position, key) in positioned {
+            state.add(key, position, now);
         }
         self.work.notify_one();
     }
@@ -261,7 +261,7 @@ impl State {
     fn take_due(&mut self) -> Vec<ObjectKey> {
         let mut due = Vec::new();
         let (wall, monotonic) = (clock::now(), Instant::now());
-        while let Some(key) = self.alarms.take(wall) {
+        while let Some(key) = self.requeues.take(wall) {
             due.push(key);
         }
         while let Some(key) = self.retries.take(monotonic) {
@@ -273,40 +273,40 @@ impl State {
     /// How long to sleep until the time of the next key may have come.
     fn sleep(&mut self) -> Duration {
         let now = Instant::now();
-        let alarm = self.alarms.earliest().map(clock::until);
+        let requeue_at = self.requeues.earliest().map(clock::until);
         let retry = self.retries.earliest().map(|at| at.saturating_duration_since(now));
-        alarm.into_iter().chain(retry).chain([LONGEST_SLEEP]).min().unwrap_or(LONGEST_SLEEP)
+        requeue_at.into_iter().chain(retry).chain([LONGEST_SLEEP]).min().unwrap_or(LONGEST_SLEEP)
     }
 
-    fn add(&mut self, key: ObjectKey, place: Place, now: Instant) {
+    fn add(&mut self, key: ObjectKey, position: QueuePosition, now: Instant) {
         if self.standby {
             return;
         }
         if self.running.contains(&key) {
-            let again = self.again.entry(key).or_insert(place);
-            *again = place.min(*again);
+            let again = self.again.entry(key).or_insert(position);
+            *again = position.min(*again);
             return;
         }
         if let Some(ticket) = self.waiting.get(&key).copied() {
-            if ticket.0 <= place {
+            if ticket.0 <= position {
                 return;
             }
-            self.lanes.of(ticket.0.lane).remove(&ticket);
+            self.priorities.of(ticket.0.priority).remove(&ticket);
         }
         self.tickets += 1;
-        let ticket = (place, self.tickets);
+        let ticket = (position, self.tickets);
         self.waiting.insert(key.clone(), ticket);
-        self.lanes.of(place.lane).insert(ticket, (key, now));
+        self.priorities.of(position.priority).insert(ticket, (key, now));
     }
 
-    fn pop(&mut self, worst: Lane) -> Option<Next> {
-        let order = Lane::order(self.turn).into_iter().filter(|lane| *lane <= worst);
-        for lane in order {
-            if let Some((_, (key, since))) = self.lanes.of(lane).pop_first() {
+    fn pop(&mut self, worst: Priority) -> Option<Next> {
+        let order = Priority::order(self.turn).into_iter().filter(|priority| *priority <= worst);
+        for priority in order {
+            if let Some((_, (key, since))) = self.priorities.of(priority).pop_first() {
                 self.turn = self.turn.wrapping_add(1);
                 self.waiting.remove(&key);
                 self.running.insert(key.clone());
-                return Some(Next { key, lane, waited: since.elapsed() });
+                return Some(Next { key, priority, waited: since.elapsed() });
             }
         }
         None
@@ -321,30 +321,31 @@ mod tests {
         ObjectKey { namespace: "ns".into(), name: name.into() }
     }
 
-    fn drain(queue: &Queue) -> Vec<(String, Lane)> {
-        let next = || queue.lock().pop(Lane::Cleanup);
-        std::iter::from_fn(next).map(|next| (next.key.name.to_string(), next.lane)).collect()
+    fn drain(queue: &Queue) -> Vec<(String, Priority)> {
+        let next = || queue.lock().pop(Priority::Cleanup);
+        std::iter::from_fn(next).map(|next| (next.key.name.to_string(), next.priority)).collect()
     }
 
-    const fn at(lane: Lane, due: i64) -> Place {
-        Place { lane, due: Timestamp(due) }
+    const fn at(priority: Priority, due: i64) -> QueuePosition {
+        QueuePosition { priority, due: Timestamp(due) }
     }
 
     #[test]
     fn lanes_go_in_order_and_the_last_has_one_turn_in_eight() {
         let queue = Queue::default();
         for n in 0..20 {
-            queue.add(key(&format!("cleanup {n}")), at(Lane::Cleanup, 0));
+            queue.add(key(&format!("cleanup {n}")), at(Priority::Cleanup, 0));
         }
         for n in 0..20 {
-            queue.add(key(&format!("live {n}")), Place::LIVE);
+            queue.add(key(&format!("live {n}")), QueuePosition::LIVE);
         }
-        queue.add(key("stop"), at(Lane::Stop, 0));
+        queue.add(key("stop"), at(Priority::Stop, 0));
         let order = drain(&queue);
-        let lanes: Vec<_> = order.iter().map(|(_, lane)| *lane).collect();
-        let expected = [Lane::Cleanup, Lane::Stop, Lane::Live, Lane::Live];
-        assert_eq!(lanes[..4], expected);
-        let share = lanes[..24].iter().filter(|lane| **lane == Lane::Cleanup).count();
+        let priorities: Vec<_> = order.iter().map(|(_, priority)| *priority).collect();
+        let expected = [Priority::Cleanup, Priority::Stop, Priority::Live, Priority::Live];
+        assert_eq!(priorities[..4], expected);
+        let share =
+            priorities[..24].iter().filter(|priority| **priority == Priority::Cleanup).count();
         assert_eq!(share, 3, "{order:?}");
         assert_eq!(order.len(), 41);
     }
@@ -352,44 +353,44 @@ mod tests {
     #[test]
     fn on_standby_nothing_is_taken_in_and_nothing_takes_room() {
         let queue = Queue::standby();
-        queue.add(key("a"), at(Lane::Stop, 0));
-        queue.add_all(vec![(Place::LIVE, key("b"))]);
+        queue.add(key("a"), at(Priority::Stop, 0));
+        queue.add_all(vec![(QueuePosition::LIVE, key("b"))]);
         assert!(queue.lock().waiting.is_empty());
         assert_eq!(drain(&queue), vec![]);
         queue.open();
-        queue.add(key("c"), Place::LIVE);
-        assert_eq!(drain(&queue), vec![("c".to_owned(), Lane::Live)]);
+        queue.add(key("c"), QueuePosition::LIVE);
+        assert_eq!(drain(&queue), vec![("c".to_owned(), Priority::Live)]);
     }
 
     #[test]
     fn a_key_waits_once_in_the_best_lane_it_was_put_in() {
         let queue = Queue::default();
-        for lane in [Lane::Cleanup, Lane::Live, Lane::Stop, Lane::Cleanup] {
-            queue.add(key("a"), at(lane, 5));
+        for priority in [Priority::Cleanup, Priority::Live, Priority::Stop, Priority::Cleanup] {
+            queue.add(key("a"), at(priority, 5));
         }
-        assert_eq!(drain(&queue), vec![("a".to_owned(), Lane::Stop)]);
+        assert_eq!(drain(&queue), vec![("a".to_owned(), Priority::Stop)]);
     }
 
     #[test]
     fn a_key_that_is_worked_on_waits_until_that_is_done() {
         let queue = Queue::default();
-        queue.add(key("a"), Place::LIVE);
-        assert!(queue.lock().pop(Lane::Cleanup).is_some());
-        queue.add(key("a"), at(Lane::Cleanup, 0));
-        queue.add(key("a"), at(Lane::Stop, 0));
+        queue.add(key("a"), QueuePosition::LIVE);
+        assert!(queue.lock().pop(Priority::Cleanup).is_some());
+        queue.add(key("a"), at(Priority::Cleanup, 0));
+        queue.add(key("a"), at(Priority::Stop, 0));
         assert_eq!(drain(&queue), vec![]);
         queue.done(&key("a"));
-        assert_eq!(drain(&queue), vec![("a".to_owned(), Lane::Stop)]);
+        assert_eq!(drain(&queue), vec![("a".to_owned(), Priority::Stop)]);
     }
 
     #[test]
     fn what_was_due_first_goes_first_and_live_work_in_the_order_it_came() {
         let queue = Queue::default();
         for (name, due) in [("second", 20), ("third", 30), ("first", 10)] {
-            queue.add(key(name), at(Lane::Cleanup, due));
+            queue.add(key(name), at(Priority::Cleanup, due));
         }
         for name in ["z", "a"] {
-            queue.add(key(name), Place::LIVE);
+            queue.add(key(name), QueuePosition::LIVE);
         }
         queue.lock().turn = 1;
         let order: Vec<_> = drain(&queue).into_iter().map(|(name, _)| name).collect();
@@ -399,20 +400,20 @@ mod tests {
     #[test]
     fn a_worse_lane_than_asked_for_is_left_alone() {
         let queue = Queue::default();
-        queue.add(key("live"), Place::LIVE);
-        assert_eq!(queue.lock().pop(Lane::Stop), None);
-        assert!(queue.lock().pop(Lane::Live).is_some());
+        queue.add(key("live"), QueuePosition::LIVE);
+        assert_eq!(queue.lock().pop(Priority::Stop), None);
+        assert!(queue.lock().pop(Priority::Live).is_some());
     }
 
     #[test]
     fn a_timer_counts_only_as_last_set() {
         let queue = Queue::default();
         let past = Timestamp(1);
-        queue.alarm(&key("moved"), Some(past));
-        queue.alarm(&key("moved"), Some(Timestamp(i64::MAX)));
-        queue.alarm(&key("due"), Some(past));
-        queue.alarm(&key("dropped"), Some(past));
-        queue.alarm(&key("dropped"), None);
+        queue.requeue_at(&key("moved"), Some(past));
+        queue.requeue_at(&key("moved"), Some(Timestamp(i64::MAX)));
+        queue.requeue_at(&key("due"), Some(past));
+        queue.requeue_at(&key("dropped"), Some(past));
+        queue.requeue_at(&key("dropped"), None);
         assert_eq!(queue.due(), Some(vec![key("due")]));
         assert_eq!(queue.lock().sleep(), LONGEST_SLEEP);
         assert!(queue.lock().take_due().is_empty());
@@ -422,9 +423,9 @@ mod tests {
     fn timers_that_are_moved_again_and_again_take_no_room() {
         let queue = Queue::default();
         for at in 0..100_000 {
-            queue.alarm(&key("a"), Some(Timestamp(i64::MAX - at)));
+            queue.requeue_at(&key("a"), Some(Timestamp(i64::MAX - at)));
         }
-        assert!(queue.lock().alarms.heap.len() <= SWEEP_FROM + 1);
+        assert!(queue.lock().requeues.heap.len() <= SWEEP_FROM + 1);
     }
 
     #[test]
@@ -442,10 +443,10 @@ mod tests {
         let queue = Queue::default();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                queue.run_timers(|key| (&*key.name != "gone").then_some(at(Lane::Cleanup, 1)));
+                queue.run_timers(|key| (&*key.name != "gone").then_some(at(Priority::Cleanup, 1)));
             });
-            queue.alarm(&key("later"), Some(Timestamp(i64::MAX)));
-            queue.alarm(&key("gone"), Some(Timestamp(1)));
+            queue.requeue_at(&key("later"), Some(Timestamp(i64::MAX)));
+            queue.requeue_at(&key("gone"), Some(Timestamp(1)));
             queue.retry(&key("due"), Some(Duration::from_millis(20)));
             let mut moved = Vec::new();
             while moved.is_empty() {
@@ -453,7 +454,7 @@ mod tests {
                 moved = drain(&queue);
             }
             queue.close();
-            assert_eq!(moved, vec![("due".to_owned(), Lane::Cleanup)]);
+            assert_eq!(moved, vec![("due".to_owned(), Priority::Cleanup)]);
         });
     }
 }

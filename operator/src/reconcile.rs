@@ -10,15 +10,15 @@ use std::{sync::Arc, time::SystemTime};
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
     action::{Action, DeletionReason, StatusWrite},
-    census,
     facts::{JobFacts, ObjectKey, Outcome},
-    lane::{self, Lane, Place},
+    job_stats,
     notice::Notice,
     observed::Settings,
     pass::{self, Answered, Call, JobMemory, Next, Pass, Retry},
     plan,
+    priority::{self, Priority, QueuePosition},
 };
-use trainjob_process::spread;
+use trainjob_process::jitter;
 
 use self::timings::Timings;
 use crate::{
@@ -65,12 +65,12 @@ impl Reconciler {
         Self { cache, queue, executor, metrics, settings, timings: Timings::default() }
     }
 
-    /// The place that a job's next pass belongs in; `None` when there is no such job.
+    /// The position that a job's next pass belongs in; `None` when there is no such job.
     #[must_use]
-    pub fn place(&self, key: &ObjectKey) -> Option<Place> {
+    pub fn position(&self, key: &ObjectKey) -> Option<QueuePosition> {
         let now = clock::now();
         self.cache.with_job(key, |job, job_set, pods| {
-            lane::place(job, job_set, pods, &self.settings, now)
+            priority::position(job, job_set, pods, &self.settings, now)
         })
     }
 
@@ -79,25 +79,25 @@ impl Reconciler {
     pub fn take_over(&self) {
         // What is news from here on is queued; what was before is in the cache.
         self.queue.open();
-        let placed = |key| Some((self.place(&key)?, key));
-        self.queue.add_all(self.cache.keys().into_iter().filter_map(placed).collect());
+        let positioned = |key| Some((self.position(&key)?, key));
+        self.queue.add_all(self.cache.keys().into_iter().filter_map(positioned).collect());
     }
 
     /// A pass over the job has ended otherwise than by itself: it is tried again.
-    pub fn broken_off(&self, key: &ObjectKey, lane: Lane) {
-        let retry = self.cache.remember(key, None, |memory| memory.broken_off(lane));
+    pub fn broken_off(&self, key: &ObjectKey, priority: Priority) {
+        let retry = self.cache.remember(key, None, |memory| memory.broken_off(priority));
         self.arm(key, Some(retry));
         self.queue.done(key);
     }
 
     /// Works on one job until there is nothing to do for now, and arms its timers.
-    pub async fn work(&self, key: &ObjectKey, lane: Lane) -> End {
-        let mut pass = Pass::new(lane);
+    pub async fn work(&self, key: &ObjectKey, priority: Priority) -> End {
+        let mut pass = Pass::new(priority);
         let mut planned: Option<Planned> = None;
         loop {
-            let lane = self.lane(key);
+            let priority = self.priority(key);
             let next = self.remember(key, planned.as_ref(), |memory| {
-                pass.next(memory, lane, clock::monotonic())
+                pass.next(memory, priority, clock::monotonic())
             });
             match (next, &planned) {
                 (Next::Plan, _) => {
@@ -126,7 +126,7 @@ impl Reconciler {
         let view = self.cache.view(key)?;
         let observed = view.observed(&self.settings);
         let plan = plan(&observed, clock::now());
-        self.queue.alarm(key, plan.next);
+        self.queue.requeue_at(key, plan.next);
         let due = plan.next.filter(|_| observed.job.finished.is_none());
         self.cache.remember(key, Some(&observed.job.uid), |memory| {
             pass.planned(&observed, plan, memory, clock::monotonic());
@@ -139,7 +139,7 @@ impl Reconciler {
         let job = &planned.job.facts;
         let Some(call) = pass.call() else { return };
         let context =
-            Context { job, lane: pass.lane(), due: planned.due, lists: self.cache.lists() };
+            Context { job, priority: pass.priority(), due: planned.due, lists: self.cache.lists() };
         let (answer, error) = match self.executor.execute(context, call).await {
             Ok(reply) => {
                 if let Call::Act(action) = call {
@@ -149,9 +149,9 @@ impl Reconciler {
             }
             Err(error) => (Err(error.failure()), Some(error)),
         };
-        let (worked_in, lane) = (pass.lane(), self.lane(key));
+        let (worked_in, priority) = (pass.priority(), self.priority(key));
         let answered = self.remember(key, Some(planned), |memory| {
-            pass.answered(memory, answer, lane, clock::monotonic())
+            pass.answered(memory, answer, priority, clock::monotonic())
         });
         let (tell, error) = match (answered, error) {
             (Answered::Failed { tell }, Some(error)) => (tell, error),
@@ -190,8 +190,8 @@ impl Reconciler {
         if job.finished.is_some() {
             return;
         }
-        let did_run = census::is_running(&job.jobs_status);
-        let runs = write.jobs_status.as_deref().map_or(did_run, census::is_running);
+        let did_run = job_stats::is_running(&job.jobs_status);
+        let runs = write.jobs_status.as_deref().map_or(did_run, job_stats::is_running);
         let jobs = &self.metrics.jobs;
         if runs && !did_run {
             let resumed = job.suspended.map_or(job.created_at, |condition| condition.since);
@@ -210,13 +210,13 @@ impl Reconciler {
     fn failed(
         &self,
         job: &JobFacts,
-        lane: Lane,
+        priority: Priority,
         action: &Action,
         error: &RequestError,
         tell: bool,
     ) {
         let (key, uid, class) = (&job.key, &job.uid, error.class());
-        self.count_failure(job, lane, action, error);
+        self.count_failure(job, priority, action, error);
         if !tell {
             tracing::debug!(job = %key, uid, ?class, %error, "{} failed", name(action));
             return;
@@ -227,12 +227,18 @@ impl Reconciler {
         }
     }
 
-    fn count_failure(&self, job: &JobFacts, lane: Lane, action: &Action, error: &RequestError) {
+    fn count_failure(
+        &self,
+        job: &JobFacts,
+        priority: Priority,
+        action: &Action,
+        error: &RequestError,
+    ) {
         let Some(reason) = error.reason() else { return };
         // In the pass that fails a job by its deadline, its facts do not say so yet.
-        let by_deadline = job
-            .finished
-            .map_or(lane == Lane::Stop, |finished| finished.outcome == Outcome::DeadlineExceeded);
+        let by_deadline = job.finished.map_or(priority == Priority::Stop, |finished| {
+            finished.outcome == Outcome::DeadlineExceeded
+        });
         match action {
             Action::DeleteTrainJob(_) => self.metrics.jobs.ttl_deletion_failed(reason),
             Action::DeleteJobSet { reason: DeletionReason::JobEnded, .. }
@@ -245,8 +251,8 @@ impl Reconciler {
         }
     }
 
-    fn lane(&self, key: &ObjectKey) -> Option<Lane> {
-        self.place(key).map(|place| place.lane)
+    fn priority(&self, key: &ObjectKey) -> Option<Priority> {
+        self.position(key).map(|position| position.priority)
     }
 
     fn remember<T>(
@@ -261,12 +267,12 @@ impl Reconciler {
 
     /// Arms the next try, or none.
     fn arm(&self, key: &ObjectKey, retry: Option<Retry>) {
-        let wait = |Retry { backoff, at_least }: Retry| spread(backoff).max(at_least);
+        let wait = |Retry { backoff, at_least }: Retry| jitter(backoff).max(at_least);
         self.queue.retry(key, retry.map(wait));
     }
 
     fn forget(&self, key: &ObjectKey) {
-        self.queue.alarm(key, None);
+        self.queue.requeue_at(key, None);
         self.queue.retry(key, None);
         self.timings.forget(key);
     }
@@ -306,8 +312,8 @@ fn complaint(action: &Action, error: &RequestError) -> Option<Notice> {
         Action::DeleteTrainJob(_) => Some(Notice::TtlDeletionFailed(error)),
         Action::WriteStatus(_)
         | Action::DeletePodGroup { .. }
-        | Action::Tell(_)
-        | Action::TellOutOfMemory { .. } => None,
+        | Action::RecordEvent(_)
+        | Action::RecordOutOfMemory { .. } => None,
     }
 }
 
@@ -351,7 +357,7 @@ const fn name(action: &Action) -> &'static str {
         Action::DeleteJobSet { .. } => "JobSet deletion",
         Action::CheckPods { .. } => "Pod check",
         Action::DeleteTrainJob(_) => "TTL deletion",
-        Action::Tell(_) | Action::TellOutOfMemory { .. } => "notice",
+        Action::RecordEvent(_) | Action::RecordOutOfMemory { .. } => "notice",
     }
 }
 

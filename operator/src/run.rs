@@ -22,7 +22,7 @@ use tokio::{
 };
 use trainjob_core::{
     facts::ObjectKey,
-    lane::{Lane, Place},
+    priority::{Priority, QueuePosition},
 };
 use trainjob_process::{
     Servers, Shown,
@@ -36,6 +36,7 @@ use crate::{
     cache::{Cache, watch::Watcher},
     events,
     execute::Executor,
+    initial_pods,
     kinds::{KINDS, LEASE},
     leader::LeaderGuard,
     lease::{Election, Watched},
@@ -44,7 +45,6 @@ use crate::{
     metrics::{Metrics, gauges::Sources, work::End},
     queue::{Next, Queue},
     reconcile::Reconciler,
-    survey,
 };
 
 /// How long work under way may take at the end. Less than the 30 seconds a Pod is given by default.
@@ -243,7 +243,7 @@ fn timers(reconciler: &Arc<Reconciler>) -> io::Result<impl Future<Output = ()> +
     let reconciler = Arc::clone(reconciler);
     std::thread::Builder::new().name("timers".to_owned()).spawn(move || {
         let _running = running;
-        reconciler.queue.run_timers(|key| reconciler.place(key));
+        reconciler.queue.run_timers(|key| reconciler.position(key));
     })?;
     Ok(async {
         // Nothing is ever sent: the other end is dropped when the thread ends, however it does.
@@ -264,8 +264,8 @@ fn watcher(
         cache: Arc::clone(&reconciler.cache),
         wake: Box::new(move |key| {
             // A job that is gone is looked at too, to forget what belonged to it.
-            let place = waker.place(&key).unwrap_or(Place::LIVE);
-            waker.queue.add(key, place);
+            let position = waker.position(&key).unwrap_or(QueuePosition::LIVE);
+            waker.queue.add(key, position);
         }),
         legacy,
         readiness,
@@ -293,7 +293,7 @@ async fn work(
     }
     tracing::info!("watching; working on TrainJobs");
     tokio::select! {
-        () = survey::pods(&clients.work, &reconciler.cache) => {}
+        () = initial_pods::pods(&clients.work, &reconciler.cache) => {}
         _ = stop.wait_for(|stop| *stop) => return,
     }
     reconciler.take_over();
@@ -306,7 +306,8 @@ async fn work(
             _ = stop.wait_for(|stop| *stop) => break,
         };
         let kept = concurrency / KEPT_FOR_STOP;
-        let worst = if places.available_permits() < kept { Lane::Stop } else { Lane::Cleanup };
+        let worst =
+            if places.available_permits() < kept { Priority::Stop } else { Priority::Cleanup };
         let next = tokio::select! {
             next = reconciler.queue.next(worst) => next,
             _ = stop.wait_for(|stop| *stop) => break,
@@ -334,7 +335,7 @@ async fn work(
 struct Turn {
     reconciler: Arc<Reconciler>,
     key: ObjectKey,
-    lane: Lane,
+    priority: Priority,
     place: Option<OwnedSemaphorePermit>,
     begun: Instant,
     end: End,
@@ -342,13 +343,13 @@ struct Turn {
 
 impl Turn {
     fn new(reconciler: Arc<Reconciler>, next: Next, place: Option<OwnedSemaphorePermit>) -> Self {
-        let Next { key, lane, waited } = next;
-        reconciler.metrics.work.begun(lane, waited);
-        Self { reconciler, key, lane, place, begun: Instant::now(), end: End::BrokenOff }
+        let Next { key, priority, waited } = next;
+        reconciler.metrics.work.begun(priority, waited);
+        Self { reconciler, key, priority, place, begun: Instant::now(), end: End::BrokenOff }
     }
 
     async fn take(mut self) {
-        self.end = self.reconciler.work(&self.key, self.lane).await;
+        self.end = self.reconciler.work(&self.key, self.priority).await;
     }
 }
 
@@ -356,9 +357,9 @@ impl Drop for Turn {
     fn drop(&mut self) {
         // The place first: the queue wakes who looks for one.
         self.place = None;
-        self.reconciler.metrics.work.ended(self.lane, self.end, self.begun.elapsed());
+        self.reconciler.metrics.work.ended(self.priority, self.end, self.begun.elapsed());
         if std::thread::panicking() {
-            self.reconciler.broken_off(&self.key, self.lane);
+            self.reconciler.broken_off(&self.key, self.priority);
         } else {
             self.reconciler.queue.done(&self.key);
         }

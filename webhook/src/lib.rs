@@ -3,22 +3,22 @@
 //! A process of its own, separate from the operator, so that admission stays up while the operator
 //! restarts, and the other way round. It terminates TLS, reads an `AdmissionReview`, asks the pure
 //! functions of `trainjob_core::admission` for defaults and verdicts, and answers. It holds no state but
-//! a watch cache of runtimes, needs no leader, and serves from any number of replicas.
-
+//! a watch cache of runtimes, needs no leader, and serves from any number of replicas. The rules themselves are in `operator/core/src/admission`, one file a rule.
+//!
 //! | module | what it does |
 //! |---|---|
 //! | [`server`], [`connections`], [`tls`] | TLS and HTTP; nobody can close it |
 //! | [`review`], [`fields`] | what is asked, and what is answered |
-//! | [`task`], [`door`] | from one to the other |
+//! | [`task`], [`handler`] | from one to the other |
 //! | [`runtimes`], [`lookup`] | what a verdict depends on |
 //! | [`certificate`] | the serving certificate, from files or from an authority of its own |
 //! | [`metrics`], [`manual`], [`run`] | how it goes, what it says of itself, and everything together |
 
 pub mod certificate;
 pub mod connections;
-pub mod door;
 mod dropped;
 pub mod fields;
+pub mod handler;
 pub mod lookup;
 pub mod manual;
 pub mod metrics;

@@ -10,7 +10,7 @@ ClusterTrainingRuntime. It is not asked about deletions, nor about what leaves a
 Any number of replicas may run; all of them answer.
 
 Unless certManagement.enable is false, it makes its certificate itself: the replicas share an
-authority in a Secret, and write it into the registrations.",
+authority in a Secret, and write it into the webhook configurations.",
     servers: &[
         ("admission", ":9443, over TLS"),
         ("health", ":8081; /healthz says whether it lives, /readyz whether it can work"),

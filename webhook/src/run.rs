@@ -19,7 +19,7 @@ use trainjob_process::{
 
 use crate::{
     certificate::{files, self_managed::SelfManaged, serving::Serving, settings::Settings},
-    door::{Door, Rules},
+    handler::{AdmissionHandler, Rules},
     lookup::Lookup,
     metrics::Metrics,
     runtimes::{KINDS, Runtimes},
@@ -98,9 +98,9 @@ pub async fn run(
     let listener = pages::listen(config.admission.address).await.map_err(RunError::Server)?;
     tracing::info!(address = %config.admission.address, "serving admission");
     let lookup = Lookup::new(runtimes, clients.work);
-    let door = Door::new(rules(&config), lookup);
+    let handler = AdmissionHandler::new(rules(&config), lookup);
     let tls = tls::acceptor(&config.admission.tls, Arc::new(serving))?;
-    let server = Server::new(door, metrics, tls);
+    let server = Server::new(handler, metrics, tls);
     let (closing, closed) = watch::channel(false);
     let serving_ends = server.serve(listener, stop.clone(), closed);
     let farewell = async {

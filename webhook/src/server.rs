@@ -1,4 +1,4 @@
-//! The server: TLS and HTTP around the door.
+//! The server: TLS and HTTP around the admission handler.
 //!
 //! Made so that nobody can close it: every step has a time limit, bodies a length limit, and a newcomer
 //! always finds a [place](crate::connections). Who has begun a request when the server is told to stop
@@ -27,7 +27,7 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use crate::{
     connections::{Connections, Place},
-    door::Door,
+    handler::AdmissionHandler,
     metrics::{Metrics, Rejection, Verdict},
     review,
     task::Task,
@@ -64,7 +64,7 @@ const RETRY: (Duration, u32) = (Duration::from_millis(500), 60);
 
 /// Everything a request needs.
 pub struct Server {
-    door: Door,
+    handler: AdmissionHandler,
     metrics: Arc<Metrics>,
     tls: TlsAcceptor,
     /// How much of bodies there may be yet, in KiB.
@@ -74,8 +74,8 @@ pub struct Server {
 impl Server {
     /// A server that has not begun: who answers, who counts, and how to speak TLS.
     #[must_use]
-    pub fn new(door: Door, metrics: Arc<Metrics>, tls: TlsAcceptor) -> Arc<Self> {
-        Arc::new(Self { door, metrics, tls, bodies: Semaphore::new(BODIES) })
+    pub fn new(handler: AdmissionHandler, metrics: Arc<Metrics>, tls: TlsAcceptor) -> Arc<Self> {
+        Arc::new(Self { handler, metrics, tls, bodies: Semaphore::new(BODIES) })
     }
 
     /// Answers until `closing` is true or its sender is gone; then finishes what has begun. Connections
@@ -183,7 +183,7 @@ impl Server {
             Ok(request) => request,
             Err(problem) => return self.reject(Rejection::Malformed, &problem),
         };
-        let answer = self.door.answer(task, &request).await;
+        let answer = self.handler.answer(task, &request).await;
         self.metrics.answered(task, &request.operation, Verdict::of(&answer), begin.elapsed());
         match review::write(&request.uid, &answer) {
             Ok(json) => response(StatusCode::OK, "application/json", json),

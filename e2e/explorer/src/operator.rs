@@ -15,7 +15,7 @@ use invariants::Millis;
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
     facts::ObjectKey,
-    lane::{Place, place},
+    priority::{QueuePosition, position},
 };
 
 use self::{cache::Cache, delivery::Deliveries, pass::Pass};
@@ -42,7 +42,7 @@ pub struct Operator {
     surveyed: bool,
     queue: BTreeSet<usize>,
     passes: BTreeMap<usize, Pass>,
-    alarms: BTreeMap<usize, Timestamp>,
+    requeues: BTreeMap<usize, Timestamp>,
     retries: BTreeMap<usize, Millis>,
     /// When a failure armed the retry.
     armed: BTreeMap<usize, Millis>,
@@ -76,7 +76,7 @@ impl Operator {
             surveyed: false,
             queue: BTreeSet::new(),
             passes: BTreeMap::new(),
-            alarms: BTreeMap::new(),
+            requeues: BTreeMap::new(),
             retries: BTreeMap::new(),
             armed: BTreeMap::new(),
             ended: BTreeSet::new(),
@@ -105,9 +105,9 @@ impl Operator {
         let begin = self.queue.iter().filter(free).copied().map(Turn::Begin);
         let under_way = self.passes.keys().copied().map(Turn::Continue);
         let clock = self.clock(server);
-        let alarms = self.alarms.iter().filter(|(_, at)| **at <= clock).map(|(name, _)| *name);
+        let requeues = self.requeues.iter().filter(|(_, at)| **at <= clock).map(|(name, _)| *name);
         let retries = self.retries.iter().filter(|(_, at)| **at <= server.now);
-        let timers: BTreeSet<_> = alarms.chain(retries.map(|(name, _)| *name)).collect();
+        let timers: BTreeSet<_> = requeues.chain(retries.map(|(name, _)| *name)).collect();
         under_way.chain(begin).chain(timers.into_iter().map(Turn::Timer)).collect()
     }
 
@@ -122,8 +122,8 @@ impl Operator {
 
     fn fire(&mut self, name: usize, server: &mut Server) {
         let clock = self.clock(server);
-        if self.alarms.get(&name).is_some_and(|at| *at <= clock) {
-            self.alarms.remove(&name);
+        if self.requeues.get(&name).is_some_and(|at| *at <= clock) {
+            self.requeues.remove(&name);
         }
         if self.retries.get(&name).is_some_and(|at| *at <= server.now) {
             self.retries.remove(&name);
@@ -131,34 +131,34 @@ impl Operator {
             let waited = armed.is_none_or(|armed| server.now - armed >= SHORTEST_WAIT);
             server.expect(Rule::BoundedPressure, waited, || "a job is tried again at once".into());
         }
-        if self.place(name, clock).is_some() {
+        if self.position(name, clock).is_some() {
             self.queue.insert(name);
         }
     }
 
-    /// When the next timer fires, by the API server's clock: an alarm, and a retry.
+    /// When the next timer fires, by the API server's clock: a requeue, and a retry.
     #[must_use]
     pub fn next_timers(&self) -> (Option<Millis>, Option<Millis>) {
-        let alarm = self.alarms.values().min();
-        let alarm = alarm.map(|at| at.0.saturating_mul(1_000).saturating_sub(self.skew));
-        (alarm, self.retries.values().min().copied())
+        let requeue_at = self.requeues.values().min();
+        let requeue_at = requeue_at.map(|at| at.0.saturating_mul(1_000).saturating_sub(self.skew));
+        (requeue_at, self.retries.values().min().copied())
     }
 
-    fn place(&self, name: usize, clock: Timestamp) -> Option<Place> {
+    fn position(&self, name: usize, clock: Timestamp) -> Option<QueuePosition> {
         let view = self.cache.view(self.keys.get(name)?)?;
         let job_set = view.job_set.as_ref().map(|job_set| &job_set.facts);
-        Some(place(&view.job.facts, job_set, &view.readings.pods, &self.cache.settings, clock))
+        Some(position(&view.job.facts, job_set, &view.readings.pods, &self.cache.settings, clock))
     }
 
-    fn alarm(&mut self, name: usize, at: Option<Timestamp>) {
+    fn requeue_at(&mut self, name: usize, at: Option<Timestamp>) {
         match at {
-            Some(at) => self.alarms.insert(name, at),
-            None => self.alarms.remove(&name),
+            Some(at) => self.requeues.insert(name, at),
+            None => self.requeues.remove(&name),
         };
     }
 
     fn forget(&mut self, name: usize) {
-        self.alarms.remove(&name);
+        self.requeues.remove(&name);
         self.retries.remove(&name);
         self.armed.remove(&name);
     }

@@ -25,7 +25,7 @@ pub struct Plan {
     /// What the job waits for, if it cannot go on.
     pub waiting: Option<Waiting>,
     /// When the actions have succeeded, the job's JobSet is made from inputs with this digest.
-    pub rendered: Option<u64>,
+    pub applied_spec_hash: Option<u64>,
 }
 
 /// One thing to do.
@@ -112,10 +112,10 @@ pub enum Action {
     /// Delete the TrainJob, because its TTL has passed.
     DeleteTrainJob(TtlDeletion),
     /// Tell users, best effort.
-    Tell(Notice),
+    RecordEvent(Notice),
     /// Tell users whether a container of the failed JobSet was [out of memory](crate::out_of_memory), best
     /// effort: nothing waits until its Pods were asked for.
-    TellOutOfMemory {
+    RecordOutOfMemory {
         /// UID of the JobSet.
         job_set: String,
     },

@@ -14,7 +14,7 @@ use crate::{
     build::{self, BuildError, Objects, PodGroup, Runtime, SnapshotError, snapshot},
     facts::{JobSetFacts, ObjectKey, PodGroupSpec},
     notice::Notice,
-    observed::{Observed, Presence, Reading, Taken},
+    observed::{NameConflict, Observed, Presence, Reading},
 };
 
 /// Reason of the `Waiting` condition of a job whose runtime does not exist.
@@ -31,8 +31,8 @@ const TELL_AFTER: i64 = 60;
 pub(crate) struct Step {
     pub(crate) actions: Vec<Action>,
     pub(crate) obstacle: Option<Obstacle>,
-    /// See [`Plan::rendered`](crate::action::Plan::rendered).
-    pub(crate) rendered: Option<u64>,
+    /// See [`Plan::applied_spec_hash`](crate::action::Plan::applied_spec_hash).
+    pub(crate) applied_spec_hash: Option<u64>,
     /// When time alone changes the answer.
     pub(crate) next: Option<Timestamp>,
 }
@@ -95,7 +95,9 @@ pub(crate) fn next_step(
                 observed.job.key
             ),
         ),
-        (None, None) if observed.readings.in_doubt => Step::act(vec![Action::ReadTrainJob]),
+        (None, None) if observed.readings.needs_existence_check => {
+            Step::act(vec![Action::ReadTrainJob])
+        }
         (None, None) => create(observed, manifest),
     }
 }
@@ -168,7 +170,7 @@ fn make(
     live: Option<&Runtime>,
     objects: Objects,
 ) -> Step {
-    if let Some(taken) = &observed.readings.taken {
+    if let Some(taken) = &observed.readings.name_conflict {
         return free(taken);
     }
     // Whether a Secret that is there is the job's own is told by its snapshot.
@@ -198,23 +200,23 @@ fn make(
         }
     }
     actions.push(Action::CreateJobSet(Box::new(objects.job_set)));
-    Step { actions, rendered: Some(digest(manifest)), ..Step::default() }
+    Step { actions, applied_spec_hash: Some(digest(manifest)), ..Step::default() }
 }
 
 /// Frees the name of a child. Only a ConfigMap of the job's own is deleted, and no Pod needs it: there is no JobSet.
-fn free(taken: &Taken) -> Step {
+fn free(taken: &NameConflict) -> Step {
     let message = match taken {
-        Taken::Outdated { name, uid, resource_version } => {
+        NameConflict::Outdated { name, uid, resource_version } => {
             return Step::act(vec![Action::DeleteConfigMap {
                 name: name.clone(),
                 uid: uid.clone(),
                 resource_version: resource_version.clone(),
             }]);
         }
-        Taken::Terminating { name } => {
+        NameConflict::Terminating { name } => {
             format!("ConfigMap {name} is outdated and being deleted; see which finalizer keeps it")
         }
-        Taken::Foreign { kind, name } => format!(
+        NameConflict::Foreign { kind, name } => format!(
             "{kind} {name} exists and is not known to belong to this TrainJob; delete or rename it"
         ),
     };
@@ -289,7 +291,7 @@ fn missing(manifest: &TrainJob) -> Step {
 fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -> Step {
     let resume = (!observed.job.suspend).then(|| suspend(job_set, false));
     let digest = digest(manifest);
-    if observed.readings.rendered == Some(digest) {
+    if observed.readings.applied_spec_hash == Some(digest) {
         return Step::act(resume.into_iter().collect());
     }
     let (frozen, live) = match source(observed, manifest) {
@@ -330,8 +332,8 @@ fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -
             let update = build::update_suspended(current, &objects.job_set);
             actions.extend(update.map(|update| Action::UpdateJobSet(Box::new(update))));
             let kept = difference.map(Notice::ChangeNotApplied);
-            actions.extend(kept.map(Action::Tell));
-            Step { actions, rendered: Some(digest), ..Step::default() }
+            actions.extend(kept.map(Action::RecordEvent));
+            Step { actions, applied_spec_hash: Some(digest), ..Step::default() }
         }
         // The runtime as it is now is not what it was made from: that is lost here, too.
         Err(_) if live.is_some() => Step::act(resume.into_iter().collect()),

@@ -14,9 +14,9 @@
 //! * [`pass`]: how a plan is carried out, and what is remembered until the next.
 //! * [`notice`]: what users are told in events.
 //! * [`out_of_memory`]: which container of a failed job was killed for its memory.
-//! * [`lane`]: which work goes first.
+//! * [`priority`]: which work goes first.
 //! * [`undiscovered`]: how long an API server that does not know the kind yet is waited for.
-//! * [`census`]: how all jobs are, in numbers.
+//! * [`job_stats`]: how all jobs are, in numbers.
 //! * [`lease`]: which of several replicas works.
 //! * [`lifecycle`]: deadline, release, TTL and status, one file a rule.
 //! * [`admission`]: what is refused, warned of and filled in before an object is stored.
@@ -25,11 +25,10 @@
 pub mod action;
 pub mod admission;
 pub mod build;
-pub mod census;
 mod children;
 pub mod facts;
 mod framework;
-pub mod lane;
+pub mod job_stats;
 pub mod lease;
 pub mod lifecycle;
 pub mod notice;
@@ -37,6 +36,7 @@ pub mod observed;
 pub mod out_of_memory;
 pub mod pass;
 pub mod plan;
+pub mod priority;
 pub mod undiscovered;
 
 pub use action::{Action, Plan};

@@ -82,13 +82,13 @@ pub struct Readings {
     pub job_set: Option<JobSet>,
     /// Whether Pods of the JobSet still run, read after the JobSet was gone.
     pub pods: Reading<RunningPods>,
-    /// What the suspended JobSet is known to have been made from (see `Plan::rendered`).
-    pub rendered: Option<u64>,
+    /// What the suspended JobSet is known to have been made from (see `Plan::applied_spec_hash`).
+    pub applied_spec_hash: Option<u64>,
     /// Whether the TrainJob itself may be gone: its JobSet has vanished, maybe together with it, and the
     /// watches of different kinds are not ordered with each other.
-    pub in_doubt: bool,
+    pub needs_existence_check: bool,
     /// A child's name that something else has taken.
-    pub taken: Option<Taken>,
+    pub name_conflict: Option<NameConflict>,
     /// The version in which somebody else changed the spec of the JobSet, if somebody has since it was known what it
     /// was made from.
     pub edited: Option<u64>,
@@ -96,7 +96,7 @@ pub struct Readings {
 
 /// An object that has the name of a child and cannot be it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Taken {
+pub enum NameConflict {
     /// It is not known to be the job's own.
     Foreign {
         /// Its kind.

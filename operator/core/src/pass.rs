@@ -34,8 +34,8 @@ pub use self::{
 use crate::{
     action::{Action, Plan, StatusWrite, Urgency, Waiting},
     facts::{JobSetFacts, controlling_train_job},
-    lane::Lane,
-    observed::{Observed, Reading, RunningPods, Taken},
+    observed::{NameConflict, Observed, Reading, RunningPods},
+    priority::Priority,
     undiscovered::{self, Reaction},
 };
 
@@ -47,7 +47,7 @@ const ROUNDS: usize = 8;
 /// A pass over one job.
 #[derive(Debug)]
 pub struct Pass {
-    lane: Lane,
+    priority: Priority,
     rounds: usize,
     state: State,
 }
@@ -69,7 +69,7 @@ struct Round {
     finished: bool,
     plan: Plan,
     /// What the JobSet was known to be made from, and to be changed by others in, when this was planned.
-    rendered: Option<u64>,
+    applied_spec_hash: Option<u64>,
     edited: Option<u64>,
     postponed: Option<Duration>,
     next: usize,
@@ -168,18 +168,23 @@ enum Existing {
 impl Pass {
     /// A pass that begins.
     #[must_use]
-    pub const fn new(lane: Lane) -> Self {
-        Self { lane, rounds: 0, state: State::Observe }
+    pub const fn new(priority: Priority) -> Self {
+        Self { priority, rounds: 0, state: State::Observe }
     }
 
-    /// The lane that its work waits in.
+    /// The priority that its work waits in.
     #[must_use]
-    pub const fn lane(&self) -> Lane {
-        self.lane
+    pub const fn priority(&self) -> Priority {
+        self.priority
     }
 
-    /// What it needs next. `lane` is where the job belongs now, if there is one.
-    pub fn next(&mut self, memory: &mut JobMemory, lane: Option<Lane>, now: Duration) -> Next {
+    /// What it needs next. `priority` is where the job belongs now, if there is one.
+    pub fn next(
+        &mut self,
+        memory: &mut JobMemory,
+        priority: Option<Priority>,
+        now: Duration,
+    ) -> Next {
         if let State::Act(round) = &self.state {
             if round.action().is_some() {
                 return Next::Call;
@@ -190,13 +195,13 @@ impl Pass {
             return Next::Over(*over);
         }
         // The deadline may have come due meanwhile.
-        self.lane = lane.map_or(self.lane, |lane| lane.min(self.lane));
-        if let Some(at_least) = memory.retries.throttled(self.lane, now) {
+        self.priority = priority.map_or(self.priority, |priority| priority.min(self.priority));
+        if let Some(at_least) = memory.retries.throttled(self.priority, now) {
             return self.postpone(Retry { at_least, ..Retry::default() });
         }
         if self.rounds == ROUNDS {
             memory.forget_documents();
-            let retry = memory.retries.again(self.lane, Duration::ZERO);
+            let retry = memory.retries.again(self.priority, Duration::ZERO);
             return self.postpone(retry);
         }
         self.rounds += 1;
@@ -222,7 +227,7 @@ impl Pass {
             uid: observed.job.uid.clone(),
             finished: observed.job.finished.is_some(),
             plan,
-            rendered: observed.readings.rendered,
+            applied_spec_hash: observed.readings.applied_spec_hash,
             edited: observed.readings.edited,
             postponed,
             next: 0,
@@ -247,14 +252,14 @@ impl Pass {
         }
     }
 
-    /// Takes the answer to the [call](Self::call). `lane` is where the job belongs now, if there is one.
+    /// Takes the answer to the [call](Self::call). `priority` is where the job belongs now, if there is one.
     ///
     /// An answer that nobody waits for any more changes nothing.
     pub fn answered(
         &mut self,
         memory: &mut JobMemory,
         answer: Result<Reply, Failure>,
-        lane: Option<Lane>,
+        priority: Option<Priority>,
         now: Duration,
     ) -> Answered {
         let State::Act(mut round) = std::mem::replace(&mut self.state, State::Observe) else {
@@ -265,7 +270,7 @@ impl Pass {
         };
         if matches!(action, Action::DeleteConfigMap { .. }) {
             // Whatever became of it, what was read of it is old.
-            memory.readings.taken = None;
+            memory.readings.name_conflict = None;
         }
         let existing = match answer {
             Ok(reply) if round.inspects => inspected(action, &round.uid, reply, memory),
@@ -280,7 +285,7 @@ impl Pass {
             }
             Err(Failure { class: Class::Exists, .. }) => exists(action, memory),
             Err(failure) => {
-                let tell = self.fail(round, memory, failure, lane, now);
+                let tell = self.fail(round, memory, failure, priority, now);
                 return Answered::Failed { tell };
             }
         };
@@ -294,7 +299,7 @@ impl Pass {
             Existing::Noted => Answered::Continued,
             Existing::Foreign => {
                 let failure = Failure { class: Class::Denied, reached: true };
-                let tell = self.fail(round, memory, failure, lane, now);
+                let tell = self.fail(round, memory, failure, priority, now);
                 Answered::Foreign { tell }
             }
         }
@@ -306,20 +311,20 @@ impl Pass {
         round: Round,
         memory: &mut JobMemory,
         failure: Failure,
-        lane: Option<Lane>,
+        priority: Option<Priority>,
         now: Duration,
     ) -> bool {
         memory.forget_documents();
         // A JobSet whose creation or update got no answer may have been changed all the same.
         let unsure =
             matches!(round.action(), Some(Action::CreateJobSet(_) | Action::UpdateJobSet(_)));
-        memory.readings.rendered = memory.readings.rendered.filter(|_| !unsure);
+        memory.readings.applied_spec_hash = memory.readings.applied_spec_hash.filter(|_| !unsure);
         let (retry, tell) = if let Some(retry) = waits_out(memory, failure.class, now) {
             (retry, false)
         } else {
-            let at_least = memory.retries.at_least(failure.class, self.lane, now);
+            let at_least = memory.retries.at_least(failure.class, self.priority, now);
             // Stopping is tried again sooner, if that is what it is now.
-            let retry = memory.retries.again(lane.unwrap_or(self.lane), at_least);
+            let retry = memory.retries.again(priority.unwrap_or(self.priority), at_least);
             (retry, memory.retries.is_worth_telling(failure, round.action()))
         };
         self.state = State::Over(Over { end: End::Failed, retry: Some(retry) }, Some(round));
@@ -329,10 +334,11 @@ impl Pass {
     /// All actions are done: the job is planned again, unless there was nothing to do.
     fn end_round(&mut self, memory: &mut JobMemory) {
         let State::Act(round) = std::mem::replace(&mut self.state, State::Observe) else { return };
-        let rendered = round.plan.rendered.filter(|digest| round.rendered != Some(*digest));
-        if let Some(digest) = rendered {
-            memory.rendered(digest, round.edited);
-        } else if round.plan.actions.iter().all(|action| matches!(action, Action::Tell(_))) {
+        let applied_spec_hash =
+            round.plan.applied_spec_hash.filter(|digest| round.applied_spec_hash != Some(*digest));
+        if let Some(digest) = applied_spec_hash {
+            memory.spec_applied(digest, round.edited);
+        } else if round.plan.actions.iter().all(|action| matches!(action, Action::RecordEvent(_))) {
             let retry = self.settle(&round, memory);
             self.state = State::Over(Over { end: End::Settled, retry }, None);
         }
@@ -343,8 +349,8 @@ impl Pass {
         memory.forget_documents();
         if round.plan.waiting.as_ref().is_some_and(Waiting::must_ask_again) {
             memory.readings.pods = Reading::NotRead;
-            memory.readings.taken = None;
-            return Some(memory.retries.again(self.lane, Duration::ZERO));
+            memory.readings.name_conflict = None;
+            return Some(memory.retries.again(self.priority, Duration::ZERO));
         }
         memory.retries = Retries::default();
         if round.finished && round.postponed.is_none() {
@@ -390,7 +396,7 @@ fn postpone_counts(plan: &mut Plan, last: Option<Duration>, now: Duration) -> Op
 fn learn(action: &Action, uid: &str, reply: Reply, memory: &mut JobMemory, now: Duration) {
     let readings = &mut memory.readings;
     match reply {
-        Reply::TrainJob(there) => readings.in_doubt &= there != uid,
+        Reply::TrainJob(there) => readings.needs_existence_check &= there != uid,
         Reply::ConfigMap(snapshot) => readings.snapshot = *snapshot,
         Reply::JobSet(job_set) => readings.job_set = Some(*job_set),
         Reply::Pods(0) => readings.pods = Reading::Absent,
@@ -460,21 +466,21 @@ fn inspected(action: &Action, uid: &str, reply: Reply, memory: &mut JobMemory) -
     }
 }
 
-fn name_is_taken(memory: &mut JobMemory, by: Taken) -> Existing {
-    memory.readings.taken = Some(by);
+fn name_is_taken(memory: &mut JobMemory, by: NameConflict) -> Existing {
+    memory.readings.name_conflict = Some(by);
     Existing::Noted
 }
 
-fn foreign(kind: &'static str, name: Option<&str>) -> Taken {
-    Taken::Foreign { kind, name: name.unwrap_or_default().to_owned() }
+fn foreign(kind: &'static str, name: Option<&str>) -> NameConflict {
+    NameConflict::Foreign { kind, name: name.unwrap_or_default().to_owned() }
 }
 
-fn outdated(config_map: ConfigMap) -> Taken {
+fn outdated(config_map: ConfigMap) -> NameConflict {
     let ObjectMeta { name, uid, resource_version, deletion_timestamp, .. } = config_map.metadata;
     let name = name.unwrap_or_default();
     match deletion_timestamp {
-        Some(_) => Taken::Terminating { name },
-        None => Taken::Outdated {
+        Some(_) => NameConflict::Terminating { name },
+        None => NameConflict::Outdated {
             name,
             uid: uid.unwrap_or_default(),
             resource_version: resource_version.unwrap_or_default(),

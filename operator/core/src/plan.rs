@@ -29,7 +29,7 @@ use crate::{
 /// Decides what to do for one TrainJob at `now`, and when to ask again.
 ///
 /// Total and deterministic. Convergent: carrying out the actions and asking again leads, after finitely
-/// many rounds, to a plan with nothing to do but [`Action::Tell`], which is for the shell to deduplicate.
+/// many rounds, to a plan with nothing to do but [`Action::RecordEvent`], which is for the shell to deduplicate.
 #[must_use]
 pub fn plan(observed: &Observed<'_>, now: Timestamp) -> Plan {
     let job = observed.job;
@@ -43,7 +43,7 @@ pub fn plan(observed: &Observed<'_>, now: Timestamp) -> Plan {
         (None, None) => Plan::default(),
     };
     if let Some(problem) = job.out_of_range {
-        plan.actions.push(Action::Tell(Notice::FieldOutOfRange(problem)));
+        plan.actions.push(Action::RecordEvent(Notice::FieldOutOfRange(problem)));
     }
     plan
 }
@@ -73,7 +73,7 @@ fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Timestamp) 
         status::finish_with_job_set(&mut conditions, end);
         let mut actions = write(job, manifest, own, conditions);
         if !end.completed {
-            actions.push(Action::TellOutOfMemory { job_set: job_set.uid.clone() });
+            actions.push(Action::RecordOutOfMemory { job_set: job_set.uid.clone() });
         }
         return Plan { actions, ..Plan::default() };
     }
@@ -109,9 +109,10 @@ fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Timestamp) 
     });
     let mut actions = write(job, manifest, own, conditions);
     actions.extend(step.actions);
-    actions.extend(news.map(|told| Action::Tell(Notice::CreationFailed(told.message.clone()))));
+    actions
+        .extend(news.map(|told| Action::RecordEvent(Notice::CreationFailed(told.message.clone()))));
     let waiting = step.obstacle.map(|obstacle| obstacle.waiting);
-    Plan { actions, next, waiting, rendered: step.rendered }
+    Plan { actions, next, waiting, applied_spec_hash: step.applied_spec_hash }
 }
 
 /// D3: the condition is stored before anything is deleted, so that no crash loses the goal.
@@ -131,7 +132,7 @@ fn exceed(
         write.deadline_due = Some(due);
     }
     // Told before the deletion, which may fail and be repeated by passes that know nothing of this one.
-    actions.push(Action::Tell(Notice::DeadlineExceeded { due }));
+    actions.push(Action::RecordEvent(Notice::DeadlineExceeded { due }));
     let still_there = own.filter(|job_set| job_set.terminating_since.is_none());
     actions.extend(still_there.map(delete));
     Plan { actions, ..Plan::default() }
@@ -147,7 +148,7 @@ fn refuse(
     let message = unsupported.to_string();
     status::fail(&mut conditions, conditions::REASON_RUNTIME_NOT_SUPPORTED, &message, now);
     let mut actions = write(job, manifest, None, conditions);
-    actions.push(Action::Tell(Notice::CreationFailed(message)));
+    actions.push(Action::RecordEvent(Notice::CreationFailed(message)));
     Plan { actions, ..Plan::default() }
 }
 
@@ -197,7 +198,7 @@ fn release(
         }
         (release::Decision::PodsRunning, _) => plan.waiting = Some(Waiting::Release),
         (release::Decision::Blocked, _) => {
-            plan.actions.push(Action::Tell(Notice::ReleaseBlocked));
+            plan.actions.push(Action::RecordEvent(Notice::ReleaseBlocked));
             plan.waiting = Some(Waiting::Finalizer);
         }
         (release::Decision::Released, _) => return true,
@@ -229,7 +230,7 @@ fn apply_ttl(
             let ttl = job.ttl.unwrap_or_default();
             plan.actions = vec![
                 Action::DeleteTrainJob(deletion),
-                Action::Tell(Notice::TtlExpired { finished_at: finished.at, ttl }),
+                Action::RecordEvent(Notice::TtlExpired { finished_at: finished.at, ttl }),
             ];
         }
     }

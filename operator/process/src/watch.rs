@@ -22,7 +22,7 @@ use kube::{
 use prometheus::IntCounter;
 use tokio::time::Instant;
 
-use crate::spread;
+use crate::jitter;
 
 /// First and longest wait before a watch that failed is tried again.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
@@ -139,7 +139,7 @@ where
     watcher(api, selected.timeout(WATCH_SECONDS)).backoff(wait)
 }
 
-/// Doubling waits between two tries of a watch, spread so that not all kinds come at once.
+/// Doubling waits between two tries of a watch, jitter so that not all kinds come at once.
 ///
 /// A watch that begins a list has not succeeded yet, though to the library it has; so what counts as
 /// success is that it has been quiet for a while.
@@ -162,7 +162,7 @@ impl Iterator for Wait {
         }
         let wait = first.saturating_mul(1 << self.failures.min(8)).min(self.longest);
         self.failures = self.failures.saturating_add(1);
-        Some(spread(wait))
+        Some(jitter(wait))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trainjob_api::constants::{CLUSTER_TRAINING_RUNTIME_KIND, TRAINING_RUNTIME_KIND};
 use trainjob_core::{
-    census::{self, Census},
+    job_stats::{self, JobStats},
     lifecycle::release,
 };
 
@@ -13,13 +13,13 @@ use crate::{clock, kinds::KINDS};
 
 impl Cache {
     /// Counts every job. Others wait only while the jobs are noted, not while they are looked at.
-    pub fn count(&self, census: &mut Census<'_>) {
+    pub fn count(&self, job_stats: &mut JobStats<'_>) {
         let now = clock::now();
         for record in self.records() {
             let job = &record.facts;
-            census.add(job, || {
+            job_stats.add(job, || {
                 let release = self.with_job(&job.key, |job, job_set, pods| {
-                    census::release_of(job, job_set, pods, now)
+                    job_stats::release_of(job, job_set, pods, now)
                 });
                 // A job that has gone meanwhile holds nothing.
                 release.unwrap_or(release::Decision::Released)

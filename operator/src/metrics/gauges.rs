@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use prometheus::{IntGauge, IntGaugeVec, Opts, Registry, Result};
 use trainjob_core::{
-    census::{Census, Horizon, Late, State},
-    lane::Lane,
+    job_stats::{Horizon, JobStats, Late, State},
     observed::Settings,
+    priority::Priority,
 };
 use trainjob_process::metrics::Sampled;
 
-use super::{jobs::label, work::lane_name};
+use super::{jobs::label, work::priority_name};
 use crate::{cache::Cache, clock, kinds::KINDS, leader::LeaderGuard, queue::Queue};
 
 /// Where the truth is.
@@ -42,26 +42,26 @@ pub fn show(registry: &Registry, sources: Sources) -> Result<()> {
         let leads = sources.leader.holds();
         let works = operator.look(&sources, leads);
         let most = sources.nearest_deadlines;
-        let mut census = Census::new(&sources.settings, clock::now(), most);
+        let mut job_stats = JobStats::new(&sources.settings, clock::now(), most);
         if works && leads {
-            sources.cache.count(&mut census);
+            sources.cache.count(&mut job_stats);
         }
-        jobs.set(&census);
+        jobs.set(&job_stats);
     })
 }
 
 /// About the operator.
 struct OperatorGauges {
     leader: IntGauge,
-    depth: [IntGauge; Lane::ALL.len()],
-    oldest: [IntGauge; Lane::ALL.len()],
+    depth: [IntGauge; Priority::ALL.len()],
+    oldest: [IntGauge; Priority::ALL.len()],
     timers: [IntGauge; 2],
     cached: [IntGauge; KINDS.len()],
 }
 
 impl OperatorGauges {
     fn new(metrics: &mut Sampled) -> Result<Self> {
-        let lanes = Lane::ALL.map(lane_name);
+        let priorities = Priority::ALL.map(priority_name);
         Ok(Self {
             leader: metrics.gauge(
                 "trainjob_operator_leader",
@@ -70,7 +70,7 @@ impl OperatorGauges {
             depth: metrics.gauges(
                 ("trainjob_operator_queue_depth", "Jobs that wait to be worked on, by lane."),
                 "lane",
-                lanes,
+                priorities,
             )?,
             oldest: metrics.gauges(
                 (
@@ -78,7 +78,7 @@ impl OperatorGauges {
                     "For how long the job has waited that waits longest, by lane; 0 if none does.",
                 ),
                 "lane",
-                lanes,
+                priorities,
             )?,
             timers: metrics.gauges(
                 ("trainjob_operator_timers", "Armed timers: alarms of the lifecycle, and retries."),
@@ -97,11 +97,13 @@ impl OperatorGauges {
     fn look(&self, sources: &Sources, leads: bool) -> bool {
         let numbers = sources.queue.numbers();
         self.leader.set(i64::from(leads));
-        for ((depth, oldest), waiting) in self.depth.iter().zip(&self.oldest).zip(numbers.lanes) {
+        for ((depth, oldest), waiting) in
+            self.depth.iter().zip(&self.oldest).zip(numbers.priorities)
+        {
             set(depth, waiting.jobs);
             set(oldest, waiting.longest.as_secs());
         }
-        for (timers, armed) in self.timers.iter().zip([numbers.alarms, numbers.retries]) {
+        for (timers, armed) in self.timers.iter().zip([numbers.requeues, numbers.retries]) {
             set(timers, armed);
         }
         for (cached, objects) in self.cached.iter().zip(sources.cache.sizes()) {
@@ -196,23 +198,23 @@ impl JobGauges {
         })
     }
 
-    fn set(&self, census: &Census<'_>) {
+    fn set(&self, job_stats: &JobStats<'_>) {
         for (gauge, state) in self.states.iter().zip(State::ALL) {
-            set(gauge, census.in_state(state));
+            set(gauge, job_stats.in_state(state));
         }
         for (gauge, horizon) in self.horizons.iter().zip(Horizon::ALL) {
-            set(gauge, census.within(horizon));
+            set(gauge, job_stats.within(horizon));
         }
         self.nearest.reset();
-        for (key, seconds) in census.nearest() {
+        for (key, seconds) in job_stats.nearest() {
             self.nearest.with_label_values(&[&*key.namespace, &*key.name]).set(seconds);
         }
-        self.overdue_deadlines.set(census.overdue_deadlines);
-        self.unreleased.set(census.unreleased);
-        self.overdue.set(census.overdue);
-        set(&self.blocked, census.blocked);
-        set(&self.pending, census.pending);
-        set(&self.terminating, census.terminating);
+        self.overdue_deadlines.set(job_stats.overdue_deadlines);
+        self.unreleased.set(job_stats.unreleased);
+        self.overdue.set(job_stats.overdue);
+        set(&self.blocked, job_stats.blocked);
+        set(&self.pending, job_stats.pending);
+        set(&self.terminating, job_stats.terminating);
     }
 }
 

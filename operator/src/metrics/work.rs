@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use prometheus::{Histogram, IntCounter, IntGauge, Registry, Result};
-use trainjob_core::lane::Lane;
+use trainjob_core::priority::Priority;
 use trainjob_process::metrics::{counter, counters, histograms};
 
 use crate::kinds::{KINDS, LEASE};
@@ -54,10 +54,10 @@ impl End {
 #[derive(Debug)]
 pub struct Work {
     passes: [IntCounter; End::ALL.len()],
-    duration: [Histogram; Lane::ALL.len()],
+    duration: [Histogram; Priority::ALL.len()],
     under_way: IntGauge,
     concurrency: IntGauge,
-    waits: [Histogram; Lane::ALL.len()],
+    waits: [Histogram; Priority::ALL.len()],
     restarts: [IntCounter; WATCHED.len()],
     /// Clock of the API server minus this machine's, in seconds.
     pub clock_offset: IntGauge,
@@ -67,7 +67,7 @@ pub struct Work {
 
 impl Work {
     pub(super) fn new(registry: &Registry) -> Result<Self> {
-        let lanes = Lane::ALL.map(lane_name);
+        let priorities = Priority::ALL.map(priority_name);
         let gauge = |name, help| -> Result<IntGauge> {
             let gauge = IntGauge::new(name, help)?;
             registry.register(Box::new(gauge.clone()))?;
@@ -88,7 +88,7 @@ impl Work {
                 ),
                 &DURATION,
                 "lane",
-                lanes,
+                priorities,
             )?,
             under_way: gauge("trainjob_operator_reconciles_in_progress", "Passes under way.")?,
             concurrency: gauge(
@@ -103,7 +103,7 @@ impl Work {
                 ),
                 &DURATION,
                 "lane",
-                lanes,
+                priorities,
             )?,
             restarts: counters(
                 registry,
@@ -133,18 +133,19 @@ impl Work {
     }
 
     /// A pass begins, for which the job has waited so long.
-    pub fn begun(&self, lane: Lane, waited: Duration) {
+    pub fn begun(&self, priority: Priority, waited: Duration) {
         self.under_way.inc();
-        of_lane(&self.waits, lane).for_each(|waits| waits.observe(waited.as_secs_f64()));
+        of_priority(&self.waits, priority).for_each(|waits| waits.observe(waited.as_secs_f64()));
     }
 
     /// A pass that began has ended so, after so long.
-    pub fn ended(&self, lane: Lane, end: End, took: Duration) {
+    pub fn ended(&self, priority: Priority, end: End, took: Duration) {
         self.under_way.dec();
         for (passes, _) in self.passes.iter().zip(End::ALL).filter(|(_, it)| *it == end) {
             passes.inc();
         }
-        of_lane(&self.duration, lane).for_each(|duration| duration.observe(took.as_secs_f64()));
+        of_priority(&self.duration, priority)
+            .for_each(|duration| duration.observe(took.as_secs_f64()));
     }
 
     /// What counts the failures of the watch of this kind; of the Lease, if it is none of the others.
@@ -156,16 +157,23 @@ impl Work {
     }
 }
 
-/// The one of these that is about this lane.
-fn of_lane<T>(by_lane: &[T; Lane::ALL.len()], lane: Lane) -> impl Iterator<Item = &T> {
-    by_lane.iter().zip(Lane::ALL).filter(move |(_, it)| *it == lane).map(|(metric, _)| metric)
+/// The one of these that is about this priority.
+fn of_priority<T>(
+    by_priority: &[T; Priority::ALL.len()],
+    priority: Priority,
+) -> impl Iterator<Item = &T> {
+    by_priority
+        .iter()
+        .zip(Priority::ALL)
+        .filter(move |(_, it)| *it == priority)
+        .map(|(metric, _)| metric)
 }
 
-pub(super) const fn lane_name(lane: Lane) -> &'static str {
-    match lane {
-        Lane::Stop => "stop",
-        Lane::Live => "live",
-        Lane::Cleanup => "cleanup",
+pub(super) const fn priority_name(priority: Priority) -> &'static str {
+    match priority {
+        Priority::Stop => "stop",
+        Priority::Live => "live",
+        Priority::Cleanup => "cleanup",
     }
 }
 
@@ -179,11 +187,11 @@ mod tests {
         let work = Work::new(&registry).unwrap();
         let page = || prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
         let has = |line: &str| page().lines().any(|it| it == line);
-        work.begun(Lane::Stop, Duration::from_secs(2));
+        work.begun(Priority::Stop, Duration::from_secs(2));
         assert!(has("trainjob_operator_reconciles_in_progress 1"));
         assert!(has(r#"trainjob_operator_queue_wait_seconds_bucket{lane="stop",le="1"} 0"#));
         assert!(has(r#"trainjob_operator_queue_wait_seconds_bucket{lane="stop",le="2.5"} 1"#));
-        work.ended(Lane::Stop, End::Failed, Duration::from_millis(3));
+        work.ended(Priority::Stop, End::Failed, Duration::from_millis(3));
         assert!(has("trainjob_operator_reconciles_in_progress 0"));
         assert!(has(r#"trainjob_operator_reconciles_total{result="failed"} 1"#));
         assert!(has(r#"trainjob_operator_reconcile_duration_seconds_count{lane="stop"} 1"#));

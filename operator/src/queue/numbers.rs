@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use trainjob_core::lane::Lane;
+use trainjob_core::priority::Priority;
 
 use super::Queue;
 
@@ -12,15 +12,15 @@ use super::Queue;
 pub struct Numbers {
     /// Whether there is somebody who works.
     pub open: bool,
-    /// What waits in each lane, in the order of [`Lane::ALL`].
-    pub lanes: [Waiting; Lane::ALL.len()],
-    /// Armed alarms.
-    pub alarms: usize,
+    /// What waits in each priority, in the order of [`Priority::ALL`].
+    pub priorities: [Waiting; Priority::ALL.len()],
+    /// Armed requeues.
+    pub requeues: usize,
     /// Armed retries.
     pub retries: usize,
 }
 
-/// What waits in a lane.
+/// What waits in a priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waiting {
     /// How many jobs.
@@ -35,16 +35,16 @@ impl Queue {
     pub fn numbers(&self) -> Numbers {
         let now = Instant::now();
         let mut state = self.lock();
-        let lanes = Lane::ALL.map(|lane| {
-            let waiting = state.lanes.of(lane);
+        let priorities = Priority::ALL.map(|priority| {
+            let waiting = state.priorities.of(priority);
             let first = waiting.values().map(|(_, since)| *since).min();
             let longest = first.map(|since| now.duration_since(since));
             Waiting { jobs: waiting.len(), longest: longest.unwrap_or_default() }
         });
         Numbers {
             open: !state.standby,
-            lanes,
-            alarms: state.alarms.armed.len(),
+            priorities,
+            requeues: state.requeues.armed.len(),
             retries: state.retries.armed.len(),
         }
     }

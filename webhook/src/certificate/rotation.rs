@@ -1,7 +1,7 @@
 //! When a CA is replaced, and by what.
 //!
 //! The Secret holds the CA that signs, the next one once that is needed, and what signed before. The
-//! bundle is all of their certificates, and stands in the registrations. The next CA signs only after
+//! bundle is all of their certificates, and stands in the webhook configurations. The next CA signs only after
 //! every registration has held it for a while (`bundle_lead`), so that every API server knows a CA
 //! before it meets a certificate of it; and a CA that signs no more stays in the bundle until nothing of
 //! it can be in use.
@@ -102,7 +102,7 @@ pub enum Step {
 /// Why the next CA may sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// It has stood in the registrations for long enough.
+    /// It has stood in the webhook configurations for long enough.
     Stood,
     /// It has not, but the one that signs is about to be over.
     LastMoment,
@@ -155,7 +155,7 @@ fn end_of_use(ca: &Certificate, signer: &Certificate, settings: &Settings) -> Sy
     replaced.map_or(ca.not_after, |replaced| min(ca.not_after, replaced))
 }
 
-/// What the registrations must hold: every CA of which something may be in use or soon will be, each
+/// What the webhook configurations must hold: every CA of which something may be in use or soon will be, each
 /// once, oldest first.
 #[must_use]
 pub fn bundle(state: &State, now: SystemTime) -> Vec<&Certificate> {
@@ -201,7 +201,7 @@ pub fn after(
     State { signer, next, previous }
 }
 
-/// For how long the next CA has stood in the registrations, as this process has seen it.
+/// For how long the next CA has stood in the webhook configurations, as this process has seen it.
 #[derive(Debug, Default)]
 pub struct Standing(Option<(Certificate, Instant)>);
 

@@ -1,6 +1,6 @@
 //! The serving certificate without anybody else: carries out what [`super::rotation`] decides.
 //!
-//! One loop, which looks at everything each time: at the Secret, at both registrations and at the clock.
+//! One loop, which looks at everything each time: at the Secret, at both webhook configurations and at the clock.
 //! It runs when one of the three objects has changed, when something is due, and twice a minute anyway,
 //! because a watch can be silent and a machine can have slept.
 
@@ -30,17 +30,17 @@ use tokio::{
     time::{sleep, timeout},
 };
 use trainjob_api::time::Timestamp;
-use trainjob_process::spread;
+use trainjob_process::jitter;
 
 use super::{
     authority::{Authority, AuthorityError, Leaf},
-    registrations::{self, MUTATING, Registrations, VALIDATING},
     request::RequestError,
     rotation::{Reason, Standing, State, Step, after, bundle, is_due, plan},
     secret::{self, Content},
     serving::Serving,
     settings::Settings,
     trouble::Trouble,
+    webhook_configurations::{self, MUTATING, VALIDATING, WebhookConfigurations},
     x509::to_pem,
 };
 use crate::metrics::Metrics;
@@ -97,13 +97,13 @@ impl Problem {
 }
 
 impl SelfManaged {
-    /// Keeps the CA, the registrations and the serving certificate as they should be; never ends.
+    /// Keeps the CA, the webhook configurations and the serving certificate as they should be; never ends.
     pub async fn run(self) {
         let changed = Notify::new();
         let watches = watch(self.client.clone(), self.settings.clone(), &changed);
         let keeper = Keeper {
             secret: secret::Store::new(self.client.clone(), &self.settings),
-            registrations: registrations::Store::new(self.client),
+            webhook_configurations: webhook_configurations::Store::new(self.client),
             settings: self.settings,
             serving: self.serving,
             metrics: self.metrics,
@@ -119,7 +119,7 @@ impl SelfManaged {
 
 struct Keeper {
     secret: secret::Store,
-    registrations: registrations::Store,
+    webhook_configurations: webhook_configurations::Store,
     settings: Settings,
     serving: Serving,
     metrics: Arc<Metrics>,
@@ -164,20 +164,20 @@ impl Keeper {
 
     /// Looks at everything and does what is to be done; for how long there is nothing more to do.
     async fn pass(&mut self) -> Result<Duration, Problem> {
-        // The registrations before the Secret: a bundle is written only onto what was there before its
+        // The webhook configurations before the Secret: a bundle is written only onto what was there before its
         // Secret was read, so it never takes back what a newer Secret brought.
-        let mut registrations =
-            self.registrations.read().await.map_err(Problem::ReadRegistrations)?;
+        let mut webhook_configurations =
+            self.webhook_configurations.read().await.map_err(Problem::ReadRegistrations)?;
         let mut content = self.secret.read().await.map_err(Problem::ReadSecret)?;
         let now = SystemTime::now();
         let leaf = self.leaf.as_ref();
         let remembered = leaf.is_some_and(|leaf| content.state.remember(&leaf.authority, now));
-        self.say_missing(&registrations);
+        self.say_missing(&webhook_configurations);
 
-        let bundled = self.write_bundle(&mut registrations, &content.state, now).await;
-        let next = content.state.next.valid(now).filter(|next| registrations.hold(next));
+        let bundled = self.write_bundle(&mut webhook_configurations, &content.state, now).await;
+        let next = content.state.next.valid(now).filter(|next| webhook_configurations.hold(next));
         let stood = self.standing.observe(next, Instant::now());
-        let served = self.serve(&content, &registrations, now);
+        let served = self.serve(&content, &webhook_configurations, now);
 
         let step = match plan(&content.state, stood, &self.settings, now) {
             Step::Wait(_) if remembered => Step::Remember,
@@ -188,8 +188,8 @@ impl Keeper {
         Ok(wait.min(served?))
     }
 
-    fn say_missing(&mut self, registrations: &Registrations) {
-        match registrations.missing() {
+    fn say_missing(&mut self, webhook_configurations: &WebhookConfigurations) {
+        match webhook_configurations.missing() {
             Some(missing) if self.missing.is_new(missing.clone()) => {
                 tracing::warn!(missing, "waiting for webhook registrations");
             }
@@ -201,7 +201,7 @@ impl Keeper {
     /// Without a CA that signs there is nothing to trust yet, and what is there stays.
     async fn write_bundle(
         &mut self,
-        registrations: &mut Registrations,
+        webhook_configurations: &mut WebhookConfigurations,
         state: &State,
         now: SystemTime,
     ) -> Result<(), Problem> {
@@ -209,7 +209,7 @@ impl Keeper {
             return Ok(());
         }
         let bundle = to_pem(bundle(state, now));
-        let written = self.registrations.write(registrations, &bundle).await;
+        let written = self.webhook_configurations.write(webhook_configurations, &bundle).await;
         if written.map_err(Problem::WriteRegistrations)? && self.repairs.too_many(Instant::now()) {
             return Err(Problem::Contested);
         }
@@ -221,18 +221,18 @@ impl Keeper {
     fn serve(
         &mut self,
         content: &Content,
-        registrations: &Registrations,
+        webhook_configurations: &WebhookConfigurations,
         now: SystemTime,
     ) -> Result<Duration, Problem> {
         let Some(signer) = content.signer.as_ref().filter(|signer| {
             let ca = signer.certificate();
-            !ca.is_expired(now) && registrations.hold(ca)
+            !ca.is_expired(now) && webhook_configurations.hold(ca)
         }) else {
             return Ok(LOOK);
         };
         let stood = self.signing.observe(Some(signer.certificate()), Instant::now());
         let rest = self.settings.bundle_lead.saturating_sub(stood.unwrap_or_default());
-        if !rest.is_zero() && self.has_another(signer, registrations, now) {
+        if !rest.is_zero() && self.has_another(signer, webhook_configurations, now) {
             return Ok(rest);
         }
         let renew_before = self.settings.renew_before;
@@ -257,13 +257,13 @@ impl Keeper {
     fn has_another(
         &self,
         signer: &Authority,
-        registrations: &Registrations,
+        webhook_configurations: &WebhookConfigurations,
         now: SystemTime,
     ) -> bool {
         self.leaf.as_ref().is_some_and(|leaf| {
             leaf.authority != *signer.certificate()
                 && !leaf.certificate.is_expired(now)
-                && registrations.hold(&leaf.authority)
+                && webhook_configurations.hold(&leaf.authority)
         })
     }
 
@@ -328,7 +328,7 @@ impl Repairs {
 fn backoff(failures: u32, conflict: bool) -> Duration {
     let (first, longest) = BACKOFF;
     let first = if conflict { PAUSE } else { first };
-    spread(first.saturating_mul(1 << failures.saturating_sub(1).min(8)).min(longest))
+    jitter(first.saturating_mul(1 << failures.saturating_sub(1).min(8)).min(longest))
 }
 
 /// Says when one of the three objects may have changed; never ends.

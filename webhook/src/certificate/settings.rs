@@ -21,7 +21,7 @@ pub struct Settings {
     pub lifetime: Duration,
     /// How long before its end a certificate is replaced; at most half its life.
     pub renew_before: Duration,
-    /// How long a new CA stands in the registrations before it signs.
+    /// How long a new CA stands in the webhook configurations before it signs.
     pub bundle_lead: Duration,
 }
 

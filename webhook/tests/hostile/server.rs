@@ -21,7 +21,7 @@ use trainjob_process::{
 };
 use trainjob_webhook::{
     certificate::serving::{Serving, certified},
-    door::{Door, Rules},
+    handler::{AdmissionHandler, Rules},
     lookup::Lookup,
     metrics::Metrics,
     server::Server,
@@ -59,7 +59,8 @@ impl Running {
         };
         let lookup = Lookup::new(Arc::default(), empty_cluster());
         let tls = tls::acceptor(&config.admission.tls, Arc::new(serving)).unwrap();
-        let server = Server::new(Door::new(rules, lookup), Metrics::new().unwrap(), tls);
+        let server =
+            Server::new(AdmissionHandler::new(rules, lookup), Metrics::new().unwrap(), tls);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (closing, closed) = watch::channel(false);

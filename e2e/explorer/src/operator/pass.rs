@@ -6,8 +6,8 @@ use invariants::Millis;
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
     action::Action,
-    lane::Lane,
     pass::{self, Answered, JobMemory, Next, Retry},
+    priority::Priority,
 };
 
 use super::{Operator, View, decision, replies};
@@ -67,8 +67,10 @@ impl Operator {
 
     pub(super) fn begin(&mut self, name: usize, server: &Server) {
         self.queue.remove(&name);
-        let lane = self.place(name, self.clock(server)).map_or(Lane::Live, |place| place.lane);
-        let machine = pass::Pass::new(lane);
+        let priority = self
+            .position(name, self.clock(server))
+            .map_or(Priority::Live, |position| position.priority);
+        let machine = pass::Pass::new(priority);
         self.passes.insert(name, Pass { machine, planned: None, under_way: None });
     }
 
@@ -102,9 +104,11 @@ impl Operator {
     /// Plans, or sends the next request. False when the pass is over.
     fn advance(&mut self, name: usize, pass: &mut Pass, server: &mut Server) -> bool {
         loop {
-            let lane = self.place(name, self.clock(server)).map(|place| place.lane);
+            let priority =
+                self.position(name, self.clock(server)).map(|position| position.priority);
             let now = monotonic(server.now);
-            let next = self.remember(name, pass, |machine, memory| machine.next(memory, lane, now));
+            let next =
+                self.remember(name, pass, |machine, memory| machine.next(memory, priority, now));
             match next {
                 Next::Plan => return self.plan(name, pass, server),
                 Next::Call => match pass.machine.call().and_then(call) {
@@ -131,7 +135,7 @@ impl Operator {
         let at = self.clock(server);
         let plan = decide(self.defect, &mut self.memory, self.process, &view, &server.settings, at);
         decision::judge(server, &view, &plan, &self.ended);
-        self.alarm(name, plan.next);
+        self.requeue_at(name, plan.next);
         let now = monotonic(server.now);
         let settings = self.cache.settings;
         pass.planned = Some(Planned { view: view.clone(), at });
@@ -195,7 +199,7 @@ impl Operator {
         server.record_reply(request, &answer, server.now + self.skew);
         let deletion = matches!(request.call, Call::Act(Action::DeleteJobSet { .. }));
         if self.defect == Some(Defect::DeletionErrorSwallowed) && deletion && answer.is_err() {
-            self.alarm(name, None);
+            self.requeue_at(name, None);
             return false;
         }
         let answer = match answer {
@@ -209,10 +213,11 @@ impl Operator {
             }
             Err(refusal) => Err(replies::failure(refusal)),
         };
-        let lane = self.place(name, self.clock(server)).map(|place| place.lane);
+        let priority = self.position(name, self.clock(server)).map(|position| position.priority);
         let now = monotonic(server.now);
-        let answered = self
-            .remember(name, pass, |machine, memory| machine.answered(memory, answer, lane, now));
+        let answered = self.remember(name, pass, |machine, memory| {
+            machine.answered(memory, answer, priority, now)
+        });
         if matches!(answered, Answered::Failed { .. } | Answered::Foreign { .. }) {
             return self.advance(name, pass, server);
         }
@@ -237,7 +242,7 @@ impl Operator {
 /// What a call sends; nothing for an event.
 fn call(call: pass::Call<'_>) -> Option<Call> {
     match call {
-        pass::Call::Act(Action::Tell(_) | Action::TellOutOfMemory { .. }) => None,
+        pass::Call::Act(Action::RecordEvent(_) | Action::RecordOutOfMemory { .. }) => None,
         pass::Call::Act(action) => Some(Call::Act(action.clone())),
         pass::Call::Inspect(Action::CreateSnapshot(_)) => Some(Call::LookAtSnapshot),
         pass::Call::Inspect(_) => Some(Call::LookAtJobSet),

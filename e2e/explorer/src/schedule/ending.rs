@@ -123,9 +123,10 @@ impl World {
 
     /// Sleeps until the next timer. False when there is none worth waiting for.
     fn sleep(&mut self, retries_count: bool) -> bool {
-        let (alarm, retry) = self.operators.first().map_or((None, None), Operator::next_timers);
+        let (requeue_at, retry) =
+            self.operators.first().map_or((None, None), Operator::next_timers);
         let retry = retry.filter(|_| retries_count);
-        let Some(at) = alarm.into_iter().chain(retry).min() else { return false };
+        let Some(at) = requeue_at.into_iter().chain(retry).min() else { return false };
         self.wait((at - self.server.now).max(0));
         true
     }

@@ -204,9 +204,9 @@ const fn names(call: &Call) -> (&'static str, &'static str, &'static str) {
         Call::LookAtSnapshot | Call::Act(Action::ReadSnapshot) => ("get", CONFIG_MAPS),
         Call::LookAtJobSet | Call::Act(Action::ReadJobSet) => ("get", JOB_SETS),
         Call::Act(Action::ReadTrainJob) => ("get", JOBS),
-        Call::Act(Action::CheckPods { .. } | Action::Tell(_) | Action::TellOutOfMemory { .. }) => {
-            ("list", ("", "pods"))
-        }
+        Call::Act(
+            Action::CheckPods { .. } | Action::RecordEvent(_) | Action::RecordOutOfMemory { .. },
+        ) => ("list", ("", "pods")),
         Call::Act(Action::WriteStatus(_)) => ("patch", JOBS),
         Call::Act(Action::CreateSnapshot(_) | Action::CreateConfigMap(_)) => {
             ("create", CONFIG_MAPS)
@@ -272,7 +272,7 @@ fn describe(entry: &mut Entry, action: &Action) {
         | Action::ReadSnapshot
         | Action::ReadJobSet
         | Action::CheckPods { .. }
-        | Action::Tell(_)
-        | Action::TellOutOfMemory { .. } => {}
+        | Action::RecordEvent(_)
+        | Action::RecordOutOfMemory { .. } => {}
     }
 }

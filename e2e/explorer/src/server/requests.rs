@@ -127,8 +127,8 @@ impl Server {
             | Action::ReadSnapshot
             | Action::ReadJobSet
             | Action::CheckPods { .. }
-            | Action::Tell(_)
-            | Action::TellOutOfMemory { .. } => self.look(request),
+            | Action::RecordEvent(_)
+            | Action::RecordOutOfMemory { .. } => self.look(request),
         }
     }
 

@@ -5,7 +5,7 @@
 //! KEP-2899 (the field) and KEP-592 (the algorithm).
 //!
 //! The decision is one comparison of two instants. Everything that makes deletion safe (the
-//! preconditions on UID and resourceVersion, the retries, the lane it waits in) belongs to whoever
+//! preconditions on UID and resourceVersion, the retries, the priority it waits in) belongs to whoever
 //! carries it out. Nothing here is particular to TrainJobs.
 
 use trainjob_api::time::Timestamp;

@@ -5,8 +5,8 @@ use std::{collections::HashMap, time::Duration};
 use super::retry::{Retries, Retry};
 use crate::{
     facts::{JobFacts, JobSetFacts, ObjectKey},
-    lane::Lane,
     observed::{Reading, Readings, RunningPods},
+    priority::Priority,
 };
 
 /// What is remembered of a job beside the objects that are watched. A restart loses it, and nothing depends on it.
@@ -33,7 +33,7 @@ impl JobMemory {
     pub fn readings(&self) -> Readings {
         let mut readings = self.readings.clone();
         if let Some(edited) = readings.edited {
-            readings.rendered = None;
+            readings.applied_spec_hash = None;
             readings.job_set = readings.job_set.filter(|job_set| {
                 let version = job_set.metadata.resource_version.as_deref();
                 version_number(version.unwrap_or_default()) >= edited
@@ -48,9 +48,9 @@ impl JobMemory {
         &self.readings.pods
     }
 
-    /// A pass over the job in this lane has ended otherwise than by itself: when to try again.
-    pub fn broken_off(&mut self, lane: Lane) -> Retry {
-        self.retries.again(lane, Duration::ZERO)
+    /// A pass over the job in this priority has ended otherwise than by itself: when to try again.
+    pub fn broken_off(&mut self, priority: Priority) -> Retry {
+        self.retries.again(priority, Duration::ZERO)
     }
 
     /// Takes in that no Pods of the job's name run, seen while there was no JobSet.
@@ -86,19 +86,19 @@ impl JobMemory {
     pub fn job_set_gone(&mut self, gone: &JobSetFacts, job: &JobFacts) {
         self.forget_job_set();
         let own = gone.train_job_uid.as_ref() == Some(&job.uid);
-        self.readings.in_doubt |= own && job.finished.is_none();
+        self.readings.needs_existence_check |= own && job.finished.is_none();
     }
 
     /// Takes in that a PodGroup of the job's name is gone: a suspended job gets it again before it is resumed.
     pub const fn pod_group_gone(&mut self) {
-        self.readings.rendered = None;
+        self.readings.applied_spec_hash = None;
     }
 
     /// The JobSet is made from inputs with this digest, unless somebody has changed it since `edited` was known.
-    pub(super) fn rendered(&mut self, digest: u64, edited: Option<u64>) {
+    pub(super) fn spec_applied(&mut self, digest: u64, edited: Option<u64>) {
         if self.readings.edited.is_none() || self.readings.edited == edited {
             self.readings.edited = None;
-            self.readings.rendered = Some(digest);
+            self.readings.applied_spec_hash = Some(digest);
         }
         self.forget_documents();
     }
@@ -112,7 +112,7 @@ impl JobMemory {
     fn forget_job_set(&mut self) {
         self.readings.edited = None;
         self.readings.pods = Reading::NotRead;
-        self.readings.rendered = None;
+        self.readings.applied_spec_hash = None;
         self.readings.job_set = None;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{action::Action, lane::Lane};
+use crate::{action::Action, priority::Priority};
 
 /// A failure that may pass by itself is told to users from so many answers in a row on.
 const TELL_FROM: u32 = 3;
@@ -10,7 +10,7 @@ const TELL_FROM: u32 = 3;
 const TELL_DENIALS_FROM: u32 = 2;
 /// How long a job in a namespace that is being deleted is left alone.
 const NAMESPACE_GOING: Duration = Duration::from_secs(30);
-/// The wait after the first failure, before it is spread.
+/// The wait after the first failure, before it is jitter.
 const FIRST: Duration = Duration::from_millis(100);
 
 /// What a failure means for trying again.
@@ -67,25 +67,25 @@ pub(super) struct Retries {
 }
 
 impl Retries {
-    /// How long work of this lane has to wait yet, if it was told to. News of the job does not end that.
-    pub(super) fn throttled(&self, lane: Lane, now: Duration) -> Option<Duration> {
+    /// How long work of this priority has to wait yet, if it was told to. News of the job does not end that.
+    pub(super) fn throttled(&self, priority: Priority, now: Duration) -> Option<Duration> {
         let (told, wait) = self.told_to_wait?;
-        let until = told.saturating_add(wait.min(longest_throttle(lane)));
+        let until = told.saturating_add(wait.min(longest_throttle(priority)));
         until.checked_sub(now).filter(|wait| !wait.is_zero())
     }
 
     /// The next try after one more failure.
-    pub(super) fn again(&mut self, lane: Lane, at_least: Duration) -> Retry {
+    pub(super) fn again(&mut self, priority: Priority, at_least: Duration) -> Retry {
         self.failures = self.failures.saturating_add(1);
-        Retry { backoff: backoff(self.failures, lane), at_least }
+        Retry { backoff: backoff(self.failures, priority), at_least }
     }
 
     /// How long a failure of this class puts the next try off, whatever the backoff is.
-    pub(super) fn at_least(&mut self, class: Class, lane: Lane, now: Duration) -> Duration {
+    pub(super) fn at_least(&mut self, class: Class, priority: Priority, now: Duration) -> Duration {
         match class {
             Class::Throttled(wait) => {
                 self.told_to_wait = Some((now, wait));
-                wait.min(longest_throttle(lane))
+                wait.min(longest_throttle(priority))
             }
             Class::NamespaceGoing => NAMESPACE_GOING,
             Class::Conflict
@@ -133,19 +133,19 @@ impl Retries {
 
 /// The longest that a `Retry-After` holds up a job: what holds accelerators is let go of sooner. It holds up no other
 /// job: what answers so may be one webhook, or one kind.
-const fn longest_throttle(lane: Lane) -> Duration {
-    match lane {
-        Lane::Stop => Duration::from_secs(5),
-        Lane::Live | Lane::Cleanup => Duration::from_secs(30),
+const fn longest_throttle(priority: Priority) -> Duration {
+    match priority {
+        Priority::Stop => Duration::from_secs(5),
+        Priority::Live | Priority::Cleanup => Duration::from_secs(30),
     }
 }
 
-/// The wait after so many failures in a row: doubling from 100 ms up to what the lane allows.
-fn backoff(failures: u32, lane: Lane) -> Duration {
-    let longest = match lane {
-        Lane::Stop => Duration::from_secs(5),
-        Lane::Live => Duration::from_mins(1),
-        Lane::Cleanup => Duration::from_mins(2),
+/// The wait after so many failures in a row: doubling from 100 ms up to what the priority allows.
+fn backoff(failures: u32, priority: Priority) -> Duration {
+    let longest = match priority {
+        Priority::Stop => Duration::from_secs(5),
+        Priority::Live => Duration::from_mins(1),
+        Priority::Cleanup => Duration::from_mins(2),
     };
     let doublings = failures.saturating_sub(1).min(16);
     FIRST.saturating_mul(1 << doublings).min(longest)
@@ -162,35 +162,35 @@ mod tests {
 
     #[test]
     fn backoff_doubles_up_to_the_limit_of_the_lane() {
-        for (failures, lane, expected) in [
-            (1, Lane::Live, 100),
-            (2, Lane::Live, 200),
-            (20, Lane::Stop, 5_000),
-            (20, Lane::Live, 60_000),
-            (u32::MAX, Lane::Cleanup, 120_000),
+        for (failures, priority, expected) in [
+            (1, Priority::Live, 100),
+            (2, Priority::Live, 200),
+            (20, Priority::Stop, 5_000),
+            (20, Priority::Live, 60_000),
+            (u32::MAX, Priority::Cleanup, 120_000),
         ] {
             let expected = Duration::from_millis(expected);
-            assert_eq!(backoff(failures, lane), expected, "{failures} {lane:?}");
+            assert_eq!(backoff(failures, priority), expected, "{failures} {priority:?}");
         }
     }
 
     #[test]
     fn throttled_job_waits_but_stops_after_five_seconds_at_most() {
-        for (told, lane, after, wait) in [
-            (3, Lane::Live, 1, Some(2)),
-            (3, Lane::Stop, 1, Some(2)),
-            (20, Lane::Stop, 1, Some(4)),
-            (20, Lane::Stop, 5, None),
-            (20, Lane::Cleanup, 5, Some(15)),
-            (3_600, Lane::Live, 5, Some(25)),
-            (3, Lane::Live, 3, None),
+        for (told, priority, after, wait) in [
+            (3, Priority::Live, 1, Some(2)),
+            (3, Priority::Stop, 1, Some(2)),
+            (20, Priority::Stop, 1, Some(4)),
+            (20, Priority::Stop, 5, None),
+            (20, Priority::Cleanup, 5, Some(15)),
+            (3_600, Priority::Live, 5, Some(25)),
+            (3, Priority::Live, 3, None),
         ] {
             let mut retries = Retries::default();
-            retries.at_least(Class::Throttled(seconds(told)), lane, seconds(100));
-            let left = retries.throttled(lane, seconds(100 + after));
-            assert_eq!(left, wait.map(seconds), "{told} s, {lane:?}, after {after} s");
+            retries.at_least(Class::Throttled(seconds(told)), priority, seconds(100));
+            let left = retries.throttled(priority, seconds(100 + after));
+            assert_eq!(left, wait.map(seconds), "{told} s, {priority:?}, after {after} s");
         }
-        assert_eq!(Retries::default().throttled(Lane::Live, seconds(100)), None);
+        assert_eq!(Retries::default().throttled(Priority::Live, seconds(100)), None);
     }
 
     #[test]

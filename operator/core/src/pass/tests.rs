@@ -92,7 +92,7 @@ impl Scene {
 
     /// A pass that waits for the answer to the first action of a plan.
     fn acting(&mut self, actions: Vec<Action>) -> Pass {
-        let mut pass = Pass::new(Lane::Live);
+        let mut pass = Pass::new(Priority::Live);
         assert_eq!(self.next(&mut pass, START), Next::Plan);
         self.planned(&mut pass, plan(actions), START);
         assert_eq!(self.next(&mut pass, START), Next::Call);
@@ -104,7 +104,7 @@ impl Scene {
     }
 
     fn settled(&mut self, plan: Plan) -> Option<Retry> {
-        let mut pass = Pass::new(Lane::Live);
+        let mut pass = Pass::new(Priority::Live);
         assert_eq!(self.next(&mut pass, START), Next::Plan);
         self.planned(&mut pass, plan, START);
         match self.next(&mut pass, START) {
@@ -121,7 +121,7 @@ const fn failed(class: Class) -> Result<Reply, Failure> {
 #[test]
 fn actions_are_carried_out_in_their_order_and_then_the_job_is_planned_again() {
     let mut scene = Scene::default();
-    let told = Action::Tell(Notice::CreationFailed("why".into()));
+    let told = Action::RecordEvent(Notice::CreationFailed("why".into()));
     let mut pass = scene.acting(vec![Action::ReadSnapshot, Action::ReadJobSet, told.clone()]);
     for action in [Action::ReadSnapshot, Action::ReadJobSet, told] {
         assert_eq!(scene.next(&mut pass, START), Next::Call);
@@ -157,7 +157,7 @@ fn job_that_waits_for_what_nothing_watches_is_asked_for_again_and_again() {
 #[test]
 fn job_is_left_for_another_pass_after_eight_rounds() {
     let mut scene = Scene::default();
-    let mut pass = Pass::new(Lane::Live);
+    let mut pass = Pass::new(Priority::Live);
     for _ in 0..ROUNDS {
         assert_eq!(scene.next(&mut pass, START), Next::Plan);
         scene.planned(&mut pass, plan(vec![Action::ReadSnapshot]), START);
@@ -178,7 +178,7 @@ fn counts_are_written_at_most_every_quarter_of_a_second() {
     assert_eq!(scene.answered(&mut pass, Ok(Reply::Done)), Answered::Done);
     for (after, postponed) in [(0, Some(250)), (100, Some(150)), (249, Some(1)), (250, None)] {
         let now = START + Duration::from_millis(after);
-        let mut pass = Pass::new(Lane::Live);
+        let mut pass = Pass::new(Priority::Live);
         scene.next(&mut pass, now);
         scene.planned(&mut pass, plan(vec![counts()]), now);
         let next = scene.next(&mut pass, now);
@@ -194,9 +194,12 @@ fn counts_are_written_at_most_every_quarter_of_a_second() {
 fn object_in_the_way_is_judged_by_its_owner_and_by_what_it_says() {
     let wanted = || config_map(UID, "a");
     let files = || Action::CreateConfigMap(Box::new(wanted()));
-    let foreign = |kind, name: &str| Some(Taken::Foreign { kind, name: name.into() });
-    let outdated =
-        Taken::Outdated { name: "files".into(), uid: "F".into(), resource_version: "3".into() };
+    let foreign = |kind, name: &str| Some(NameConflict::Foreign { kind, name: name.into() });
+    let outdated = NameConflict::Outdated {
+        name: "files".into(),
+        uid: "F".into(),
+        resource_version: "3".into(),
+    };
     let claim: SecretClaim = secret();
     let probe =
         || Action::ProbeSecret { claim: Box::new(claim.clone()), witness: Some("files".into()) };
@@ -239,7 +242,7 @@ fn object_in_the_way_is_judged_by_its_owner_and_by_what_it_says() {
         assert_eq!(scene.next(&mut pass, START), Next::Call, "{what}");
         assert_eq!(pass.call(), Some(Call::Inspect(&action)), "{what}");
         assert_eq!(scene.answered(&mut pass, Ok(there)), answered, "{what}");
-        assert_eq!(scene.memory.readings().taken, expected, "{what}");
+        assert_eq!(scene.memory.readings().name_conflict, expected, "{what}");
         assert_eq!(scene.next(&mut pass, START), Next::Plan, "{what}");
     }
 }
@@ -253,15 +256,15 @@ fn secret() -> SecretClaim {
 fn what_was_read_of_an_outdated_config_map_is_forgotten_whatever_becomes_of_its_deletion() {
     for answer in [Ok(Reply::Done), failed(Class::Conflict)] {
         let mut scene = Scene::default();
-        let taken = Taken::Terminating { name: "files".into() };
-        scene.memory.readings.taken = Some(taken);
+        let taken = NameConflict::Terminating { name: "files".into() };
+        scene.memory.readings.name_conflict = Some(taken);
         let mut pass = scene.acting(vec![Action::DeleteConfigMap {
             name: "files".into(),
             uid: "F".into(),
             resource_version: "3".into(),
         }]);
         scene.answered(&mut pass, answer);
-        assert_eq!(scene.memory.readings().taken, None);
+        assert_eq!(scene.memory.readings().name_conflict, None);
     }
 }
 
@@ -317,12 +320,12 @@ fn throttled_job_is_not_worked_on_until_its_wait_is_over_whatever_happens_to_it(
     let mut scene = Scene::default();
     let mut pass = scene.acting(vec![Action::ReadSnapshot]);
     scene.answered(&mut pass, failed(Class::Throttled(Duration::from_secs(7))));
-    let mut pass = Pass::new(Lane::Live);
+    let mut pass = Pass::new(Priority::Live);
     let at_least = Duration::from_secs(6);
     let retry = Some(Retry { at_least, ..Retry::default() });
     let wait = Next::Over(Over { end: End::Postponed, retry });
     assert_eq!(scene.next(&mut pass, START + Duration::from_secs(1)), wait);
-    let mut pass = Pass::new(Lane::Live);
+    let mut pass = Pass::new(Priority::Live);
     assert_eq!(scene.next(&mut pass, START + Duration::from_secs(7)), Next::Plan);
 }
 
@@ -338,7 +341,7 @@ fn digest_of_a_jobset_is_known_until_somebody_else_changes_it() {
         let mut memory = JobMemory::default();
         let first = job_set("J", UID, 10, 1);
         memory.job_set_shown(None, &first, true, ShownBy::Watch);
-        memory.rendered(7, None);
+        memory.spec_applied(7, None);
         let before = memory.readings().edited;
         let second = job_set("J", UID, shown.0, shown.1);
         memory.job_set_shown(Some(&first), &second, shown.0 > 10, ShownBy::Watch);
@@ -346,13 +349,13 @@ fn digest_of_a_jobset_is_known_until_somebody_else_changes_it() {
             let reply = job_set("J", UID, version, generation);
             memory.job_set_shown(Some(&second), &reply, false, ShownBy::Reply);
         }
-        assert_eq!(memory.readings().rendered, known.then_some(7), "{what}");
+        assert_eq!(memory.readings().applied_spec_hash, known.then_some(7), "{what}");
         // A plan that was made before does not know better.
-        memory.rendered(8, before);
-        assert_eq!(memory.readings().rendered, known.then_some(8), "{what}");
+        memory.spec_applied(8, before);
+        assert_eq!(memory.readings().applied_spec_hash, known.then_some(8), "{what}");
         // One that was made since does.
-        memory.rendered(9, memory.readings().edited);
-        assert_eq!(memory.readings().rendered, Some(9), "{what}");
+        memory.spec_applied(9, memory.readings().edited);
+        assert_eq!(memory.readings().applied_spec_hash, Some(9), "{what}");
     }
 }
 
@@ -361,18 +364,19 @@ fn jobset_that_is_gone_or_replaced_takes_what_was_read_of_it_along() {
     let first = job_set("J", UID, 10, 1);
     let known = || {
         let mut memory = JobMemory::default();
-        memory.rendered(7, None);
+        memory.spec_applied(7, None);
         memory.no_pods_run();
         memory
     };
     let mut replaced = known();
     replaced.job_set_shown(Some(&first), &job_set("K", UID, 11, 1), true, ShownBy::Watch);
     assert_eq!(replaced, JobMemory::default());
-    for (owner, finished, in_doubt) in [(UID, false, true), (UID, true, false), ("V", false, false)]
+    for (owner, finished, needs_existence_check) in
+        [(UID, false, true), (UID, true, false), ("V", false, false)]
     {
         let mut memory = known();
         memory.job_set_gone(&job_set("J", owner, 10, 1), &facts(finished));
-        let readings = Readings { in_doubt, ..Readings::default() };
+        let readings = Readings { needs_existence_check, ..Readings::default() };
         assert_eq!(memory.readings(), readings, "{owner} {finished}");
     }
 }

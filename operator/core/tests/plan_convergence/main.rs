@@ -245,7 +245,7 @@ impl World {
 
     /// What is to be true of the cluster when the operator has nothing to do.
     fn judge(&self, Settled { plan, .. }: &Settled) {
-        assert!(plan.actions.iter().all(|action| matches!(action, Action::Tell(_))));
+        assert!(plan.actions.iter().all(|action| matches!(action, Action::RecordEvent(_))));
         let job = self.cluster.job.as_ref().unwrap();
         if !is_ours(job) {
             return;

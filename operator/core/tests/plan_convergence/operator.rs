@@ -8,10 +8,10 @@ use trainjob_core::{
     Action, Observed, Plan,
     build::Runtime,
     facts::{JobFacts, JobSetFacts},
-    lane::Lane,
     observed::{PodGroups, Reading, Readings, Settings},
     pass::{self, Call, Class, End, Failure, JobMemory, Next, Reply, ShownBy},
     plan,
+    priority::Priority,
 };
 
 use crate::{
@@ -65,14 +65,25 @@ impl fmt::Debug for Known {
         let Self { job, job_set, runtime, readings, settings } = self;
         let image = runtime.as_ref().map(|runtime| brief(&runtime.spec));
         write!(f, "job {}, JobSet {}, runtime {image:?}, ", brief(job), brief(job_set))?;
-        let Readings { snapshot, job_set, pods, rendered, in_doubt, taken, edited } = readings;
+        let Readings {
+            snapshot,
+            job_set,
+            pods,
+            applied_spec_hash,
+            needs_existence_check,
+            name_conflict,
+            edited,
+        } = readings;
         let snapshot = match snapshot {
             Reading::NotRead => "not read".into(),
             Reading::Absent => "absent".into(),
             Reading::Found(snapshot) => brief(snapshot),
         };
         write!(f, "snapshot {snapshot}, read JobSet {}, {pods:?}, ", brief(job_set))?;
-        write!(f, "{rendered:?}, {edited:?}, in doubt: {in_doubt}, {taken:?}, {settings:?}")
+        write!(
+            f,
+            "{applied_spec_hash:?}, {edited:?}, in doubt: {needs_existence_check}, {name_conflict:?}, {settings:?}"
+        )
     }
 }
 
@@ -127,7 +138,8 @@ impl Known {
                 Action::DeleteTrainJob(deletion) => {
                     let fence = (deletion.uid.clone(), deletion.resource_version.clone());
                     assert_eq!(fence, version(&job.metadata));
-                    let others = plan.actions.iter().filter(|a| !matches!(a, Action::Tell(_)));
+                    let others =
+                        plan.actions.iter().filter(|a| !matches!(a, Action::RecordEvent(_)));
                     assert_eq!(others.count(), 1, "a deletion goes alone: {plan:?}");
                     let by_deadline =
                         terminal(job).is_some_and(|end| end.reason == "DeadlineExceeded");
@@ -178,8 +190,8 @@ impl Known {
                 | Action::ReadSnapshot
                 | Action::ReadJobSet
                 | Action::CheckPods { .. }
-                | Action::Tell(_)
-                | Action::TellOutOfMemory { .. } => {}
+                | Action::RecordEvent(_)
+                | Action::RecordOutOfMemory { .. } => {}
             }
         }
         if !is_ours(job) && !matches!(plan.actions.first(), Some(Action::DeleteTrainJob(_))) {
@@ -250,7 +262,7 @@ impl Operator {
 
     /// Works on the job until there is nothing to do for now.
     pub(crate) fn work(&mut self, cluster: &mut Cluster) -> Pass {
-        let mut pass = pass::Pass::new(Lane::Live);
+        let mut pass = pass::Pass::new(Priority::Live);
         let mut settled: Option<Settled> = None;
         loop {
             self.steps += 1;
@@ -355,7 +367,7 @@ impl Operator {
                 Err(Refusal::NotFound) => self.saw_job(None),
                 left => self.saw_job(left?),
             },
-            Action::Tell(_) | Action::TellOutOfMemory { .. } => {}
+            Action::RecordEvent(_) | Action::RecordOutOfMemory { .. } => {}
             Action::ProbeSecret { .. }
             | Action::CreateSecret(_)
             | Action::CreateConfigMap(_)

@@ -40,14 +40,14 @@ fn a_new_job_freezes_its_runtime_and_gets_its_jobset() {
         assert_eq!(expected.spec.suspend, Some(suspend));
         assert_eq!(expected.metadata.owner_references, Some(vec![owner(UID)]));
         assert_eq!((plan.next, plan.waiting), (None, None));
-        assert!(plan.rendered.is_some());
+        assert!(plan.applied_spec_hash.is_some());
     }
 }
 
 #[test]
 fn a_job_that_may_have_gone_with_its_jobset_is_looked_for_before_anything_is_made_anew() {
     let mut scene = new(&json!({"activeDeadlineSeconds": 60}));
-    scene.readings.in_doubt = true;
+    scene.readings.needs_existence_check = true;
     assert_eq!(scene.words(CREATED), ["read TrainJob"]);
     // Nothing is made for it, so nothing has to be asked.
     let terminating = scene.clone().terminating();
@@ -104,14 +104,14 @@ fn an_unfinished_job_gets_its_jobset_again_when_somebody_deletes_it_but_not_befo
 
 #[test]
 fn what_lifecycle_fields_say_makes_no_other_jobset_and_everything_else_does() {
-    let rendered = |fields| new(&fields).plan(CREATED).rendered.unwrap();
-    let plain = rendered(json!({}));
+    let applied_spec_hash = |fields| new(&fields).plan(CREATED).applied_spec_hash.unwrap();
+    let plain = applied_spec_hash(json!({}));
     for same in [
         json!({"suspend": true}),
         json!({"activeDeadlineSeconds": 60}),
         json!({"ttlSecondsAfterFinished": 60}),
     ] {
-        assert_eq!(rendered(same.clone()), plain, "{same}");
+        assert_eq!(applied_spec_hash(same.clone()), plain, "{same}");
     }
     for different in [
         json!({"trainer": {}}),
@@ -120,10 +120,10 @@ fn what_lifecycle_fields_say_makes_no_other_jobset_and_everything_else_does() {
         json!({"runtimePatches": crate::common::patches("1")}),
         json!({"runtimePatches": crate::common::patches("2")}),
     ] {
-        assert_ne!(rendered(different.clone()), plain, "{different}");
+        assert_ne!(applied_spec_hash(different.clone()), plain, "{different}");
     }
     let mut edited = new(&json!({"trainer": {"image": "a"}}));
-    let before = edited.plan(CREATED).rendered;
+    let before = edited.plan(CREATED).applied_spec_hash;
     set_spec(&mut edited.job, &json!({"trainer": {"image": "b"}}));
-    assert_ne!(edited.plan(CREATED).rendered, before);
+    assert_ne!(edited.plan(CREATED).applied_spec_hash, before);
 }

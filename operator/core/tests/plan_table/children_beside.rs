@@ -7,7 +7,7 @@ use trainjob_core::{
     action::Waiting,
     build::{Runtime, build, snapshot},
     facts::PodGroupFacts,
-    observed::{Reading, Taken},
+    observed::{NameConflict, Reading},
 };
 
 use crate::{
@@ -83,13 +83,16 @@ fn a_name_that_somebody_else_has_taken_is_waited_for() {
     let mut scene = on(new(&json!({})), mpi_runtime()).having_read(Reading::Absent);
     for (taken, said) in [
         (
-            Taken::Foreign { kind: "ConfigMap", name: HOSTFILE.into() },
+            NameConflict::Foreign { kind: "ConfigMap", name: HOSTFILE.into() },
             "is not known to belong to this TrainJob",
         ),
-        (Taken::Foreign { kind: "Secret", name: "tj-mpi-ssh-auth".into() }, "delete or rename it"),
-        (Taken::Terminating { name: HOSTFILE.into() }, "see which finalizer keeps it"),
+        (
+            NameConflict::Foreign { kind: "Secret", name: "tj-mpi-ssh-auth".into() },
+            "delete or rename it",
+        ),
+        (NameConflict::Terminating { name: HOSTFILE.into() }, "see which finalizer keeps it"),
     ] {
-        scene.readings.taken = Some(taken);
+        scene.readings.name_conflict = Some(taken);
         let plan = scene.plan(CREATED);
         assert_eq!(words(&plan), ["write status", "tell TrainJobResourcesCreationFailed"]);
         assert_eq!(written(&plan), [("Waiting".into(), "True".into(), "NameConflict".into())]);
@@ -101,7 +104,7 @@ fn a_name_that_somebody_else_has_taken_is_waited_for() {
 
 #[test]
 fn an_outdated_config_map_of_the_job_s_own_is_deleted_while_there_is_no_jobset() {
-    let outdated = Taken::Outdated {
+    let outdated = NameConflict::Outdated {
         name: HOSTFILE.into(),
         uid: "uid-of-hostfile".into(),
         resource_version: "70".into(),
@@ -112,7 +115,7 @@ fn an_outdated_config_map_of_the_job_s_own_is_deleted_while_there_is_no_jobset()
         resource_version: "70".into(),
     };
     let deletes = |mut scene: Scene| {
-        scene.readings.taken = Some(outdated.clone());
+        scene.readings.name_conflict = Some(outdated.clone());
         scene.plan(CREATED + 60).actions.contains(&expected)
     };
     for absent in [
@@ -132,7 +135,7 @@ fn an_outdated_config_map_of_the_job_s_own_is_deleted_while_there_is_no_jobset()
     }
     // Whether the TrainJob is still there is seen first.
     let mut doubtful = on(new(&json!({})), mpi_runtime());
-    doubtful.readings.in_doubt = true;
+    doubtful.readings.needs_existence_check = true;
     assert!(!deletes(doubtful));
 }
 

@@ -40,7 +40,7 @@ fn a_deadline_stores_the_failure_then_tells_then_deletes_the_jobset() {
     let expected = Plan {
         actions: vec![
             Action::WriteStatus(failed),
-            Action::Tell(Notice::DeadlineExceeded { due }),
+            Action::RecordEvent(Notice::DeadlineExceeded { due }),
             Action::DeleteJobSet { uid: JOB_SET_UID.into(), reason: DeletionReason::JobEnded },
         ],
         ..Plan::default()

@@ -35,7 +35,7 @@ fn a_job_ends_as_its_jobset_does_and_in_its_words() {
         };
         let mut actions = vec![Action::WriteStatus(expected)];
         if of_job == "Failed" {
-            actions.push(Action::TellOutOfMemory { job_set: JOB_SET_UID.into() });
+            actions.push(Action::RecordOutOfMemory { job_set: JOB_SET_UID.into() });
         }
         assert_eq!(plan.actions, actions, "{of_job_set}");
     }
@@ -152,7 +152,10 @@ fn a_runtime_of_a_kind_nobody_knows_fails_a_job() {
         assert_eq!((&*failed.type_, &*failed.status), ("Failed", "True"));
         assert_eq!(failed.reason, "TrainingRuntimeNotSupported");
         assert_eq!(failed.message, format!("unsupported runtime: {kind}"));
-        assert_eq!(plan.actions[1], Action::Tell(Notice::CreationFailed(failed.message.clone())));
+        assert_eq!(
+            plan.actions[1],
+            Action::RecordEvent(Notice::CreationFailed(failed.message.clone()))
+        );
     }
 }
 

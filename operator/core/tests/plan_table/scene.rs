@@ -200,7 +200,7 @@ impl Scene {
     /// The same, with a JobSet that is known to be what the job asks for.
     pub(crate) fn up_to_date(mut self) -> Self {
         let unbuilt = Self { readings: Readings::default(), ..self.clone() }.without_job_set();
-        self.readings.rendered = unbuilt.plan(CREATED).rendered;
+        self.readings.applied_spec_hash = unbuilt.plan(CREATED).applied_spec_hash;
         self
     }
 
@@ -258,8 +258,8 @@ fn word(action: &Action) -> String {
         Action::DeleteJobSet { .. } => "delete JobSet",
         Action::CheckPods { .. } => "check Pods",
         Action::DeleteTrainJob(_) => "delete TrainJob",
-        Action::TellOutOfMemory { .. } => "tell if out of memory",
-        Action::Tell(notice) => return format!("tell {}", notice.reason()),
+        Action::RecordOutOfMemory { .. } => "tell if out of memory",
+        Action::RecordEvent(notice) => return format!("tell {}", notice.reason()),
     };
     word.into()
 }

@@ -66,7 +66,7 @@ fn a_jobset_is_suspended_and_resumed_with_its_job_and_left_alone_while_it_runs()
     ] {
         let plan = job(suspend, job_set_suspended).up_to_date().plan(2_000);
         assert_eq!(plan.actions, expected, "job {suspend}, JobSet {job_set_suspended}");
-        assert_eq!((plan.rendered, plan.waiting), (None, None));
+        assert_eq!((plan.applied_spec_hash, plan.waiting), (None, None));
     }
 }
 
@@ -74,7 +74,7 @@ fn a_jobset_is_suspended_and_resumed_with_its_job_and_left_alone_while_it_runs()
 fn manual_edits_of_a_running_jobset_survive_and_edits_of_its_job_do_not_reach_it() {
     let mut scene = patched(job(false, false)).up_to_date();
     assert_eq!(scene.plan(2_000), Plan::default());
-    scene.readings.rendered = None;
+    scene.readings.applied_spec_hash = None;
     assert_eq!(scene.plan(2_000), Plan::default());
 }
 
@@ -100,9 +100,11 @@ fn a_suspended_jobset_follows_its_job() {
     for suspend in [true, false] {
         let scene = patched(job(suspend, true));
         let before = job(suspend, true).up_to_date();
-        for (what, rendered) in [("unknown", None), ("older", before.readings.rendered)] {
+        for (what, applied_spec_hash) in
+            [("unknown", None), ("older", before.readings.applied_spec_hash)]
+        {
             let mut scene = scene.clone();
-            scene.readings.rendered = rendered;
+            scene.readings.applied_spec_hash = applied_spec_hash;
             assert_eq!(scene.words(2_000), ["read snapshot", "read JobSet"], "{what}");
 
             scene.readings.snapshot = Reading::Found(scene.snapshot("now"));
@@ -115,7 +117,11 @@ fn a_suspended_jobset_follows_its_job() {
             assert_eq!(job_set.spec.suspend, Some(suspend), "changed and resumed in one call");
             assert_eq!(job_set.metadata.uid.as_deref(), Some(JOB_SET_UID));
             assert_eq!(job_set.metadata.resource_version.as_deref(), Some(JOB_SET_VERSION));
-            assert_eq!(plan.rendered, scene.up_to_date().readings.rendered, "{what}");
+            assert_eq!(
+                plan.applied_spec_hash,
+                scene.up_to_date().readings.applied_spec_hash,
+                "{what}"
+            );
         }
     }
 }
@@ -124,7 +130,10 @@ fn a_suspended_jobset_follows_its_job() {
 fn a_suspended_jobset_that_needs_no_change_is_known_to_from_then_on() {
     let scene = read(job(true, true));
     let plan = scene.plan(2_000);
-    assert_eq!((words(&plan), plan.rendered), (vec![], scene.up_to_date().readings.rendered));
+    assert_eq!(
+        (words(&plan), plan.applied_spec_hash),
+        (vec![], scene.up_to_date().readings.applied_spec_hash)
+    );
 }
 
 #[test]
@@ -179,7 +188,7 @@ fn a_jobset_that_never_ran_is_made_anew_where_it_cannot_be_changed() {
     let reason = DeletionReason::Rebuild { resource_version: JOB_SET_VERSION.into() };
     let deletion = Action::DeleteJobSet { uid: JOB_SET_UID.into(), reason };
     assert_eq!(plan.actions, [deletion]);
-    assert_eq!(plan.rendered, None, "what it is made from is known when it is made");
+    assert_eq!(plan.applied_spec_hash, None, "what it is made from is known when it is made");
     let unfrozen = scene.having_read(Reading::Absent);
     assert_eq!(unfrozen.words(2_000), ["create snapshot", "delete JobSet"]);
 }
@@ -192,7 +201,7 @@ fn a_jobset_that_has_begun_keeps_what_it_cannot_change_and_users_are_told_once()
         let plan = scene.plan(2_000);
         let actions: Vec<_> = words(&plan).into_iter().filter(|it| it != "write status").collect();
         assert_eq!(actions, ["tell ChangeNotApplied"], "{what}");
-        scene.readings.rendered = plan.rendered;
+        scene.readings.applied_spec_hash = plan.applied_spec_hash;
         let again: Vec<_> =
             scene.words(2_000).into_iter().filter(|it| it != "write status").collect();
         assert_eq!(again, Vec::<String>::new(), "{what}");

@@ -55,7 +55,7 @@ fn a_job_that_cannot_go_on_says_so_once_and_does_nothing_else() {
         assert_eq!(written(&plan), [("Waiting".into(), "True".into(), reason.into())]);
         let message = status_write(&plan).conditions.as_ref().unwrap()[0].message.clone();
         assert!(message.contains(word), "{message}");
-        assert_eq!(plan.actions[1], Action::Tell(Notice::CreationFailed(message)));
+        assert_eq!(plan.actions[1], Action::RecordEvent(Notice::CreationFailed(message)));
         assert_eq!(plan.waiting.as_ref(), Some(&waiting));
 
         let said = scene.after(&plan).plan(3_000);
@@ -153,7 +153,10 @@ fn a_jobset_of_somebody_else_is_never_taken_for_the_job_s_own() {
                     for action in &plan.actions {
                         assert!(
                             matches!(action, Action::WriteStatus(write) if write.jobs_status.is_none())
-                                || matches!(action, Action::Tell(_) | Action::CheckPods { .. }),
+                                || matches!(
+                                    action,
+                                    Action::RecordEvent(_) | Action::CheckPods { .. }
+                                ),
                             "{stranger:?}: {action:?}"
                         );
                     }

@@ -1,6 +1,6 @@
-//! Several replicas, whose requests interleave in every way, with a Secret and two registrations.
+//! Several replicas, whose requests interleave in every way, with a Secret and two webhook configurations.
 //!
-//! A replica does here what `self_managed` does: it reads both registrations, then the Secret, writes the
+//! A replica does here what `self_managed` does: it reads both webhook configurations, then the Secret, writes the
 //! bundle, takes a certificate, and changes the Secret; every write is fenced by the version it read.
 
 use std::collections::{HashMap, HashSet};
@@ -68,9 +68,9 @@ struct World {
     time: u64,
     begin: Instant,
     secret: Versioned<State>,
-    registrations: [Versioned<Vec<Certificate>>; 2],
+    webhook_configurations: [Versioned<Vec<Certificate>>; 2],
     replicas: [Replica; REPLICAS],
-    /// Since when a CA has been in both registrations.
+    /// Since when a CA has been in both webhook configurations.
     stood: HashMap<Certificate, u64>,
     /// CAs that had to sign without the lead.
     excused: HashSet<Certificate>,
@@ -85,7 +85,7 @@ impl World {
             time: 3_600,
             begin: Instant::now(),
             secret: Versioned::default(),
-            registrations: Default::default(),
+            webhook_configurations: Default::default(),
             replicas: Default::default(),
             stood: HashMap::new(),
             excused: HashSet::new(),
@@ -112,8 +112,10 @@ impl World {
     fn act(&mut self, index: usize) {
         let phase = std::mem::take(&mut self.replicas[index].phase);
         self.replicas[index].phase = match phase {
-            Phase::ReadFirst => Phase::ReadSecond(self.registrations[0].clone()),
-            Phase::ReadSecond(first) => Phase::ReadSecret([first, self.registrations[1].clone()]),
+            Phase::ReadFirst => Phase::ReadSecond(self.webhook_configurations[0].clone()),
+            Phase::ReadSecond(first) => {
+                Phase::ReadSecret([first, self.webhook_configurations[1].clone()])
+            }
             Phase::ReadSecret(read) => Phase::Write(0, read, self.secret.clone()),
             Phase::Write(which, read, secret) => self.write(which, read, secret),
             Phase::Serve(read, secret) => self.serve(index, &read, secret),
@@ -133,10 +135,10 @@ impl World {
         let now = self.now();
         let content: Vec<_> = bundle(&secret.content, now).into_iter().cloned().collect();
         if secret.content.signer.valid(now).is_some() && read[which].content != content {
-            if self.registrations[which].write(read[which].version, content) {
-                read[which] = self.registrations[which].clone();
+            if self.webhook_configurations[which].write(read[which].version, content) {
+                read[which] = self.webhook_configurations[which].clone();
             }
-            let [first, second] = &self.registrations;
+            let [first, second] = &self.webhook_configurations;
             self.stood.retain(|ca, _| second.content.contains(ca) && first.content.contains(ca));
             for ca in first.content.iter().filter(|ca| second.content.contains(ca)) {
                 self.stood.entry(ca.clone()).or_insert(self.time);
@@ -214,7 +216,8 @@ impl World {
     /// Whoever serves something that is not over is trusted.
     fn is_trusted(&self) {
         for (leaf, authority) in self.replicas.iter().filter_map(|replica| replica.leaf.as_ref()) {
-            let trusted = self.registrations.iter().all(|held| held.content.contains(authority));
+            let trusted =
+                self.webhook_configurations.iter().all(|held| held.content.contains(authority));
             assert!(trusted || leaf.is_expired(self.now()), "served and not trusted");
         }
     }
@@ -294,7 +297,7 @@ proptest! {
         for replica in &world.replicas {
             prop_assert_eq!(replica.leaf.as_ref().map(|(_, authority)| authority), signer);
         }
-        for registration in &world.registrations {
+        for registration in &world.webhook_configurations {
             let held: Vec<_> = registration.content.iter().collect();
             prop_assert_eq!(held, bundle(&world.secret.content, now));
         }

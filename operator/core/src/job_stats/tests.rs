@@ -39,12 +39,12 @@ fn part(ready: i32, succeeded: i32) -> JobStatus {
 }
 
 /// What one look at these jobs says, none of which has anything left to release.
-fn census<'a>(settings: &'a Settings, most: usize, jobs: &[JobFacts]) -> Census<'a> {
-    let mut census = Census::new(settings, NOW, most);
+fn job_stats<'a>(settings: &'a Settings, most: usize, jobs: &[JobFacts]) -> JobStats<'a> {
+    let mut job_stats = JobStats::new(settings, NOW, most);
     for job in jobs {
-        census.add(job, || release::Decision::Released);
+        job_stats.add(job, || release::Decision::Released);
     }
-    census
+    job_stats
 }
 
 #[test]
@@ -65,9 +65,9 @@ fn a_job_is_in_the_first_state_that_fits() {
         (job("a"), State::Queued),
     ] {
         let settings = Settings::default();
-        let census = census(&settings, 0, std::slice::from_ref(&job));
+        let job_stats = job_stats(&settings, 0, std::slice::from_ref(&job));
         for state in State::ALL {
-            assert_eq!(census.in_state(state), u64::from(state == expected), "{job:?}");
+            assert_eq!(job_stats.in_state(state), u64::from(state == expected), "{job:?}");
         }
     }
 }
@@ -76,8 +76,8 @@ fn a_job_is_in_the_first_state_that_fits() {
 fn what_a_ttl_has_still_to_do_is_pending_overdue_or_under_way() {
     let of = |job: JobFacts| {
         let settings = Settings::default();
-        let census = census(&settings, 0, &[job]);
-        (census.pending, census.overdue.jobs, census.terminating)
+        let job_stats = job_stats(&settings, 0, &[job]);
+        (job_stats.pending, job_stats.overdue.jobs, job_stats.terminating)
     };
     for (at, ttl, untouched, deleted) in [
         (9_990, None, (0, 0, 0), (0, 0, 0)),
@@ -102,9 +102,9 @@ fn how_late_it_is_is_told_of_the_latest() {
         with_deadline("a", 999),
         with_deadline("b", 400),
     ];
-    let census = census(&settings, 0, &jobs);
-    assert_eq!(census.overdue, Late { jobs: 2, longest: 900 });
-    assert_eq!(census.overdue_deadlines, Late { jobs: 2, longest: 600 });
+    let job_stats = job_stats(&settings, 0, &jobs);
+    assert_eq!(job_stats.overdue, Late { jobs: 2, longest: 900 });
+    assert_eq!(job_stats.overdue_deadlines, Late { jobs: 2, longest: 600 });
 }
 
 #[test]
@@ -119,13 +119,13 @@ fn a_job_that_its_deadline_failed_is_unreleased_or_blocked_until_it_is_released(
         (Blocked, 0, 1),
         (Released, 0, 0),
     ] {
-        let mut census = Census::new(&settings, NOW, 0);
-        census.add(&finished(9_400, Outcome::DeadlineExceeded, Some(0)), || release);
+        let mut job_stats = JobStats::new(&settings, NOW, 0);
+        job_stats.add(&finished(9_400, Outcome::DeadlineExceeded, Some(0)), || release);
         let late = Late { jobs: unreleased, longest: 600 * i64::try_from(unreleased).unwrap() };
-        assert_eq!((census.unreleased, census.blocked), (late, blocked), "{release:?}");
+        assert_eq!((job_stats.unreleased, job_stats.blocked), (late, blocked), "{release:?}");
         // Its TTL waits for that.
-        assert_eq!(census.pending, unreleased + blocked, "{release:?}");
-        assert_eq!(census.overdue.jobs, u64::from(release == Released), "{release:?}");
+        assert_eq!(job_stats.pending, unreleased + blocked, "{release:?}");
+        assert_eq!(job_stats.overdue.jobs, u64::from(release == Released), "{release:?}");
     }
 }
 
@@ -138,9 +138,9 @@ fn of_all_other_jobs_nobody_asks_for_the_release() {
         finished(1, Outcome::Failed, None),
         JobFacts { managed_elsewhere: true, ..by_deadline },
     ] {
-        let mut census = Census::new(&settings, NOW, 0);
-        census.add(&job, || unreachable!("asked"));
-        assert_eq!(census.unreleased.jobs, 0);
+        let mut job_stats = JobStats::new(&settings, NOW, 0);
+        job_stats.add(&job, || unreachable!("asked"));
+        assert_eq!(job_stats.unreleased.jobs, 0);
     }
 }
 
@@ -184,9 +184,9 @@ fn every_deadline_is_within_one_horizon() {
         (86_401, Horizon::Later),
     ] {
         let settings = Settings::default();
-        let census = census(&settings, 0, &[with_deadline("a", 1_000 + left)]);
+        let job_stats = job_stats(&settings, 0, &[with_deadline("a", 1_000 + left)]);
         for horizon in Horizon::ALL {
-            assert_eq!(census.within(horizon), u64::from(horizon == expected), "{left}");
+            assert_eq!(job_stats.within(horizon), u64::from(horizon == expected), "{left}");
         }
     }
 }
@@ -196,9 +196,9 @@ fn a_clock_that_stands_still_and_a_job_of_somebody_else_have_no_deadline() {
     let settings = Settings { deadline_clock: Clock::LastResume, ..Settings::default() };
     let suspended = JobFacts { suspend: true, ..with_deadline("a", 1_060) };
     let elsewhere = JobFacts { managed_elsewhere: true, ..with_deadline("b", 1_060) };
-    let census = census(&settings, 9, &[suspended, elsewhere]);
-    assert_eq!(Horizon::ALL.map(|horizon| census.within(horizon)), [0; 5]);
-    assert_eq!(census.nearest(), []);
+    let job_stats = job_stats(&settings, 9, &[suspended, elsewhere]);
+    assert_eq!(Horizon::ALL.map(|horizon| job_stats.within(horizon)), [0; 5]);
+    assert_eq!(job_stats.nearest(), []);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn the_nearest_deadlines_are_told_with_their_jobs_up_to_a_bound() {
         (2, &[("a", 0), ("b", 20)]),
         (9, &[("a", 0), ("b", 20), ("c", 30), ("d", 40), ("e", 50)]),
     ] {
-        let nearest = census(&settings, most, &jobs).nearest();
+        let nearest = job_stats(&settings, most, &jobs).nearest();
         let nearest: Vec<_> = nearest.iter().map(|(key, left)| (&*key.name, *left)).collect();
         assert_eq!(nearest, expected, "at most {most}");
     }

@@ -1,7 +1,7 @@
-//! Lanes: which work goes first wherever work waits.
+//! Priorities: which work goes first wherever work waits.
 //!
 //! A backlog of a hundred thousand expired jobs must delay neither a due deadline nor a new job. Within
-//! the lanes of stopping and of cleaning up, what was due first goes first.
+//! the priorities of stopping and of cleaning up, what was due first goes first.
 
 use trainjob_api::time::Timestamp;
 
@@ -11,12 +11,12 @@ use crate::{
     observed::{Reading, RunningPods, Settings},
 };
 
-/// Of so many turns, one belongs to the last lane even when the others have work.
+/// Of so many turns, one belongs to the last priority even when the others have work.
 const TURNS_PER_CLEANUP: u8 = 8;
 
-/// A lane; the lesser goes first.
+/// A priority; the lesser goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Lane {
+pub enum Priority {
     /// Deadlines that are due, and the release of what they stopped.
     Stop,
     /// New, changed and resumed jobs, and their status.
@@ -25,12 +25,12 @@ pub enum Lane {
     Cleanup,
 }
 
-impl Lane {
-    /// All lanes, the first first.
+impl Priority {
+    /// All priorities, the first first.
     pub const ALL: [Self; 3] = [Self::Stop, Self::Live, Self::Cleanup];
 
-    /// The order of the lanes at a turn, of which there are any number. One turn in eight begins with
-    /// the last lane, which could starve otherwise.
+    /// The order of the priorities at a turn, of which there are any number. One turn in eight begins with
+    /// the last priority, which could starve otherwise.
     #[must_use]
     pub const fn order(turn: u8) -> [Self; 3] {
         if turn.is_multiple_of(TURNS_PER_CLEANUP) {
@@ -43,44 +43,46 @@ impl Lane {
 
 /// Where a job's next pass waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// The lane.
-    pub lane: Lane,
-    /// Since when the pass has been due; within a lane the earlier goes first.
+pub struct QueuePosition {
+    /// The priority.
+    pub priority: Priority,
+    /// Since when the pass has been due; within a priority the earlier goes first.
     pub due: Timestamp,
 }
 
-impl Place {
-    /// In the lane of live work, which is worked on in the order in which it came.
-    pub const LIVE: Self = Self { lane: Lane::Live, due: Timestamp(0) };
+impl QueuePosition {
+    /// In the priority of live work, which is worked on in the order in which it came.
+    pub const LIVE: Self = Self { priority: Priority::Live, due: Timestamp(0) };
 }
 
-/// The place that a job's next pass belongs in.
+/// The position that a job's next pass belongs in.
 #[must_use]
-pub fn place(
+pub fn position(
     job: &JobFacts,
     job_set: Option<&JobSetFacts>,
     pods: &Reading<RunningPods>,
     settings: &Settings,
     now: Timestamp,
-) -> Place {
+) -> QueuePosition {
     match job.finished {
         Some(finished) => {
             let deadline = finished.outcome == Outcome::DeadlineExceeded;
             let unreleased = deadline && *pods != Reading::Absent;
             let late = job_set.is_some_and(|job_set| job_set.may_run_after_the_end(job));
             if !job.managed_elsewhere && (unreleased || late) {
-                return Place { lane: Lane::Stop, due: finished.at };
+                return QueuePosition { priority: Priority::Stop, due: finished.at };
             }
             let due = job.ttl.map_or(Timestamp(i64::MAX), |ttl| finished.at.plus(i64::from(ttl)));
-            Place { lane: Lane::Cleanup, due }
+            QueuePosition { priority: Priority::Cleanup, due }
         }
-        None if job.managed_elsewhere => Place::LIVE,
+        None if job.managed_elsewhere => QueuePosition::LIVE,
         None => {
             let subject = deadline::Subject::of(job, settings.deadline_clock);
             match deadline::decide(&subject, now) {
-                deadline::Decision::Exceeded { due } => Place { lane: Lane::Stop, due },
-                deadline::Decision::Never | deadline::Decision::Wait { .. } => Place::LIVE,
+                deadline::Decision::Exceeded { due } => {
+                    QueuePosition { priority: Priority::Stop, due }
+                }
+                deadline::Decision::Never | deadline::Decision::Wait { .. } => QueuePosition::LIVE,
             }
         }
     }
@@ -135,36 +137,36 @@ mod tests {
         }
     }
 
-    fn place_of(
+    fn position_of(
         job: &JobFacts,
         job_set: Option<&JobSetFacts>,
         pods: &Reading<RunningPods>,
-    ) -> Place {
-        place(job, job_set, pods, &Settings::default(), NOW)
+    ) -> QueuePosition {
+        position(job, job_set, pods, &Settings::default(), NOW)
     }
 
     #[test]
     fn an_unfinished_job_is_live_until_its_deadline_is_due() {
-        let stop = Place { lane: Lane::Stop, due: Timestamp(1_060) };
+        let stop = QueuePosition { priority: Priority::Stop, due: Timestamp(1_060) };
         for (deadline, expected) in
-            [(Some(60), stop), (Some(4_001), Place::LIVE), (None, Place::LIVE)]
+            [(Some(60), stop), (Some(4_001), QueuePosition::LIVE), (None, QueuePosition::LIVE)]
         {
             let job = JobFacts { deadline, ..job() };
-            assert_eq!(place_of(&job, None, &Reading::NotRead), expected, "{deadline:?}");
+            assert_eq!(position_of(&job, None, &Reading::NotRead), expected, "{deadline:?}");
         }
     }
 
     #[test]
     fn what_a_deadline_failed_is_stopped_until_it_is_released_and_then_cleaned_up() {
         let job = finished(Outcome::DeadlineExceeded);
-        let stop = Place { lane: Lane::Stop, due: Timestamp(2_000) };
-        let cleanup = Place { lane: Lane::Cleanup, due: Timestamp(2_030) };
+        let stop = QueuePosition { priority: Priority::Stop, due: Timestamp(2_000) };
+        let cleanup = QueuePosition { priority: Priority::Cleanup, due: Timestamp(2_030) };
         for (pods, expected) in [
             (Reading::NotRead, stop),
             (Reading::Found(RunningPods(1)), stop),
             (Reading::Absent, cleanup),
         ] {
-            assert_eq!(place_of(&job, None, &pods), expected, "{pods:?}");
+            assert_eq!(position_of(&job, None, &pods), expected, "{pods:?}");
         }
     }
 
@@ -184,13 +186,13 @@ mod tests {
         for outcome in [Outcome::Complete, Outcome::Failed, Outcome::DeadlineExceeded] {
             let late = job_set("U", 2_001);
             for (what, job_set, expected) in [
-                ("late", late.clone(), Lane::Stop),
-                ("ended", JobSetFacts { ended: Some(ended.clone()), ..late }, Lane::Cleanup),
-                ("in the same second", job_set("U", 2_000), Lane::Cleanup),
-                ("somebody else's", job_set("V", 2_001), Lane::Cleanup),
+                ("late", late.clone(), Priority::Stop),
+                ("ended", JobSetFacts { ended: Some(ended.clone()), ..late }, Priority::Cleanup),
+                ("in the same second", job_set("U", 2_000), Priority::Cleanup),
+                ("somebody else's", job_set("V", 2_001), Priority::Cleanup),
             ] {
-                let place = place_of(&finished(outcome), Some(&job_set), &Reading::Absent);
-                assert_eq!(place.lane, expected, "{outcome:?}, {what}");
+                let position = position_of(&finished(outcome), Some(&job_set), &Reading::Absent);
+                assert_eq!(position.priority, expected, "{outcome:?}, {what}");
             }
         }
     }
@@ -198,30 +200,30 @@ mod tests {
     #[test]
     fn there_is_nothing_to_stop_of_a_job_that_somebody_else_manages() {
         let elsewhere = |job| JobFacts { managed_elsewhere: true, ..job };
-        assert_eq!(place_of(&elsewhere(job()), None, &Reading::NotRead), Place::LIVE);
+        assert_eq!(position_of(&elsewhere(job()), None, &Reading::NotRead), QueuePosition::LIVE);
         for outcome in [Outcome::Complete, Outcome::Failed, Outcome::DeadlineExceeded] {
             let job = elsewhere(finished(outcome));
-            let place = place_of(&job, Some(&job_set("U", 2_001)), &Reading::NotRead);
-            assert_eq!(place.lane, Lane::Cleanup, "{outcome:?}");
+            let position = position_of(&job, Some(&job_set("U", 2_001)), &Reading::NotRead);
+            assert_eq!(position.priority, Priority::Cleanup, "{outcome:?}");
         }
     }
 
     #[test]
     fn without_a_ttl_there_is_time() {
         let job = JobFacts { ttl: None, ..finished(Outcome::Complete) };
-        let expected = Place { lane: Lane::Cleanup, due: Timestamp(i64::MAX) };
-        assert_eq!(place_of(&job, None, &Reading::NotRead), expected);
+        let expected = QueuePosition { priority: Priority::Cleanup, due: Timestamp(i64::MAX) };
+        assert_eq!(position_of(&job, None, &Reading::NotRead), expected);
     }
 
     #[test]
     fn one_turn_in_eight_begins_with_the_last_lane() {
-        let first: Vec<_> = (0..=u8::MAX).map(|turn| Lane::order(turn)[0]).collect();
-        assert_eq!(first.iter().filter(|lane| **lane == Lane::Cleanup).count(), 32);
-        assert!(first.windows(8).all(|turns| turns.contains(&Lane::Cleanup)));
+        let first: Vec<_> = (0..=u8::MAX).map(|turn| Priority::order(turn)[0]).collect();
+        assert_eq!(first.iter().filter(|priority| **priority == Priority::Cleanup).count(), 32);
+        assert!(first.windows(8).all(|turns| turns.contains(&Priority::Cleanup)));
         for turn in 0..=u8::MAX {
-            let mut lanes = Lane::order(turn);
-            lanes.sort();
-            assert_eq!(lanes, Lane::ALL, "every lane has its turn");
+            let mut priorities = Priority::order(turn);
+            priorities.sort();
+            assert_eq!(priorities, Priority::ALL, "every lane has its turn");
         }
     }
 }

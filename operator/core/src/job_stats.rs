@@ -116,7 +116,7 @@ impl Late {
 
 /// A count that is under way, and its result.
 #[derive(Debug, Clone)]
-pub struct Census<'a> {
+pub struct JobStats<'a> {
     settings: &'a Settings,
     now: Timestamp,
     states: [u64; State::ALL.len()],
@@ -137,7 +137,7 @@ pub struct Census<'a> {
     most_nearest: usize,
 }
 
-impl<'a> Census<'a> {
+impl<'a> JobStats<'a> {
     /// Nothing has been counted. Of the deadlines to come, `most_nearest` are remembered with their jobs.
     #[must_use]
     pub const fn new(settings: &'a Settings, now: Timestamp, most_nearest: usize) -> Self {

@@ -1,6 +1,6 @@
-//! The CA bundle in the webhook registrations.
+//! The CA bundle in the webhook configurations.
 //!
-//! Every webhook of both registrations gets exactly the bundle that rotation wants. Nothing else of them
+//! Every webhook of both webhook configurations gets exactly the bundle that rotation wants. Nothing else of them
 //! is touched: the change is a JSON patch of the one field, fenced by a test of the resourceVersion.
 
 use std::fmt::Debug;
@@ -105,16 +105,16 @@ impl Registration {
     }
 }
 
-/// Both registrations as they were read; `None` for one that does not exist.
+/// Both webhook configurations as they were read; `None` for one that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Registrations {
+pub struct WebhookConfigurations {
     /// That of the validating webhooks.
     pub validating: Option<Registration>,
     /// That of the mutating webhooks.
     pub mutating: Option<Registration>,
 }
 
-impl Registrations {
+impl WebhookConfigurations {
     /// Whether the API server can trust what this CA signed: whatever is registered trusts it, and
     /// something is.
     #[must_use]
@@ -137,7 +137,7 @@ impl Registrations {
     }
 }
 
-/// The registrations in the cluster.
+/// The webhook configurations in the cluster.
 pub(super) struct Store {
     validating: Api<ValidatingWebhookConfiguration>,
     mutating: Api<MutatingWebhookConfiguration>,
@@ -148,16 +148,16 @@ impl Store {
         Self { validating: Api::all(client.clone()), mutating: Api::all(client) }
     }
 
-    pub(super) async fn read(&self) -> Result<Registrations, RequestError> {
+    pub(super) async fn read(&self) -> Result<WebhookConfigurations, RequestError> {
         let (validating, mutating) = tokio::join!(read(&self.validating), read(&self.mutating));
-        Ok(Registrations { validating: validating?, mutating: mutating? })
+        Ok(WebhookConfigurations { validating: validating?, mutating: mutating? })
     }
 
     /// Writes the bundle where it differs, also to one if that fails for the other. `read` is what is
     /// there from then on; says whether anything was written.
     pub(super) async fn write(
         &self,
-        read: &mut Registrations,
+        read: &mut WebhookConfigurations,
         bundle: &str,
     ) -> Result<bool, RequestError> {
         let (validating, mutating) = tokio::join!(
@@ -294,7 +294,10 @@ mod tests {
             (&None, &wrong, false, Some(kinds[0].to_owned())),
             (&None, &None, false, Some(kinds.join(", "))),
         ] {
-            let both = Registrations { validating: validating.clone(), mutating: mutating.clone() };
+            let both = WebhookConfigurations {
+                validating: validating.clone(),
+                mutating: mutating.clone(),
+            };
             assert_eq!((both.hold(ca), both.missing()), (hold, missing));
         }
     }

@@ -1,8 +1,8 @@
-//! The door: from the body of a request to the body of its answer.
+//! The admission handler: from the body of a request to the body of its answer.
 //!
 //! A path stands for what is to be done with one kind, as it does in Kubeflow Trainer. What cannot change
 //! what runs is let through before it is even read: an update that leaves the spec as it is, one of an
-//! object that is being deleted, and whatever is neither a creation nor an update. (The registrations
+//! object that is being deleted, and whatever is neither a creation nor an update. (The webhook configurations
 //! keep most of that from being asked at all.)
 
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ const LARGE: usize = 64 * 1024;
 const LARGE_AT_ONCE: usize = 2;
 
 /// The rules, and where to look up what they depend on.
-pub struct Door {
+pub struct AdmissionHandler {
     rules: Rules,
     lookup: Lookup,
     large: Semaphore,
@@ -96,8 +96,8 @@ impl Change<'_> {
     }
 }
 
-impl Door {
-    /// A door with these rules.
+impl AdmissionHandler {
+    /// A handler with these rules.
     #[must_use]
     pub const fn new(rules: Rules, lookup: Lookup) -> Self {
         Self { rules, lookup, large: Semaphore::const_new(LARGE_AT_ONCE) }
@@ -163,8 +163,8 @@ impl Door {
             Ok((None, job)) => defaults::on_create(&job, self.rules.default_ttl, now()),
             Ok((Some(Ok(old)), job)) => defaults::on_update(&old, &job, now()),
             // What is wrong with it is for the other webhook to say.
-            Ok((Some(Err(_)), _)) | Err(Unfit::NoSpec) => return Answer::allowed(),
-            Err(Unfit::Unreadable(problem)) => return Answer::unreadable(problem),
+            Ok((Some(Err(_)), _)) | Err(DecodeError::NoSpec) => return Answer::allowed(),
+            Err(DecodeError::Unreadable(problem)) => return Answer::unreadable(problem),
         };
         Answer { patch, ..Answer::default() }
     }
@@ -185,18 +185,18 @@ impl Door {
             Ok((old, job)) if let Some(problem) = change.beyond_the_schema(old.as_ref(), &job) => {
                 Answer::unreadable(format!("request.object.spec: {problem}"))
             }
-            Ok((None, job)) => self.judge_new(&job).await,
+            Ok((None, job)) => self.validate_create(&job).await,
             Ok((Some(Ok(old)), job)) => self.judge_changed(&old, &job).await,
             Ok((Some(Err(problem)), _)) => not_judged(TRAIN_JOB_KIND, &problem),
-            Err(Unfit::NoSpec) => {
+            Err(DecodeError::NoSpec) => {
                 let nameless = UnsupportedRuntime { kind: String::new(), group: String::new() };
                 answer(&Verdict { unsupported: Some(nameless), ..Verdict::default() })
             }
-            Err(Unfit::Unreadable(problem)) => Answer::unreadable(problem),
+            Err(DecodeError::Unreadable(problem)) => Answer::unreadable(problem),
         }
     }
 
-    async fn judge_new(&self, job: &TrainJob) -> Answer {
+    async fn validate_create(&self, job: &TrainJob) -> Answer {
         let runtime = match runtime_key(job) {
             Ok(key) => self.lookup.runtime(&key).await,
             // Which the verdict is about then.
@@ -254,8 +254,8 @@ fn judge_runtime(change: &Change<'_>, kind: &str) -> Answer {
         Ok((None, runtime)) => answer(&runtimes::create(&runtime)),
         Ok((Some(Ok(old)), runtime)) => answer(&runtimes::update(&old, &runtime)),
         Ok((Some(Err(problem)), _)) => not_judged(kind, &problem),
-        Err(Unfit::NoSpec) => Answer::unreadable("request.object.spec: Required value"),
-        Err(Unfit::Unreadable(problem)) => Answer::unreadable(problem),
+        Err(DecodeError::NoSpec) => Answer::unreadable("request.object.spec: Required value"),
+        Err(DecodeError::Unreadable(problem)) => Answer::unreadable(problem),
     }
 }
 
@@ -286,7 +286,7 @@ fn is_let_through(old: &Object<'_>, new: &Object<'_>) -> bool {
 }
 
 /// Why an object is of no use.
-enum Unfit {
+enum DecodeError {
     /// It has no spec.
     NoSpec,
     /// It is not of its kind.
@@ -298,27 +298,29 @@ type Objects<K> = (Option<Result<K, String>>, K);
 
 fn objects<K>(
     change: &Change<'_>,
-    read: impl Fn(&Object<'_>) -> Result<K, Unfit>,
-) -> Result<Objects<K>, Unfit> {
+    read: impl Fn(&Object<'_>) -> Result<K, DecodeError>,
+) -> Result<Objects<K>, DecodeError> {
     let (old, new) = match change {
         Change::Create(new) => (None, *new),
         Change::Update { old, new } => (Some(*old), *new),
     };
     let new = read(new).map_err(|unfit| match unfit {
-        Unfit::NoSpec => Unfit::NoSpec,
-        Unfit::Unreadable(problem) => Unfit::Unreadable(format!("request.object: {problem}")),
+        DecodeError::NoSpec => DecodeError::NoSpec,
+        DecodeError::Unreadable(problem) => {
+            DecodeError::Unreadable(format!("request.object: {problem}"))
+        }
     })?;
     let old = match old.map(read) {
         // What there was said nothing, so all of it is new.
-        None | Some(Err(Unfit::NoSpec)) => None,
+        None | Some(Err(DecodeError::NoSpec)) => None,
         Some(Ok(old)) => Some(Ok(old)),
-        Some(Err(Unfit::Unreadable(problem))) => Some(Err(problem)),
+        Some(Err(DecodeError::Unreadable(problem))) => Some(Err(problem)),
     };
     Ok((old, new))
 }
 
 /// The TrainJobs, without what is the same in both where nothing depends on it.
-fn train_jobs(change: &Change<'_>) -> Result<Objects<TrainJob>, Unfit> {
+fn train_jobs(change: &Change<'_>) -> Result<Objects<TrainJob>, DecodeError> {
     let is_about_light_fields = match change {
         Change::Update {
             old: Object { spec: Some(old), .. },
@@ -337,9 +339,10 @@ fn train_jobs(change: &Change<'_>) -> Result<Objects<TrainJob>, Unfit> {
 fn read<S: DeserializeOwned>(
     object: &Object<'_>,
     keep: impl Fn(&str) -> bool,
-) -> Result<(ObjectMeta, S), Unfit> {
-    let unreadable = |part: &str, problem: Error| Unfit::Unreadable(format!("{part}: {problem}"));
-    let spec = object.spec.as_ref().ok_or(Unfit::NoSpec)?;
+) -> Result<(ObjectMeta, S), DecodeError> {
+    let unreadable =
+        |part: &str, problem: Error| DecodeError::Unreadable(format!("{part}: {problem}"));
+    let spec = object.spec.as_ref().ok_or(DecodeError::NoSpec)?;
     let spec = spec.read(keep).map_err(|problem| unreadable("spec", problem))?;
     let metadata = match &object.metadata {
         Some(metadata) => metadata.read(|_| true),
