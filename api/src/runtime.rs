@@ -5,7 +5,7 @@
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use validator::{Validate, ValidationErrors};
+use validator::{Validate, ValidationError, ValidationErrors};
 
 use crate::{jobset::JobSetTemplateSpec, validate};
 
@@ -62,7 +62,7 @@ impl Validate for ClusterTrainingRuntimeSpec {
 /// The framework and its settings. At most one framework; none means plain.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Validate)]
 #[serde(rename_all = "camelCase", default)]
-#[validate(schema(function = "validate::ml_policy"))]
+#[validate(schema(function = "ml_policy"))]
 pub struct MlPolicy {
     /// Training nodes where the TrainJob does not say; absent or below 1 means 1.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -203,4 +203,16 @@ pub struct NetworkTopology {
     /// The highest tier of the topology. Default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub highest_tier_allowed: Option<i64>,
+}
+
+/// `mlPolicy`: at most one framework.
+fn ml_policy(policy: &MlPolicy) -> Result<(), ValidationError> {
+    let MlPolicy { num_nodes: _, torch, mpi, jax, xgboost, flux } = policy;
+    let frameworks =
+        [torch.is_some(), mpi.is_some(), jax.is_some(), xgboost.is_some(), flux.is_some()];
+    validate::refuse_unless(
+        frameworks.into_iter().filter(|present| *present).count() <= 1,
+        "union",
+        "Only one of the policy can be configured",
+    )
 }

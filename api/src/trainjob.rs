@@ -16,7 +16,7 @@ use k8s_openapi::{
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use validator::Validate;
+use validator::{Validate, ValidationError, ValidationErrors};
 
 use crate::{patches::RuntimePatch, validate};
 
@@ -206,7 +206,7 @@ pub struct JobStatus {
 /// Progress as the training process reports it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, Validate)]
 #[serde(rename_all = "camelCase", default)]
-#[validate(schema(function = "validate::trainer_status"))]
+#[validate(schema(function = "trainer_status"))]
 pub struct TrainerStatus {
     /// 0 to 100.
     #[validate(range(min = 0, max = 100))]
@@ -235,4 +235,34 @@ pub struct TrainerMetric {
     /// 1 to 64 characters; a string, so that nothing is lost.
     #[validate(length(min = 1, max = 64))]
     pub value: String,
+}
+
+impl TrainJob {
+    /// Everything the schema requires of it, its name included.
+    ///
+    /// # Errors
+    ///
+    /// All violations by field; those of the name are under `metadata.name`.
+    pub fn validate_with_name(&self) -> Result<(), ValidationErrors> {
+        let mut errors = ValidationErrors::new();
+        if let Err(error) = validate::name(self.metadata.name.as_deref().unwrap_or_default()) {
+            errors.add("metadata.name", error);
+        }
+        let nested = ValidationErrors::merge(Ok(()), "spec", self.spec.validate());
+        let status = self.status.as_ref().map_or(Ok(()), Validate::validate);
+        match ValidationErrors::merge(nested, "status", status) {
+            Ok(()) => {}
+            Err(found) => errors.errors_mut().extend(found.into_errors()),
+        }
+        if errors.is_empty() { Ok(()) } else { Err(errors) }
+    }
+}
+
+/// `trainerStatus`: it says when it was reported.
+fn trainer_status(status: &TrainerStatus) -> Result<(), ValidationError> {
+    validate::refuse_unless(
+        status.last_updated_time.is_some(),
+        "required",
+        "lastUpdatedTime is required when trainerStatus is present",
+    )
 }

@@ -7,14 +7,9 @@
 
 use std::borrow::Cow;
 
-use validator::{Validate, ValidateLength, ValidationError, ValidationErrors};
+use validator::{ValidateLength, ValidationError};
 
-use crate::{
-    TrainJob,
-    constants::{MANAGED_BY, MANAGED_BY_MULTIKUEUE, NODE},
-    runtime::MlPolicy,
-    trainjob::TrainerStatus,
-};
+use crate::constants::{MANAGED_BY, MANAGED_BY_MULTIKUEUE, NODE};
 
 /// The longest name of a TrainJob: its children's names are DNS labels.
 const LONGEST_NAME: usize = 63;
@@ -22,25 +17,6 @@ const LONGEST_NAME: usize = 63;
 pub(crate) const LONGEST_WORD: u32 = 1_048_576;
 /// The longest name of a container.
 pub(crate) const LONGEST_CONTAINER_NAME: u32 = 63;
-
-/// Everything the schema requires of a TrainJob, its name included.
-///
-/// # Errors
-///
-/// All violations by field; those of the name are under `metadata.name`.
-pub fn train_job(job: &TrainJob) -> Result<(), ValidationErrors> {
-    let mut errors = ValidationErrors::new();
-    if let Err(error) = name(job.metadata.name.as_deref().unwrap_or_default()) {
-        errors.add("metadata.name", error);
-    }
-    let nested = ValidationErrors::merge(Ok(()), "spec", job.spec.validate());
-    let status = job.status.as_ref().map_or(Ok(()), Validate::validate);
-    match ValidationErrors::merge(nested, "status", status) {
-        Ok(()) => {}
-        Err(found) => errors.errors_mut().extend(found.into_errors()),
-    }
-    if errors.is_empty() { Ok(()) } else { Err(errors) }
-}
 
 /// A TrainJob's name: an RFC 1035 label.
 ///
@@ -98,27 +74,6 @@ pub(crate) fn at_least_one(processes: i32) -> Result<(), ValidationError> {
     if processes >= 1 { Ok(()) } else { Err(ValidationError::new("range")) }
 }
 
-/// `trainerStatus`: it says when it was reported.
-pub(crate) fn trainer_status(status: &TrainerStatus) -> Result<(), ValidationError> {
-    refuse_unless(
-        status.last_updated_time.is_some(),
-        "required",
-        "lastUpdatedTime is required when trainerStatus is present",
-    )
-}
-
-/// `mlPolicy`: at most one framework.
-pub(crate) fn ml_policy(policy: &MlPolicy) -> Result<(), ValidationError> {
-    let MlPolicy { num_nodes: _, torch, mpi, jax, xgboost, flux } = policy;
-    let frameworks =
-        [torch.is_some(), mpi.is_some(), jax.is_some(), xgboost.is_some(), flux.is_some()];
-    refuse_unless(
-        frameworks.into_iter().filter(|present| *present).count() <= 1,
-        "union",
-        "Only one of the policy can be configured",
-    )
-}
-
 /// `command` and `args`.
 pub(crate) fn words(words: &[String]) -> Result<(), ValidationError> {
     let fits = words.iter().all(|word| word.validate_length(None, Some(LONGEST_WORD.into()), None));
@@ -140,7 +95,8 @@ pub(crate) fn container_names(names: &[String]) -> Result<(), ValidationError> {
     refuse_unless(distinct, "set", "containerNames must be distinct")
 }
 
-fn refuse_unless(
+/// `message` unless it holds.
+pub(crate) fn refuse_unless(
     holds: bool,
     code: &'static str,
     message: &'static str,

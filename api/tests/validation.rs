@@ -14,7 +14,7 @@ mod common;
 use std::iter;
 
 use serde_json::{Value, json};
-use trainjob_api::{TrainJob, TrainingRuntime, validate};
+use trainjob_api::{TrainJob, TrainingRuntime};
 use validator::{Validate, ValidationErrors, ValidationErrorsKind};
 
 use common::{Facts, flattened};
@@ -114,7 +114,7 @@ fn flux_runtime() -> Value {
 fn verdict(object: &Value) -> Result<(), ValidationErrors> {
     if object["kind"] == "TrainJob" {
         let job: TrainJob = serde_json::from_value(object.clone()).unwrap();
-        return validate::train_job(&job);
+        return job.validate_with_name();
     }
     let runtime: TrainingRuntime = serde_json::from_value(object.clone()).unwrap();
     runtime.spec.validate()

@@ -19,6 +19,7 @@ pub mod connections;
 mod dropped;
 pub mod fields;
 pub mod handler;
+pub mod kinds;
 pub mod lookup;
 pub mod manual;
 pub mod metrics;

@@ -14,8 +14,9 @@ use prometheus::{
 use trainjob_process::metrics::{Sampled, build_info, counters, own};
 
 use crate::{
+    kinds::KINDS,
     review::{Answer, Refusal},
-    runtimes::{KINDS, Runtimes},
+    runtimes::Runtimes,
     task::Task,
 };
 

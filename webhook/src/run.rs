@@ -20,9 +20,10 @@ use trainjob_process::{
 use crate::{
     certificate::{files, self_managed::SelfManaged, serving::Serving, settings::Settings},
     handler::{AdmissionHandler, Rules},
+    kinds::KINDS,
     lookup::Lookup,
     metrics::Metrics,
-    runtimes::{KINDS, Runtimes},
+    runtimes::Runtimes,
     server::Server,
 };
 
@@ -81,7 +82,7 @@ pub async fn run(
         let (runtimes, readiness) = (Arc::clone(&runtimes), readiness.clone());
         let metrics = Arc::clone(&metrics);
         async move {
-            runtimes.watch(&clients.watch, &readiness, &metrics).await;
+            runtimes.watch(&clients.watch, &readiness, metrics.restarts()).await;
             "the watches"
         }
     });

@@ -13,6 +13,7 @@ use std::{
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, Client, Resource, runtime::watcher::Event};
+use prometheus::IntCounter;
 use serde::Serialize;
 use trainjob_api::{
     ClusterTrainingRuntime, TrainingRuntime,
@@ -26,10 +27,7 @@ use trainjob_process::{
     watch::{Subject, follow},
 };
 
-use crate::metrics::Metrics;
-
-/// The kinds that are watched, as readiness shows them.
-pub const KINDS: [&str; 2] = [TRAINING_RUNTIME_KIND, CLUSTER_TRAINING_RUNTIME_KIND];
+use crate::kinds::KINDS;
 
 const INSTALL_CRDS: &str =
     "install them with: kubectl apply --server-side -f charts/trainjob-operator/files/crds";
@@ -65,11 +63,16 @@ impl Runtimes {
         self.read().keys().filter(|key| key.kind() == kind).count()
     }
 
-    /// Watches both kinds; never returns. `readiness` is told when a first list is complete, and `metrics`
-    /// of failures.
-    pub async fn watch(&self, client: &Client, readiness: &Readiness, metrics: &Metrics) {
+    /// Watches both kinds; never returns. `readiness` is told when a first list is complete, and
+    /// `restarts` of failures, in the order of [`KINDS`].
+    pub async fn watch(
+        &self,
+        client: &Client,
+        readiness: &Readiness,
+        restarts: &[IntCounter; KINDS.len()],
+    ) {
         let unreachable = AtomicBool::new(false);
-        let [of_namespaces, of_cluster] = metrics.restarts();
+        let [of_namespaces, of_cluster] = restarts;
         let subject = |kind, restarts| Subject { kind, install: Some(INSTALL_CRDS), restarts };
         let of_namespaces = subject(TRAINING_RUNTIME_KIND, of_namespaces);
         let of_cluster = subject(CLUSTER_TRAINING_RUNTIME_KIND, of_cluster);

@@ -20,6 +20,7 @@ use trainjob_core::{
 use crate::health::Endpoints;
 
 pub mod admission;
+mod args;
 mod election;
 mod error;
 pub mod file;
@@ -37,6 +38,7 @@ pub use error::{ConfigError, Problem};
 pub use flags::{Flags, FlagsError};
 pub use gates::{Gate, Gates};
 pub use help::Manual;
+pub use tls::Tls;
 
 use file::{
     ClientConnection, Configuration, DeadlineClock, DeletionPropagation, Health, Lifecycle, Metrics,

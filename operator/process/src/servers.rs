@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use crate::{
-    config::{Config, MetricsServer, admission::Tls},
+    config::{Config, MetricsServer, Tls},
     exposition::Exposition,
     guard::Guard,
     health::{Health, Readiness},

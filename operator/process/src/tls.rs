@@ -13,7 +13,7 @@ use rustls::{
 use thiserror::Error;
 use tokio_rustls::TlsAcceptor;
 
-use crate::config::admission::Tls;
+use crate::config::Tls;
 
 /// Why there is no certificate.
 #[derive(Debug, Error)]

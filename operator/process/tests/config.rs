@@ -21,8 +21,8 @@ use trainjob_core::{
 use trainjob_process::{
     Program,
     config::{
-        Admission, Config, Flags, FlagsError, LeaderElection, Manual, MetricsServer, Rate,
-        admission::{CertificateSource, SelfManaged, Tls},
+        Admission, Config, Flags, FlagsError, LeaderElection, Manual, MetricsServer, Rate, Tls,
+        admission::{CertificateSource, SelfManaged},
         file::FieldUpdates,
         load,
     },

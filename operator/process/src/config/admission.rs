@@ -6,12 +6,10 @@ use std::{
     time::Duration,
 };
 
-use rustls::{ProtocolVersion, SupportedCipherSuite};
-
 use super::{
     error::Problem,
     file::{CertManagement, Certificates, Configuration, FieldUpdates, Webhook},
-    tls,
+    tls::{self, Tls},
     value::{Count, GoDuration, Port},
 };
 
@@ -77,17 +75,6 @@ pub struct SelfManaged {
     pub renew_before: Duration,
     /// How long a new authority stands in the registrations before it signs; less than `renew_before`.
     pub bundle_lead: Duration,
-}
-
-/// How to speak TLS.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Tls {
-    /// The lowest version, 1.2 or 1.3.
-    pub min_version: ProtocolVersion,
-    /// The cipher suites, at least one.
-    pub suites: Vec<SupportedCipherSuite>,
-    /// The protocols above it, in order of preference, at least one.
-    pub protocols: Vec<&'static str>,
 }
 
 /// What a file that has been checked says.

@@ -2,7 +2,7 @@
 
 use clap::{Command, CommandFactory};
 
-use super::flags::Args;
+use super::args::Args;
 use crate::start::Program;
 
 /// Words or names, each with what is said of it. A text has lines of at most 66 characters.

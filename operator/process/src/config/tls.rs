@@ -8,10 +8,21 @@ use rustls::{
     crypto::ring::{ALL_CIPHER_SUITES, DEFAULT_CIPHER_SUITES},
 };
 
-use super::{admission::Tls, error::Problem, file};
+use super::{error::Problem, file};
 
 /// The protocols above TLS.
 const PROTOCOLS: [&str; 2] = ["h2", "http/1.1"];
+
+/// How to speak TLS.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tls {
+    /// The lowest version, 1.2 or 1.3.
+    pub min_version: ProtocolVersion,
+    /// The cipher suites, at least one.
+    pub suites: Vec<SupportedCipherSuite>,
+    /// The protocols above it, in order of preference, at least one.
+    pub protocols: Vec<&'static str>,
+}
 
 /// What the section says, and what to tell whoever runs the process.
 pub(super) fn resolve(section: Option<&file::Tls>) -> (Tls, Vec<String>) {

@@ -19,6 +19,7 @@ use prometheus::{
 };
 use tower::{Layer, Service};
 
+pub use self::target::Kinds;
 use self::target::{KindNumber, Verb};
 use super::ClockOffset;
 
@@ -49,9 +50,6 @@ const CODES: [(u16, &str); 16] = [
 const NO_ANSWER: (usize, &str) = (CODES.len(), "none");
 const OTHER_CODE: (usize, &str) = (CODES.len() + 1, "other");
 const ALL_CODES: usize = CODES.len() + 2;
-
-/// The kinds that a program sends requests about: the plural of each, as in a path, and its name.
-pub type Kinds = &'static [(&'static str, &'static str)];
 
 /// What counts requests.
 #[derive(Debug)]

@@ -2,7 +2,8 @@
 
 use http::{Method, Uri};
 
-use super::Kinds;
+/// The kinds that a program sends requests about: the plural of each, as in a path, and its name.
+pub type Kinds = &'static [(&'static str, &'static str)];
 
 /// What is asked for, in the words of Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
