@@ -122,7 +122,7 @@ impl Executor {
             Action::DeleteTrainJob(deletion) => self.delete_train_job(of, deletion).await?,
             Action::RecordEvent(notice) => self.events.tell(of.job, notice),
             Action::RecordOutOfMemory { job_set } => {
-                self.events.tell_out_of_memory(of.job, job_set)
+                self.events.tell_out_of_memory(of.job, job_set);
             }
         }
         Ok(Reply::Done)
