@@ -16,6 +16,8 @@
 //! The operator drives it over the network, the explorer and the convergence tests in memory. So what is explored is
 //! what ships. Time is the driver's: [`plan`](fn@crate::plan) gets the wall clock, everything here a monotonic one.
 
+mod call;
+mod existing;
 mod memory;
 mod retry;
 #[cfg(test)]
@@ -23,18 +25,18 @@ mod tests;
 
 use std::time::Duration;
 
-use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use trainjob_api::JobSet;
-
-use self::retry::Retries;
 pub use self::{
+    call::{Call, Reply},
     memory::{JobMemory, Memories, ShownBy},
     retry::{Class, Failure, Retry},
 };
+use self::{
+    existing::{Existing, exists, inspected, must_inspect},
+    retry::Retries,
+};
 use crate::{
     action::{Action, Plan, StatusWrite, Urgency, Waiting},
-    facts::{JobSetFacts, controlling_train_job},
-    observed::{NameConflict, Observed, Reading, RunningPods},
+    observed::{Observed, Reading, RunningPods},
     priority::Priority,
     undiscovered::{self, Reaction},
 };
@@ -107,35 +109,6 @@ pub enum End {
     Postponed,
 }
 
-/// One request to the API server.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Call<'a> {
-    /// What the plan says.
-    Act(&'a Action),
-    /// What this action would create is there already: read it. Instead of a Secret, which nobody may read, the
-    /// witness of its [probe](Action::ProbeSecret) is read.
-    Inspect(&'a Action),
-}
-
-/// What came back of a call that succeeded.
-///
-/// Objects that are watched are also shown to the driver's cache, which plans are made on.
-#[derive(Debug, Clone)]
-pub enum Reply {
-    /// Nothing that matters here.
-    Done,
-    /// The TrainJob of this UID exists.
-    TrainJob(String),
-    /// The ConfigMap that was asked for.
-    ConfigMap(Box<Reading<ConfigMap>>),
-    /// The complete JobSet.
-    JobSet(Box<JobSet>),
-    /// The JobSet that has the job's name, if there still is one.
-    JobSetOfName(Option<Box<JobSetFacts>>),
-    /// How many Pods of the JobSet run.
-    Pods(usize),
-}
-
 /// What an answer means for the pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answered {
@@ -153,16 +126,6 @@ pub enum Answered {
         /// Whether that is worth telling the users of the job.
         tell: bool,
     },
-}
-
-/// What an object is that has the name of one to be created.
-enum Existing {
-    /// The job's own, and as it should be.
-    AsWanted,
-    /// Known now: the job is planned again.
-    Noted,
-    /// A JobSet of somebody else.
-    Foreign,
 }
 
 impl Pass {
@@ -406,88 +369,4 @@ fn learn(action: &Action, uid: &str, reply: Reply, memory: &mut JobMemory, now: 
     if let Action::WriteStatus(StatusWrite { jobs_status: Some(_), .. }) = action {
         memory.counts_written = Some(now);
     }
-}
-
-/// Whether the object that is in the way has to be read.
-const fn must_inspect(action: &Action) -> bool {
-    matches!(
-        action,
-        Action::CreateSnapshot(_)
-            | Action::CreateConfigMap(_)
-            | Action::CreatePodGroup(_)
-            | Action::CreateJobSet(_)
-            | Action::ProbeSecret { witness: Some(_), .. }
-    )
-}
-
-/// What an object is that is in the way and is not read.
-fn exists(action: &Action, memory: &mut JobMemory) -> Existing {
-    match action {
-        // Its name was free when the snapshot was created.
-        Action::CreateSecret(_) => Existing::AsWanted,
-        Action::ProbeSecret { claim, .. } => {
-            name_is_taken(memory, foreign("Secret", claim.metadata.name.as_deref()))
-        }
-        _ => Existing::Noted,
-    }
-}
-
-/// What an object is that is in the way and was read.
-fn inspected(action: &Action, uid: &str, reply: Reply, memory: &mut JobMemory) -> Existing {
-    match (action, reply) {
-        // It is judged by its owner when the job is planned again.
-        (Action::CreateSnapshot(_), Reply::ConfigMap(snapshot)) => {
-            memory.readings.snapshot = *snapshot;
-            Existing::Noted
-        }
-        (Action::ProbeSecret { claim, .. }, Reply::ConfigMap(witness)) => match *witness {
-            Reading::Found(witness) if is_own(&witness, uid) => Existing::AsWanted,
-            _ => name_is_taken(memory, foreign("Secret", claim.metadata.name.as_deref())),
-        },
-        // It is not changed, so it must also say what the job is made from now.
-        (Action::CreateConfigMap(wanted), Reply::ConfigMap(there)) => match *there {
-            Reading::Found(there) if is_own(&there, uid) && there.data == wanted.data => {
-                Existing::AsWanted
-            }
-            Reading::Found(there) if is_own(&there, uid) => name_is_taken(memory, outdated(there)),
-            Reading::Found(_) => {
-                name_is_taken(memory, foreign("ConfigMap", wanted.metadata.name.as_deref()))
-            }
-            Reading::Absent | Reading::NotRead => Existing::Noted,
-        },
-        // With ours, from a request whose reply was lost, the job is planned again: it may have been made from what
-        // the job said then. Any other keeps the job waiting.
-        (Action::CreateJobSet(_), Reply::JobSetOfName(Some(there)))
-            if there.train_job_uid.as_deref() != Some(uid) =>
-        {
-            Existing::Foreign
-        }
-        _ => Existing::Noted,
-    }
-}
-
-fn name_is_taken(memory: &mut JobMemory, by: NameConflict) -> Existing {
-    memory.readings.name_conflict = Some(by);
-    Existing::Noted
-}
-
-fn foreign(kind: &'static str, name: Option<&str>) -> NameConflict {
-    NameConflict::Foreign { kind, name: name.unwrap_or_default().to_owned() }
-}
-
-fn outdated(config_map: ConfigMap) -> NameConflict {
-    let ObjectMeta { name, uid, resource_version, deletion_timestamp, .. } = config_map.metadata;
-    let name = name.unwrap_or_default();
-    match deletion_timestamp {
-        Some(_) => NameConflict::Terminating { name },
-        None => NameConflict::Outdated {
-            name,
-            uid: uid.unwrap_or_default(),
-            resource_version: resource_version.unwrap_or_default(),
-        },
-    }
-}
-
-fn is_own(config_map: &ConfigMap, uid: &str) -> bool {
-    controlling_train_job(&config_map.metadata).is_some_and(|owner| owner.uid == uid)
 }

@@ -1,12 +1,13 @@
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use serde_json::json;
 use trainjob_api::{TrainJob, constants::GROUP};
 
 use super::*;
 use crate::{
     build::{SecretClaim, SecretContent},
-    facts::{JobFacts, ObjectKey},
+    facts::{JobFacts, JobSetFacts, ObjectKey},
     notice::Notice,
-    observed::{PodGroups, Readings, Settings},
+    observed::{NameConflict, PodGroups, Readings, Settings},
 };
 
 const UID: &str = "U";
