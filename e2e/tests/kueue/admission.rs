@@ -85,7 +85,8 @@ async fn job_of_a_queue_that_does_not_exist_waits_until_its_deadline_and_is_dele
     setting
         .story("nowhere", QueueOptions::default(), async |case| {
             let labels = json!({QUEUE_LABEL: "nowhere"});
-            let both = json!({DEADLINE: 6, TTL: 3});
+            // Long enough for Kueue on a busy machine to say it before.
+            let both = json!({DEADLINE: 20, TTL: 3});
             case.submit_labelled("lost", RUNS, &labels, Ask::low(1), both).await?;
             let workload =
                 case.workload_is("lost", "told", |it| it.condition("QuotaReserved").is_some());
