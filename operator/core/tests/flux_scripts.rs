@@ -149,7 +149,7 @@ fn run(root: &Path, host: &str, command: &[&str]) -> Output {
 
 /// The script, with its places moved below `root`.
 fn script(root: &Path, name: &str) -> Command {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/runtime/flux").join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/framework/flux").join(name);
     let mut text = fs::read_to_string(source).unwrap();
     for place in ["/mnt/flux", "/etc/flux-config", "/opt/views", "/opt/software"] {
         text = text.replace(place, &format!("{}{place}", root.display()));
