@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{MPI, PATIENCE, World, runtime, stays};
 use e2e::until::until_ok;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::{batch::v1::Job, core::v1::Secret};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Resource, ResourceExt as _};
 use serde_json::{Value, json};
@@ -155,6 +155,13 @@ async fn what_patches_say_while_a_job_is_suspended_reaches_its_jobset() -> Resul
         let spec = json!({"suspend": true, "runtimePatches": before});
         tenant.create("job", &runtime, spec).await?;
         let made = tenant.has_job_set("job").await?;
+        // JobSet only adds to its Jobs when it resumes them, so what is withdrawn must never have reached them.
+        let jobs: Api<Job> = Api::namespaced(tenant.client.clone(), &tenant.namespace);
+        until_ok("JobSet has made its Job", PATIENCE, || async {
+            jobs.get("job-node-0").await?;
+            Ok(())
+        })
+        .await?;
 
         let gate = json!([{"name": "e2e.trainjob.dev/gate"}]);
         let toleration = json!([{"key": "spot", "operator": "Exists"}]);
