@@ -306,11 +306,8 @@ impl State {
         uid: Option<&str>,
         change: impl FnOnce(&mut JobMemory) -> T,
     ) -> T {
-        let job = self.jobs.get(key).map(|job| &*job.facts.uid);
-        match job.filter(|job| uid.is_none_or(|uid| uid == *job)) {
-            Some(uid) => self.memories.change(key, uid, change),
-            None => change(&mut JobMemory::default()),
-        }
+        let known = self.jobs.get(key).map(|job| &*job.facts.uid);
+        self.memories.change_known(key, known, uid, change)
     }
 
     /// Forgets what belongs to a record that is gone.

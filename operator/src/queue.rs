@@ -65,7 +65,7 @@ type Ticket = (QueuePosition, u64);
 pub struct Next {
     /// The job.
     pub key: ObjectKey,
-    /// The priority it waited in.
+    /// The priority it waited with.
     pub priority: Priority,
     /// For how long.
     pub waited: Duration,
@@ -78,7 +78,7 @@ struct Priorities {
     cleanup: Waiters,
 }
 
-/// Keys by their tickets, and since when they wait in this priority.
+/// Keys by their tickets, and since when they wait with this priority.
 type Waiters = BTreeMap<Ticket, (ObjectKey, Instant)>;
 
 impl Priorities {
@@ -108,7 +108,7 @@ where
 }
 
 impl<At: Ord + Copy> Timers<At> {
-    /// Arms a key, in position of what it was armed with. True when that is before all others.
+    /// Arms a key, in place of what it was armed with. True when that is before all others.
     fn set(&mut self, key: &ObjectKey, at: Option<At>) -> bool {
         let Some(at) = at else {
             self.armed.remove(key);
@@ -213,7 +213,7 @@ impl Queue {
         }
     }
 
-    /// Moves keys whose time has come to the places that `position_of` names, until [`Self::close`]. A key
+    /// Moves keys whose time has come to the positions that `position_of` names, until [`Self::close`]. A key
     /// that has no position (any more) is dropped.
     ///
     /// Blocks the thread that calls it, which is woken a tenth of a millisecond late; the timers of the

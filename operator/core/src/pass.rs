@@ -70,7 +70,7 @@ struct Round {
     uid: String,
     finished: bool,
     plan: Plan,
-    /// What the JobSet was known to be made from, and to be changed by others in, when this was planned.
+    /// These two as they were read when this was planned: see [`Readings`](crate::observed::Readings).
     applied_spec_hash: Option<u64>,
     edited: Option<u64>,
     postponed: Option<Duration>,
@@ -135,7 +135,7 @@ impl Pass {
         Self { priority, rounds: 0, state: State::Observe }
     }
 
-    /// The priority that its work waits in.
+    /// The priority of its work.
     #[must_use]
     pub const fn priority(&self) -> Priority {
         self.priority
@@ -225,6 +225,9 @@ impl Pass {
         priority: Option<Priority>,
         now: Duration,
     ) -> Answered {
+        if self.call().is_none() {
+            return Answered::Continued;
+        }
         let State::Act(mut round) = std::mem::replace(&mut self.state, State::Observe) else {
             return Answered::Continued;
         };
@@ -285,10 +288,10 @@ impl Pass {
         let (retry, tell) = if let Some(retry) = waits_out(memory, failure.class, now) {
             (retry, false)
         } else {
-            let at_least = memory.retries.at_least(failure.class, self.priority, now);
+            let at_least = memory.retries.put_off(failure.class, self.priority, now);
             // Stopping is tried again sooner, if that is what it is now.
             let retry = memory.retries.again(priority.unwrap_or(self.priority), at_least);
-            (retry, memory.retries.is_worth_telling(failure, round.action()))
+            (retry, memory.retries.note_failure(failure, round.action()))
         };
         self.state = State::Over(Over { end: End::Failed, retry: Some(retry) }, Some(round));
         tell

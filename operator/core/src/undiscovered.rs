@@ -13,7 +13,7 @@ use std::time::Duration;
 /// itself, which an aggregated API that does not answer holds up.
 pub const WAITED_OUT: Duration = Duration::from_secs(45);
 
-/// The wait before the next try, before it is jitter. The kind is discovered at some instant within
+/// The wait before the next try, before jitter. The kind is discovered at some instant within
 /// [`WAITED_OUT`], and waits that grow would miss it by as much again.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 

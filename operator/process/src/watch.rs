@@ -139,7 +139,7 @@ where
     watcher(api, selected.timeout(WATCH_SECONDS)).backoff(wait)
 }
 
-/// Doubling waits between two tries of a watch, jitter so that not all kinds come at once.
+/// Doubling waits between two tries of a watch, with jitter, so that not all kinds come at once.
 ///
 /// A watch that begins a list has not succeeded yet, though to the library it has; so what counts as
 /// success is that it has been quiet for a while.

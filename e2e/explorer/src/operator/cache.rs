@@ -67,11 +67,8 @@ impl Cache {
         uid: Option<&str>,
         change: impl FnOnce(&mut JobMemory) -> T,
     ) -> T {
-        let job = self.jobs.get(key).map(|job| &*job.facts.uid);
-        match job.filter(|job| uid.is_none_or(|uid| uid == *job)) {
-            Some(uid) => self.memories.change(key, uid, change),
-            None => change(&mut JobMemory::default()),
-        }
+        let known = self.jobs.get(key).map(|job| &*job.facts.uid);
+        self.memories.change_known(key, known, uid, change)
     }
 
     /// What was read of a JobSet that is gone no longer holds, and its job may be gone with it.

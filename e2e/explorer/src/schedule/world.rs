@@ -175,7 +175,7 @@ impl World {
         self.note(|| format!("a late request arrives: {}: {}", title(&request), brief(&answer)));
     }
 
-    /// An operator is killed, and another started in its position.
+    /// An operator is killed, and another started in its place.
     pub(super) fn crash(&mut self, number: usize, requests_survive: bool) {
         if number >= self.operators.len() {
             return;

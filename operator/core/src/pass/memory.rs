@@ -48,7 +48,7 @@ impl JobMemory {
         &self.readings.pods
     }
 
-    /// A pass over the job in this priority has ended otherwise than by itself: when to try again.
+    /// A pass over the job with this priority has ended otherwise than by itself: when to try again.
     pub fn broken_off(&mut self, priority: Priority) -> Retry {
         self.retries.again(priority, Duration::ZERO)
     }
@@ -146,6 +146,21 @@ impl Memories {
         changed
     }
 
+    /// Changes what is remembered of the job whose UID is `known` under this key; of the one with `uid` alone, if that
+    /// is named. Of any other nothing is remembered.
+    pub fn change_known<T>(
+        &mut self,
+        key: &ObjectKey,
+        known: Option<&str>,
+        uid: Option<&str>,
+        change: impl FnOnce(&mut JobMemory) -> T,
+    ) -> T {
+        match known.filter(|known| uid.is_none_or(|uid| uid == *known)) {
+            Some(uid) => self.change(key, uid, change),
+            None => change(&mut JobMemory::default()),
+        }
+    }
+
     /// The job is gone.
     pub fn forget(&mut self, key: &ObjectKey) {
         self.0.remove(key);
@@ -155,4 +170,23 @@ impl Memories {
 /// A resource version as a number (comparable: KEP-5504). One that is no number counts as 0.
 fn version_number(resource_version: &str) -> u64 {
     resource_version.parse().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_remembered_for_a_successor_and_nothing_takes_no_room() {
+        let key = ObjectKey { namespace: "ns".into(), name: "job".into() };
+        let mut memories = Memories::default();
+        memories.change(&key, "U", JobMemory::no_pods_run);
+        assert!(memories.get(&key, "U").is_some());
+        assert!(memories.get(&key, "V").is_none());
+        let pods = memories.change(&key, "V", |memory| memory.pods().clone());
+        assert_eq!(pods, Reading::NotRead);
+        assert!(memories.get(&key, "U").is_none());
+        memories.change(&key, "U", |_| ());
+        assert!(memories.get(&key, "U").is_none());
+    }
 }

@@ -10,7 +10,7 @@ const TELL_FROM: u32 = 3;
 const TELL_DENIALS_FROM: u32 = 2;
 /// How long a job in a namespace that is being deleted is left alone.
 const NAMESPACE_GOING: Duration = Duration::from_secs(30);
-/// The wait after the first failure, before it is jitter.
+/// The wait after the first failure, before jitter.
 const FIRST: Duration = Duration::from_millis(100);
 
 /// What a failure means for trying again.
@@ -81,7 +81,7 @@ impl Retries {
     }
 
     /// How long a failure of this class puts the next try off, whatever the backoff is.
-    pub(super) fn at_least(&mut self, class: Class, priority: Priority, now: Duration) -> Duration {
+    pub(super) fn put_off(&mut self, class: Class, priority: Priority, now: Duration) -> Duration {
         match class {
             Class::Throttled(wait) => {
                 self.told_to_wait = Some((now, wait));
@@ -103,11 +103,7 @@ impl Retries {
     }
 
     /// Counts a failure; whether the users of the job are told of it.
-    pub(super) const fn is_worth_telling(
-        &mut self,
-        failure: Failure,
-        action: Option<&Action>,
-    ) -> bool {
+    pub(super) const fn note_failure(&mut self, failure: Failure, action: Option<&Action>) -> bool {
         if !failure.reached {
             return false;
         }
@@ -186,7 +182,7 @@ mod tests {
             (3, Priority::Live, 3, None),
         ] {
             let mut retries = Retries::default();
-            retries.at_least(Class::Throttled(seconds(told)), priority, seconds(100));
+            retries.put_off(Class::Throttled(seconds(told)), priority, seconds(100));
             let left = retries.throttled(priority, seconds(100 + after));
             assert_eq!(left, wait.map(seconds), "{told} s, {priority:?}, after {after} s");
         }
@@ -217,10 +213,10 @@ mod tests {
         ] {
             let mut retries = Retries::default();
             let told =
-                |_: &u32| retries.is_worth_telling(Failure { class, reached: true }, Some(action));
+                |_: &u32| retries.note_failure(Failure { class, reached: true }, Some(action));
             assert_eq!((1..=5).find(told), told_from, "{class:?} {action:?}");
             let unreached = Failure { class, reached: false };
-            assert!(!retries.is_worth_telling(unreached, Some(action)), "{class:?}");
+            assert!(!retries.note_failure(unreached, Some(action)), "{class:?}");
         }
     }
 }

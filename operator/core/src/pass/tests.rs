@@ -5,7 +5,7 @@ use trainjob_api::{TrainJob, constants::GROUP};
 use super::*;
 use crate::{
     build::{SecretClaim, SecretContent},
-    facts::{JobFacts, JobSetFacts, ObjectKey},
+    facts::{JobFacts, JobSetFacts},
     notice::Notice,
     observed::{NameConflict, PodGroups, Readings, Settings},
 };
@@ -383,15 +383,11 @@ fn jobset_that_is_gone_or_replaced_takes_what_was_read_of_it_along() {
 }
 
 #[test]
-fn nothing_is_remembered_for_a_successor_and_nothing_takes_no_room() {
-    let key = ObjectKey { namespace: "ns".into(), name: "job".into() };
-    let mut memories = Memories::default();
-    memories.change(&key, UID, JobMemory::no_pods_run);
-    assert!(memories.get(&key, UID).is_some());
-    assert!(memories.get(&key, "V").is_none());
-    let pods = memories.change(&key, "V", |memory| memory.pods().clone());
-    assert_eq!(pods, Reading::NotRead);
-    assert!(memories.get(&key, UID).is_none());
-    memories.change(&key, UID, |_| ());
-    assert!(memories.get(&key, UID).is_none());
+fn answer_that_nobody_waits_for_changes_nothing() {
+    let mut scene = Scene::default();
+    let mut pass = scene.acting(vec![Action::ReadSnapshot]);
+    scene.answered(&mut pass, failed(Class::Transient));
+    let over = scene.next(&mut pass, START);
+    assert_eq!(scene.answered(&mut pass, Ok(Reply::Done)), Answered::Continued);
+    assert_eq!(scene.next(&mut pass, START), over);
 }
