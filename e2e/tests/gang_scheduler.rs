@@ -104,6 +104,16 @@ async fn gang_runs(tenant: &Tenant<'_>, job: &str) -> Result<()> {
     .await
 }
 
+/// Waits until the last Pod of a gang has ended, so that those it gets when it is resumed are all it has.
+async fn has_no_pods(tenant: &Tenant<'_>, job: &str) -> Result<()> {
+    until_ok(format!("{job} has no Pods"), PATIENCE, || async {
+        let pods = tenant.pods_of(job).await?;
+        ensure!(pods.is_empty(), "{} of them are there, on {:?}", pods.len(), nodes(&pods));
+        Ok(())
+    })
+    .await
+}
+
 /// Waits until the scheduler has refused both Pods of a gang, and sees that it goes on to bind neither.
 async fn gang_waits(tenant: &Tenant<'_>, job: &str) -> Result<()> {
     until_ok(format!("the scheduler has looked at {job}"), PATIENCE, || async {
@@ -161,6 +171,7 @@ async fn a_suspended_gang_frees_its_nodes_and_resumes_as_a_whole() -> Result<()>
         tenant.create("gang", GANG, json!({})).await?;
         gang_runs(tenant, "gang").await?;
         tenant.patch("gang", &json!({"spec": {"suspend": true}})).await?;
+        has_no_pods(tenant, "gang").await?;
         tenant.create("occupant", SINGLE, json!({})).await?;
         tenant.runs("occupant").await?;
 

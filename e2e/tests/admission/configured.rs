@@ -80,7 +80,7 @@ async fn a_webhook_makes_its_own_certificate() -> Result<()> {
 async fn a_webhook_that_is_down_holds_up_nothing_but_what_could_change_what_runs() -> Result<()> {
     let cluster = Cluster::start(Options { crds: true, ..Options::bare() }).await?;
     let client = cluster.client().await?;
-    let place = Place::new(client.clone(), cluster.namespace("down").await?);
+    let place = Place::of(&cluster, "down").await?;
     for name in ["goes", "stays"] {
         place.create(Way::Replace, name, &on_r(json!({}))).await?;
     }

@@ -55,7 +55,7 @@ impl Site {
 
     /// A namespace of this box.
     async fn place(&self, prefix: &str) -> Result<Place> {
-        Ok(Place::new(self.cluster.client().await?, self.cluster.namespace(prefix).await?))
+        Place::of(&self.cluster, prefix).await
     }
 }
 

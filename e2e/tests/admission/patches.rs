@@ -190,6 +190,9 @@ fn kueue() -> Vec<Row> {
         row("patched first", job(true, &empty)).then(job(true, &admitted)),
         row("resumed", job(true, &admitted)).then(job(false, &admitted)),
         row("suspended", job(false, &admitted)).then(job(true, &admitted)),
-        row("emptied again", job(true, &admitted)).then(job(true, &empty)),
+        // docs/compatibility.md, "Releases": the only request that later ones take and 1.31 does not.
+        row("emptied again", job(true, &admitted)).then(job(true, &empty)).not_applied_by_oldest(
+            "spec.runtimePatches[1].trainingRuntimeSpec.template.spec: Invalid value: \"null\"",
+        ),
     ]
 }

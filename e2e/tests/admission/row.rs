@@ -31,13 +31,15 @@ pub(crate) struct Row {
     pub(crate) expect: Expect,
     /// The warnings, in their order.
     pub(crate) warnings: Vec<String>,
+    /// What an API server of the oldest release says to it, before it asks the webhook, where it is a server-side apply.
+    pub(crate) oldest_apply: Option<&'static str>,
 }
 
 impl Row {
     /// A job that is admitted without a warning.
     pub(crate) fn new(what: &'static str, runtime: Value, job: Value) -> Self {
         let (expect, warnings) = (Expect::Admitted, Vec::new());
-        Self { what, runtime, ending: "", job, then: None, expect, warnings }
+        Self { what, runtime, ending: "", job, then: None, expect, warnings, oldest_apply: None }
     }
 
     /// The job is admitted, whatever is said to it; then its spec is changed to this one.
@@ -60,6 +62,11 @@ impl Row {
     pub(crate) fn invalid(self, path: &str, reason: &str) -> Self {
         let (path, reason) = (path.to_owned(), reason.to_owned());
         Self { expect: Expect::Invalid { path, reason }, ..self }
+    }
+
+    /// An API server of the oldest release takes it in all ways but a server-side apply, which it answers with this.
+    pub(crate) fn not_applied_by_oldest(self, text: &'static str) -> Self {
+        Self { oldest_apply: Some(text), ..self }
     }
 
     /// There is this warning, too.
