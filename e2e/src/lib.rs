@@ -31,6 +31,7 @@ pub mod component;
 pub mod coscheduling;
 pub mod credentials;
 pub mod demo;
+pub mod discovered;
 pub mod faults;
 pub mod fixtures;
 pub mod guard;

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::Options;
+use e2e::discovered::{is_discovered, until_discovered};
 use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{COMPLETES, PATIENCE, Pool, RUNS, SYSTEM, World, runtime};
 use e2e::operator::{SERVICE_ACCOUNT, install_crds};
 use e2e::proxy::{Call, Fault};
 use e2e::until::until_ok;
-use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
@@ -48,39 +48,16 @@ fn definition_of_probes() -> Value {
     })
 }
 
-/// What the API server says to the operator's account when that creates an object of a probe.
-async fn refusal_for_a_probe(world: &World) -> Result<String> {
-    let client = world.cluster.service_account_client(SYSTEM, SERVICE_ACCOUNT).await?;
-    let api: Api<ConfigMap> = Api::namespaced(client, "default");
-    let owner = json!({
-        "apiVersion": "e2e.trainjob.dev/v1", "kind": "Probe", "name": "probe", "uid": "probe",
-        "controller": true, "blockOwnerDeletion": true,
-    });
-    let object = serde_json::from_value(json!({
-        "metadata": {"name": "probe", "ownerReferences": [owner]},
-    }))?;
-    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-    match api.create(&dry_run, &object).await {
-        Err(kube::Error::Api(status)) if status.code == 403 => Ok(status.message),
-        other => anyhow::bail!("not refused: {other:?}"),
-    }
-}
-
 /// Returns just after the API server has looked for new kinds, which it does every 30 seconds: nothing that is
 /// defined now is known for nearly as long.
 async fn the_api_server_has_looked_for_new_kinds(world: &World) -> Result<()> {
-    let unknown = "cannot find RESTMapping";
-    let said = refusal_for_a_probe(world).await?;
-    ensure!(said.contains(unknown), "it knows probes before they are defined: {said}");
+    let (account, probe) = ((SYSTEM, SERVICE_ACCOUNT), ("e2e.trainjob.dev/v1", "Probe"));
+    let knows_it = is_discovered(&world.cluster, account, probe).await?;
+    ensure!(!knows_it, "it knows probes before they are defined");
     let api: Api<CustomResourceDefinition> = Api::all(world.cluster.client().await?);
     let definition = serde_json::from_value(definition_of_probes())?;
     api.create(&PostParams::default(), &definition).await?;
-    until_ok("the API server has discovered probes", PATIENCE, || async {
-        let said = refusal_for_a_probe(world).await?;
-        ensure!(!said.contains(unknown), "{said}");
-        Ok(())
-    })
-    .await
+    until_discovered(&world.cluster, account, probe).await
 }
 
 fn job(index: usize) -> String {

@@ -10,10 +10,12 @@ use crate::cluster::{Cluster, Options};
 use crate::demo::cast;
 use crate::demo::clock::elapsed;
 use crate::demo::screen::clock;
+use crate::discovered::until_discovered;
 use crate::fixtures::{PATIENCE, audit_flags};
+use crate::operator::SERVICE_ACCOUNT;
 use crate::recorder::Recorder;
-use crate::release::Release;
 use crate::release::programs::Programs;
+use crate::release::{NAMESPACE, Release};
 use crate::until::until_ok;
 
 /// GPUs of each node of a box.
@@ -58,6 +60,13 @@ impl Setup {
         let release = installed.await?;
         let programs = audibly("starting operator and webhook", release.start()).await?;
         say("operator and webhook are ready");
+        // Jobs of before would wait for it, too, while their deadlines run.
+        let (account, kind) =
+            ((NAMESPACE, SERVICE_ACCOUNT), ("trainer.kubeflow.org/v1alpha1", "TrainJob"));
+        let discovered = until_discovered(&release.cluster, account, kind);
+        let waiting =
+            "waiting until the API server has discovered TrainJobs, which takes it up to 30 s";
+        audibly(waiting, discovered).await?;
         let client = release.cluster.client().await?;
         let recorder = Recorder::start(client.clone()).await?;
         let namespace = release.cluster.namespace("demo").await?;
