@@ -10,8 +10,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 /// The crates of the product, by their sources.
-const CRATES: [&str; 5] =
-    ["api/src", "operator/core/src", "operator/process/src", "operator/src", "webhook/src"];
+const CRATES: [&str; 6] = [
+    "api/src",
+    "operator/core/src",
+    "operator/engine/src",
+    "operator/process/src",
+    "operator/src",
+    "webhook/src",
+];
 
 /// Modules by their paths in a crate, and what each imports.
 type Imports = BTreeMap<Vec<String>, BTreeSet<Vec<String>>>;

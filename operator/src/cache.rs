@@ -9,7 +9,6 @@
 mod count;
 mod groups;
 mod pod_groups;
-pub mod versions;
 pub mod watch;
 
 use std::{
@@ -24,11 +23,9 @@ use trainjob_core::{
     observed::{Observed, PodGroups, Reading, Readings, RunningPods, Settings},
     pass::{JobMemory, Memories, ShownBy},
 };
+use trainjob_engine::versions::{self, Source, Versions};
 
-use self::{
-    groups::{Group, Groups, presence},
-    versions::{Source, Versions},
-};
+use self::groups::{Group, Groups, presence};
 
 /// What is remembered of a TrainJob.
 #[derive(Debug)]
@@ -214,7 +211,7 @@ impl Cache {
         let shown = Arc::new(job_set);
         let news = state.job_sets.put(key, version, Arc::clone(&shown), source);
         state.remember(key, None, |memory| {
-            memory.job_set_shown(before.as_deref(), &shown, news, source.into());
+            memory.job_set_shown(before.as_deref(), &shown, news, shown_by(source));
         });
         news
     }
@@ -352,12 +349,10 @@ impl State {
     }
 }
 
-impl From<Source> for ShownBy {
-    fn from(source: Source) -> Self {
-        match source {
-            Source::Watch => Self::Watch,
-            Source::Reply { .. } => Self::Reply,
-        }
+const fn shown_by(source: Source) -> ShownBy {
+    match source {
+        Source::Watch => ShownBy::Watch,
+        Source::Reply { .. } => ShownBy::Reply,
     }
 }
 

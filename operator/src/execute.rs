@@ -33,15 +33,11 @@ use trainjob_core::{
     pass::{Call, Class, Reply},
     priority::Priority,
 };
-use trainjob_process::lean;
+use trainjob_engine::{answer, error::RequestError, leader::LeaderGuard, limit::Limiter, stripped};
 
 use crate::{
-    answer,
     cache::{Cache, Lists},
-    error::RequestError,
     events::Events,
-    leader::LeaderGuard,
-    limit::Limiter,
 };
 
 /// Pods that still hold resources.
@@ -53,7 +49,7 @@ pub struct Executor {
     pub client: kube::Client,
     /// Where replies go.
     pub cache: Arc<Cache>,
-    /// Where notices go.
+    /// Where events go.
     pub events: Events,
     /// The configured rate limit, if there is one.
     pub limiter: Option<Arc<Limiter>>,
@@ -120,9 +116,9 @@ impl Executor {
                 return self.check_pods(of, except_job_set.as_deref()).await;
             }
             Action::DeleteTrainJob(deletion) => self.delete_train_job(of, deletion).await?,
-            Action::RecordEvent(notice) => self.events.tell(of.job, notice),
+            Action::RecordEvent(event) => self.events.record(of.job, event),
             Action::RecordOutOfMemory { job_set } => {
-                self.events.tell_out_of_memory(of.job, job_set);
+                self.events.record_out_of_memory(of.job, job_set);
             }
         }
         Ok(Reply::Done)
@@ -213,7 +209,7 @@ impl Executor {
         if kind == "Status" {
             return Ok(None);
         }
-        Ok(Some(lean::read(&answer).map_err(kube::Error::SerdeError)?))
+        Ok(Some(stripped::read(&answer).map_err(kube::Error::SerdeError)?))
     }
 
     async fn send<K: DeserializeOwned + Send + 'static>(
@@ -224,7 +220,7 @@ impl Executor {
         let request = request.map_err(kube::Error::BuildRequest)?;
         let client = self.client.clone();
         let answer = self.ask(of, async move { client.request_text(request).await }).await?;
-        Ok(lean::read(&answer).map_err(kube::Error::SerdeError)?)
+        Ok(stripped::read(&answer).map_err(kube::Error::SerdeError)?)
     }
 
     /// What enforces a deadline is fenced, so that it can be sent anew while it may still be under way.

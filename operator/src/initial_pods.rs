@@ -16,8 +16,9 @@ use trainjob_core::{
     facts::{ObjectKey, Outcome},
     pass::JobMemory,
 };
+use trainjob_engine::{answer::timed, error::RequestError};
 
-use crate::{answer::timed, cache::Cache, error::RequestError, execute::RUNNING};
+use crate::{cache::Cache, execute::RUNNING};
 
 /// How long work may wait for the list.
 const PATIENCE: Duration = Duration::from_secs(2);

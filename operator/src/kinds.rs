@@ -19,6 +19,3 @@ pub const KINDS: [&str; 6] = [
 pub const COSCHEDULING_KIND: &str = "PodGroup of scheduler-plugins";
 /// See [`COSCHEDULING_KIND`].
 pub const VOLCANO_KIND: &str = "PodGroup of Volcano";
-
-/// The kind of the one object that is watched beside [`KINDS`].
-pub const LEASE: &str = "Lease";

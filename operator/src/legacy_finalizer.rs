@@ -21,8 +21,7 @@ use trainjob_core::{
     build::{RuntimeKey, without_legacy_finalizer},
     pass::Class,
 };
-
-use crate::{answer, error::RequestError, leader::LeaderGuard};
+use trainjob_engine::{answer, error::RequestError, leader::LeaderGuard};
 
 /// How long before what failed is tried again.
 const AGAIN: Duration = Duration::from_secs(10);

@@ -9,21 +9,14 @@
 //! Nothing here has to survive a restart: every timer and every goal is derived anew from what is
 //! stored.
 
-pub mod answer;
 pub mod cache;
-pub mod clock;
-pub mod error;
 pub mod events;
 pub mod execute;
 pub mod initial_pods;
 pub mod kinds;
-pub mod leader;
-pub mod lease;
 pub mod legacy_finalizer;
-pub mod limit;
 pub mod manual;
 pub mod metrics;
-pub mod queue;
 pub mod reconcile;
 pub mod run;
 pub mod secrets;

@@ -10,24 +10,21 @@ use std::{sync::Arc, time::SystemTime};
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
     action::{Action, DeletionReason, StatusWrite},
+    event::Event,
     facts::{JobFacts, ObjectKey, Outcome},
     job_stats,
-    notice::Notice,
     observed::Settings,
     pass::{self, Answered, Call, JobMemory, Next, Pass, Retry},
     plan,
     priority::{self, Priority, QueuePosition},
 };
-use trainjob_process::jitter;
+use trainjob_engine::{clock, error::RequestError, jitter, queue::Queue};
 
 use self::timings::Timings;
 use crate::{
     cache::{Cache, JobRecord},
-    clock,
-    error::RequestError,
     execute::{Context, Executor},
     metrics::{Metrics, work::End},
-    queue::Queue,
 };
 
 /// What works on jobs.
@@ -222,8 +219,8 @@ impl Reconciler {
             return;
         }
         tracing::warn!(job = %key, uid, %error, "{} failed", name(action));
-        if let Some(notice) = complaint(action, error) {
-            self.executor.events.tell(job, &notice);
+        if let Some(event) = complaint(action, error) {
+            self.executor.events.record(job, &event);
         }
     }
 
@@ -288,7 +285,7 @@ impl From<pass::End> for End {
     }
 }
 /// What users are told when an action fails.
-fn complaint(action: &Action, error: &RequestError) -> Option<Notice> {
+fn complaint(action: &Action, error: &RequestError) -> Option<Event> {
     let error = error.to_string();
     match action {
         Action::CreateSnapshot(_)
@@ -305,11 +302,11 @@ fn complaint(action: &Action, error: &RequestError) -> Option<Notice> {
         | Action::UpdateJobSet(_)
         | Action::SuspendJobSet { .. }
         | Action::DeleteJobSet { reason: DeletionReason::Rebuild { .. }, .. } => {
-            Some(Notice::CreationFailed(error))
+            Some(Event::CreationFailed(error))
         }
         Action::DeleteJobSet { reason: DeletionReason::JobEnded, .. }
-        | Action::CheckPods { .. } => Some(Notice::ReleaseFailed(error)),
-        Action::DeleteTrainJob(_) => Some(Notice::TtlDeletionFailed(error)),
+        | Action::CheckPods { .. } => Some(Event::ReleaseFailed(error)),
+        Action::DeleteTrainJob(_) => Some(Event::TtlDeletionFailed(error)),
         Action::WriteStatus(_)
         | Action::DeletePodGroup { .. }
         | Action::RecordEvent(_)
@@ -357,7 +354,7 @@ const fn name(action: &Action) -> &'static str {
         Action::DeleteJobSet { .. } => "JobSet deletion",
         Action::CheckPods { .. } => "Pod check",
         Action::DeleteTrainJob(_) => "TTL deletion",
-        Action::RecordEvent(_) | Action::RecordOutOfMemory { .. } => "notice",
+        Action::RecordEvent(_) | Action::RecordOutOfMemory { .. } => "event",
     }
 }
 
@@ -371,8 +368,8 @@ mod tests {
         let error = RequestError::NotLeading;
         let rebuild = DeletionReason::Rebuild { resource_version: "1".into() };
         for (reason, expected) in [
-            (DeletionReason::JobEnded, Notice::ReleaseFailed(error.to_string())),
-            (rebuild, Notice::CreationFailed(error.to_string())),
+            (DeletionReason::JobEnded, Event::ReleaseFailed(error.to_string())),
+            (rebuild, Event::CreationFailed(error.to_string())),
         ] {
             let deletion = Action::DeleteJobSet { uid: "U".into(), reason };
             assert_eq!(complaint(&deletion, &error), Some(expected), "{deletion:?}");

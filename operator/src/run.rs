@@ -20,9 +20,16 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch},
     task::JoinSet,
 };
+use trainjob_api::constants::EVENT_REPORTER;
 use trainjob_core::{
     facts::ObjectKey,
     priority::{Priority, QueuePosition},
+};
+use trainjob_engine::{
+    leader::LeaderGuard,
+    lease::{self, Election, Watched},
+    limit::Limiter,
+    queue::{Next, Queue},
 };
 use trainjob_process::{
     Servers, Shown,
@@ -34,16 +41,12 @@ use trainjob_process::{
 
 use crate::{
     cache::{Cache, watch::Watcher},
-    events,
+    events::Events,
     execute::Executor,
     initial_pods,
-    kinds::{KINDS, LEASE},
-    leader::LeaderGuard,
-    lease::{Election, Watched},
+    kinds::KINDS,
     legacy_finalizer::{self, Finder},
-    limit::Limiter,
     metrics::{Metrics, gauges::Sources, work::End},
-    queue::{Next, Queue},
     reconcile::Reconciler,
 };
 
@@ -95,20 +98,22 @@ pub async fn run(
     let (listed, all_listed) = watch::channel(HashSet::new());
     let of_lease = Watched {
         unreachable: Arc::clone(&unreachable),
-        restarts: metrics.work.restarts(LEASE).clone(),
+        restarts: metrics.work.restarts(lease::KIND).clone(),
     };
     let ready = complete(all_listed.clone());
     let (mut election, leader) = take_part(config.leader_election, &clients, of_lease, ready);
 
     let limiter =
         config.rate_limit.map(|rate| Arc::new(Limiter::new(rate.per_second, rate.burst.get())));
-    let (events, sender) = events::channel(
+    let (recorder, sender) = trainjob_engine::events::channel(
+        EVENT_REPORTER,
         clients.work.clone(),
         limiter.clone(),
         leader.clone(),
         config.normal_events,
         metrics.work.events_dropped.clone(),
     );
+    let events = Events { recorder, client: clients.work.clone() };
     let (cache, queue) = (Arc::new(Cache::default()), Arc::new(Queue::standby()));
     let sources = Sources {
         cache: Arc::clone(&cache),

@@ -13,7 +13,7 @@ use serde::{
 use serde_json::value::RawValue;
 use trainjob_api::constants::REMOVE_FIELDS_ANNOTATION;
 use trainjob_core::admission::ownership::Manager;
-use trainjob_process::lean;
+use trainjob_engine::stripped;
 
 /// Who wrote what, which the API server sends with every object, and hardly any request is judged by.
 const MANAGED_FIELDS: &str = "managedFields";
@@ -57,7 +57,8 @@ impl Object<'_> {
     #[must_use]
     pub fn managers(&self) -> Vec<Manager> {
         let text = self.metadata.as_ref().and_then(|metadata| metadata.managed);
-        let text = text.map(RawValue::get).filter(|text| lean::check([*text]).is_ok());
+        let text =
+            text.map(RawValue::get).filter(|text| stripped::check_object_count([*text]).is_ok());
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
 
@@ -117,12 +118,12 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     ///
-    /// It is not a `K`, or has too many [parts](lean::check).
+    /// It is not a `K`, or has too many [parts](stripped::check_object_count).
     pub fn read<K: DeserializeOwned>(
         &self,
         keep: impl Fn(&str) -> bool,
     ) -> Result<K, serde_json::Error> {
-        lean::check(self.texts())?;
+        stripped::check_object_count(self.texts())?;
         let fields = self.named.iter().filter(|(name, _)| keep(name));
         K::deserialize(MapDeserializer::new(fields.map(|(name, value)| (&**name, *value))))
     }

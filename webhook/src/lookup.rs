@@ -25,7 +25,7 @@ use trainjob_core::{
     build::{Runtime, RuntimeKey, snapshot},
     facts::controlling_train_job,
 };
-use trainjob_process::Readable;
+use trainjob_engine::Readable;
 
 use crate::runtimes::Runtimes;
 

@@ -20,12 +20,11 @@ use trainjob_api::{
     constants::{CLUSTER_TRAINING_RUNTIME_KIND, TRAINING_RUNTIME_KIND},
 };
 use trainjob_core::build::{Runtime, RuntimeKey};
-use trainjob_process::{
-    Readable,
-    health::Readiness,
-    lean,
+use trainjob_engine::{
+    Readable, stripped,
     watch::{Subject, follow},
 };
+use trainjob_process::health::Readiness;
 
 use crate::kinds::KINDS;
 
@@ -143,7 +142,7 @@ fn put<K: Resource + Serialize>(known: &mut Known, kind: &str, runtime: &K) {
     let key = runtime_key_of(kind, runtime.meta());
     known.remove(&key);
     let values = known.values().filter(|kept| kept.value.is_some()).count();
-    let is_kept = values < VALUES && lean::parts(&text) <= SMALL;
+    let is_kept = values < VALUES && stripped::object_count(&text) <= SMALL;
     let value = if is_kept { value(&key, &text).map(Arc::new) } else { None };
     known.insert(key, Kept { text: text.into(), value });
 }

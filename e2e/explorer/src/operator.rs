@@ -59,7 +59,7 @@ pub enum Turn {
     Begin(usize),
     /// Go on with the pass over this name.
     Continue(usize),
-    /// Notice that a timer of this name has come.
+    /// Event that a timer of this name has come.
     Timer(usize),
 }
 

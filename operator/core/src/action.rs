@@ -10,8 +10,8 @@ use trainjob_api::{JobSet, time::Timestamp, trainjob::JobStatus};
 
 use crate::{
     build::{JobSetUpdate, PodGroup, RuntimeKey, SecretClaim},
+    event::Event,
     facts::{self, Finished, Outcome, Scheduler},
-    notice::Notice,
     observed::Propagation,
 };
 
@@ -112,7 +112,7 @@ pub enum Action {
     /// Delete the TrainJob, because its TTL has passed.
     DeleteTrainJob(TtlDeletion),
     /// Tell users, best effort.
-    RecordEvent(Notice),
+    RecordEvent(Event),
     /// Tell users whether a container of the failed JobSet was [out of memory](crate::out_of_memory), best
     /// effort: nothing waits until its Pods were asked for.
     RecordOutOfMemory {

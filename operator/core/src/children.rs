@@ -12,8 +12,8 @@ use trainjob_api::{JobSet, TrainJob, time::Timestamp};
 use crate::{
     action::{Action, DeletionReason, Waiting},
     build::{self, BuildError, Objects, PodGroup, Runtime, SnapshotError, snapshot},
+    event::Event,
     facts::{JobSetFacts, ObjectKey, PodGroupSpec},
-    notice::Notice,
     observed::{NameConflict, Observed, Presence, Reading},
 };
 
@@ -331,7 +331,7 @@ fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -
             }
             let update = build::update_suspended(current, &objects.job_set);
             actions.extend(update.map(|update| Action::UpdateJobSet(Box::new(update))));
-            let kept = difference.map(Notice::ChangeNotApplied);
+            let kept = difference.map(Event::ChangeNotApplied);
             actions.extend(kept.map(Action::RecordEvent));
             Step { actions, applied_spec_hash: Some(digest), ..Step::default() }
         }

@@ -12,7 +12,7 @@
 //! * [`plan`](mod@plan): the rules, in the order in which they win.
 //! * [`action`]: everything this operator can ever do to a cluster.
 //! * [`pass`]: how a plan is carried out, and what is remembered until the next.
-//! * [`notice`]: what users are told in events.
+//! * [`event`]: what users are told in events.
 //! * [`out_of_memory`]: which container of a failed job was killed for its memory.
 //! * [`priority`]: which work goes first.
 //! * [`undiscovered`]: how long an API server that does not know the kind yet is waited for.
@@ -26,12 +26,12 @@ pub mod action;
 pub mod admission;
 pub mod build;
 mod children;
+pub mod event;
 pub mod facts;
 mod framework;
 pub mod job_stats;
 pub mod lease;
 pub mod lifecycle;
-pub mod notice;
 pub mod observed;
 pub mod out_of_memory;
 pub mod pass;

@@ -5,7 +5,7 @@
 
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
 
-use crate::notice::Notice;
+use crate::event::Event;
 
 /// What the kubelet calls it.
 const REASON: &str = "OOMKilled";
@@ -13,7 +13,7 @@ const REASON: &str = "OOMKilled";
 /// What to tell users of these Pods of a failed job: the first container that was killed for its memory.
 /// Others often end with it, because nobody answers them any more.
 #[must_use]
-pub fn find(pods: &[Pod]) -> Option<Notice> {
+pub fn find(pods: &[Pod]) -> Option<Event> {
     let killed = pods.iter().flat_map(|pod| {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         statuses(pod).filter_map(move |status| Some((name, &status.name, killed(status)?)))
@@ -23,7 +23,7 @@ pub fn find(pods: &[Pod]) -> Option<Notice> {
         let at = end.finished_at.as_ref().map(|at| at.0);
         (at.is_none(), at, *pod, *container)
     })?;
-    Some(Notice::OutOfMemory {
+    Some(Event::OutOfMemory {
         pod: pod.to_owned(),
         container: container.clone(),
         exit_code: end.exit_code,
@@ -74,7 +74,7 @@ mod tests {
     }
 
     fn told(pods: &[Pod]) -> Option<String> {
-        find(pods).map(|notice| notice.note())
+        find(pods).map(|event| event.note())
     }
 
     #[test]

@@ -20,9 +20,9 @@ use crate::{
     action::{Action, DeletionReason, Plan, TtlDeletion, Waiting},
     build::{self, UnsupportedRuntime},
     children,
+    event::Event,
     facts::{Finished, JobFacts, JobSetFacts, Outcome, PodGroupFacts},
     lifecycle::{deadline, release, status, ttl},
-    notice::Notice,
     observed::{Observed, Reading, RunningPods, Settings},
 };
 
@@ -43,7 +43,7 @@ pub fn plan(observed: &Observed<'_>, now: Timestamp) -> Plan {
         (None, None) => Plan::default(),
     };
     if let Some(problem) = job.out_of_range {
-        plan.actions.push(Action::RecordEvent(Notice::FieldOutOfRange(problem)));
+        plan.actions.push(Action::RecordEvent(Event::FieldOutOfRange(problem)));
     }
     plan
 }
@@ -110,7 +110,7 @@ fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Timestamp) 
     let mut actions = write(job, manifest, own, conditions);
     actions.extend(step.actions);
     actions
-        .extend(news.map(|told| Action::RecordEvent(Notice::CreationFailed(told.message.clone()))));
+        .extend(news.map(|told| Action::RecordEvent(Event::CreationFailed(told.message.clone()))));
     let waiting = step.obstacle.map(|obstacle| obstacle.waiting);
     Plan { actions, next, waiting, applied_spec_hash: step.applied_spec_hash }
 }
@@ -132,7 +132,7 @@ fn exceed(
         write.deadline_due = Some(due);
     }
     // Told before the deletion, which may fail and be repeated by passes that know nothing of this one.
-    actions.push(Action::RecordEvent(Notice::DeadlineExceeded { due }));
+    actions.push(Action::RecordEvent(Event::DeadlineExceeded { due }));
     let still_there = own.filter(|job_set| job_set.terminating_since.is_none());
     actions.extend(still_there.map(delete));
     Plan { actions, ..Plan::default() }
@@ -148,7 +148,7 @@ fn refuse(
     let message = unsupported.to_string();
     status::fail(&mut conditions, conditions::REASON_RUNTIME_NOT_SUPPORTED, &message, now);
     let mut actions = write(job, manifest, None, conditions);
-    actions.push(Action::RecordEvent(Notice::CreationFailed(message)));
+    actions.push(Action::RecordEvent(Event::CreationFailed(message)));
     Plan { actions, ..Plan::default() }
 }
 
@@ -198,7 +198,7 @@ fn release(
         }
         (release::Decision::PodsRunning, _) => plan.waiting = Some(Waiting::Release),
         (release::Decision::Blocked, _) => {
-            plan.actions.push(Action::RecordEvent(Notice::ReleaseBlocked));
+            plan.actions.push(Action::RecordEvent(Event::ReleaseBlocked));
             plan.waiting = Some(Waiting::Finalizer);
         }
         (release::Decision::Released, _) => return true,
@@ -230,7 +230,7 @@ fn apply_ttl(
             let ttl = job.ttl.unwrap_or_default();
             plan.actions = vec![
                 Action::DeleteTrainJob(deletion),
-                Action::RecordEvent(Notice::TtlExpired { finished_at: finished.at, ttl }),
+                Action::RecordEvent(Event::TtlExpired { finished_at: finished.at, ttl }),
             ];
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Both read the same [configuration](config) and the same flags, [log](logging) alike, serve
 //! [health](mod@health) and [metrics] as [pages], reach the API server by two [clients](client), and end on
-//! the first signal ([`start`]). They [watch](mod@watch) kinds and [read](Readable) objects in one way.
+//! the first signal ([`start`]).
 //!
 //! Of TrainJobs it knows what the configuration says of them (clocks, TTLs, rules of admission); no decision is made
 //! here.
@@ -13,19 +13,13 @@ mod describe;
 mod exposition;
 pub mod guard;
 pub mod health;
-mod jitter;
-pub mod lean;
 pub mod logging;
 pub mod metrics;
 pub mod pages;
-mod readable;
 mod servers;
 mod start;
 pub mod tls;
-pub mod watch;
 
 pub use describe::describe;
-pub use jitter::jitter;
-pub use readable::{Readable, Unreadable};
 pub use servers::{Servers, Shown};
 pub use start::{Program, start};

@@ -7,9 +7,10 @@ use trainjob_core::{
     job_stats::{self, JobStats},
     lifecycle::release,
 };
+use trainjob_engine::{clock, versions::Versions};
 
-use super::{Cache, JobRecord, groups::Groups, versions::Versions};
-use crate::{clock, kinds::KINDS};
+use super::{Cache, JobRecord, groups::Groups};
+use crate::kinds::KINDS;
 
 impl Cache {
     /// Counts every job. Others wait only while the jobs are noted, not while they are looked at.

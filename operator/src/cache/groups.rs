@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use trainjob_core::{facts::PodGroupFacts, observed::Presence};
-
-use super::versions::Versions;
+use trainjob_engine::versions::Versions;
 
 /// The PodGroups of one scheduler.
 pub(super) type Groups = Versions<Arc<PodGroupFacts>>;

@@ -6,12 +6,9 @@ use trainjob_core::{
     facts::{ObjectKey, PodGroupFacts, Scheduler},
     pass::JobMemory,
 };
+use trainjob_engine::versions::{self, Source, Versions};
 
-use super::{
-    Cache, JobRecord, State,
-    groups::Groups,
-    versions::{self, Source, Versions},
-};
+use super::{Cache, JobRecord, State, groups::Groups};
 
 impl Cache {
     /// Takes in a PodGroup that a watch or a reply showed. True when that is news.

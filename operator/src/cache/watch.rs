@@ -20,13 +20,14 @@ use trainjob_core::{
     build::{Runtime, RuntimeKey},
     facts::{JobSetFacts, ObjectKey, PodGroupFacts, PodGroupSpec, Scheduler},
 };
-use trainjob_process::{
+use trainjob_engine::{
     Readable, Unreadable,
-    health::Readiness,
+    versions::Source,
     watch::{Failed, Subject, follow},
 };
+use trainjob_process::health::Readiness;
 
-use super::{Cache, versions::Source};
+use super::Cache;
 use crate::{
     kinds::{COSCHEDULING_KIND, VOLCANO_KIND},
     legacy_finalizer::Finder,

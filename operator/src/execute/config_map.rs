@@ -4,9 +4,9 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{GetParams, Preconditions, PropagationPolicy};
 use trainjob_api::jobset::JobSetView;
 use trainjob_core::pass::Reply;
+use trainjob_engine::error::RequestError;
 
 use super::{Context, Executor, delete_params, request};
-use crate::error::RequestError;
 
 impl Executor {
     pub(super) async fn read_config_map(

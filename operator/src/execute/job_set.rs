@@ -9,9 +9,9 @@ use trainjob_core::{
     observed::Reading,
     pass::Reply,
 };
+use trainjob_engine::{error::RequestError, versions::Source};
 
 use super::{Context, Executor, create, delete_params, post_params, request};
-use crate::{cache::versions::Source, error::RequestError};
 
 impl Executor {
     /// An older JobSet definition lacks some fields. The API server is asked to refuse them, so that the user is told,

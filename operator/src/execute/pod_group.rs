@@ -16,9 +16,9 @@ use trainjob_core::{
     observed::Reading,
     pass::Reply,
 };
+use trainjob_engine::{error::RequestError, versions::Source};
 
 use super::{Context, Executor, delete_params, request};
-use crate::{cache::versions::Source, error::RequestError};
 
 /// A kind of PodGroup.
 trait Kind: Resource<DynamicType = ()> + DeserializeOwned + Send + 'static {

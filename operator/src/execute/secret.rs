@@ -3,9 +3,10 @@
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::PostParams;
 use trainjob_core::build::SecretClaim;
+use trainjob_engine::error::RequestError;
 
 use super::{Context, Executor, create, post_params, request};
-use crate::{error::RequestError, secrets};
+use crate::secrets;
 
 impl Executor {
     /// Only a creation tells whether a name is free, where nothing may be read.
@@ -25,7 +26,8 @@ impl Executor {
         of: Context<'_>,
         claim: &SecretClaim,
     ) -> Result<(), RequestError> {
-        let secret = secrets::fill(claim).map_err(RequestError::Keys)?;
+        let secret =
+            secrets::fill(claim).map_err(|error| RequestError::Unbuildable(Box::new(error)))?;
         self.create(of, &secret).await.map(|_| ())
     }
 }

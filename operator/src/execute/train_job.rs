@@ -8,9 +8,9 @@ use trainjob_core::{
     observed::Propagation,
     pass::Reply,
 };
+use trainjob_engine::{error::RequestError, versions::Source};
 
 use super::{Context, Executor, delete_params, request};
-use crate::{cache::versions::Source, error::RequestError};
 
 impl Executor {
     pub(super) async fn write_status(

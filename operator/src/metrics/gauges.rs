@@ -14,7 +14,9 @@ use trainjob_core::{
 use trainjob_process::metrics::Sampled;
 
 use super::{jobs::label, work::priority_name};
-use crate::{cache::Cache, clock, kinds::KINDS, leader::LeaderGuard, queue::Queue};
+use trainjob_engine::{clock, leader::LeaderGuard, queue::Queue};
+
+use crate::{cache::Cache, kinds::KINDS};
 
 /// Where the truth is.
 pub struct Sources {

@@ -8,9 +8,8 @@ use trainjob_api::{
     time::Timestamp,
 };
 use trainjob_core::facts::Outcome;
+use trainjob_engine::error::Reason;
 use trainjob_process::metrics::{counter, counters, histogram, histograms};
-
-use crate::error::Reason;
 
 /// Upper bounds of lateness in seconds: from what is aimed at (milliseconds) past what is promised (5
 /// seconds for a deadline, 30 for a deletion) to what is a disaster (an hour).

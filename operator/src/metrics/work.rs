@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use prometheus::{Histogram, IntCounter, IntGauge, Registry, Result};
 use trainjob_core::priority::Priority;
+use trainjob_engine::lease;
 use trainjob_process::metrics::{counter, counters, histograms};
 
-use crate::kinds::{KINDS, LEASE};
+use crate::kinds::KINDS;
 
 /// Upper bounds of passes and waits, in seconds.
 const DURATION: [f64; 17] = [
@@ -17,7 +18,7 @@ const DURATION: [f64; 17] = [
 /// All that is watched.
 const WATCHED: [&str; KINDS.len() + 1] = {
     let [jobs, job_sets, runtimes, cluster_runtimes, coscheduling, volcano] = KINDS;
-    [jobs, job_sets, runtimes, cluster_runtimes, coscheduling, volcano, LEASE]
+    [jobs, job_sets, runtimes, cluster_runtimes, coscheduling, volcano, lease::KIND]
 };
 
 /// How a pass over one job ended.

@@ -30,7 +30,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 use trainjob_api::time::Timestamp;
-use trainjob_process::jitter;
+use trainjob_engine::jitter;
 
 use super::{
     authority::{Authority, AuthorityError, Leaf},

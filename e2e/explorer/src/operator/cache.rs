@@ -1,9 +1,5 @@
 //! What one process remembers, as the shell's cache does: the newest of watch and replies.
 
-/// The newest version known of each object: the shell's own code.
-#[path = "../../../../operator/src/cache/versions.rs"]
-pub mod versions;
-
 use std::sync::Arc;
 
 use trainjob_core::{
@@ -12,8 +8,8 @@ use trainjob_core::{
     observed::Settings,
     pass::{JobMemory, Memories, ShownBy},
 };
+use trainjob_engine::versions::{self, Source, Versions};
 
-use self::versions::{Source, Versions};
 use super::View;
 use crate::objects::{StoredJob, StoredJobSet};
 

@@ -7,8 +7,9 @@ use trainjob_core::{
     facts::{ObjectKey, Outcome},
     pass::JobMemory,
 };
+use trainjob_engine::versions::Source;
 
-use super::{Operator, cache::versions::Source};
+use super::Operator;
 use crate::{
     objects::{StoredJob, StoredJobSet},
     server::{News, Server},

@@ -6,8 +6,9 @@ use trainjob_core::{
     action::Action,
     pass::{self, Class, Failure},
 };
+use trainjob_engine::versions::Source;
 
-use super::{Operator, cache::versions::Source};
+use super::Operator;
 use crate::server::requests::{Call, Refusal, Reply, Request};
 
 impl Operator {

@@ -5,8 +5,8 @@ use trainjob_api::{TrainJob, constants::GROUP};
 use super::*;
 use crate::{
     build::{SecretClaim, SecretContent},
+    event::Event,
     facts::{JobFacts, JobSetFacts},
-    notice::Notice,
     observed::{NameConflict, PodGroups, Readings, Settings},
 };
 
@@ -122,7 +122,7 @@ const fn failed(class: Class) -> Result<Reply, Failure> {
 #[test]
 fn actions_are_carried_out_in_their_order_and_then_the_job_is_planned_again() {
     let mut scene = Scene::default();
-    let told = Action::RecordEvent(Notice::CreationFailed("why".into()));
+    let told = Action::RecordEvent(Event::CreationFailed("why".into()));
     let mut pass = scene.acting(vec![Action::ReadSnapshot, Action::ReadJobSet, told.clone()]);
     for action in [Action::ReadSnapshot, Action::ReadJobSet, told] {
         assert_eq!(scene.next(&mut pass, START), Next::Call);

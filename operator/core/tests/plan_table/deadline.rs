@@ -5,8 +5,8 @@ use trainjob_api::time::Timestamp;
 use trainjob_core::{
     Action, Plan,
     action::{DeletionReason, StatusWrite, Urgency},
+    event::Event,
     lifecycle::deadline::Clock,
-    notice::Notice,
     observed::Settings,
 };
 
@@ -40,7 +40,7 @@ fn a_deadline_stores_the_failure_then_tells_then_deletes_the_jobset() {
     let expected = Plan {
         actions: vec![
             Action::WriteStatus(failed),
-            Action::RecordEvent(Notice::DeadlineExceeded { due }),
+            Action::RecordEvent(Event::DeadlineExceeded { due }),
             Action::DeleteJobSet { uid: JOB_SET_UID.into(), reason: DeletionReason::JobEnded },
         ],
         ..Plan::default()

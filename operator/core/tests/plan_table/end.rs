@@ -5,8 +5,8 @@ use trainjob_api::time::Timestamp;
 use trainjob_core::{
     Action,
     action::{StatusWrite, Urgency},
+    event::Event,
     facts::Outcome,
-    notice::Notice,
     observed::Reading,
 };
 
@@ -154,7 +154,7 @@ fn a_runtime_of_a_kind_nobody_knows_fails_a_job() {
         assert_eq!(failed.message, format!("unsupported runtime: {kind}"));
         assert_eq!(
             plan.actions[1],
-            Action::RecordEvent(Notice::CreationFailed(failed.message.clone()))
+            Action::RecordEvent(Event::CreationFailed(failed.message.clone()))
         );
     }
 }

@@ -259,7 +259,7 @@ fn word(action: &Action) -> String {
         Action::CheckPods { .. } => "check Pods",
         Action::DeleteTrainJob(_) => "delete TrainJob",
         Action::RecordOutOfMemory { .. } => "tell if out of memory",
-        Action::RecordEvent(notice) => return format!("tell {}", notice.reason()),
+        Action::RecordEvent(event) => return format!("tell {}", event.reason()),
     };
     word.into()
 }

@@ -6,8 +6,8 @@ use trainjob_api::time::Timestamp;
 use trainjob_core::{
     Action, Plan,
     action::TtlDeletion,
+    event::Event,
     facts::Outcome,
-    notice::Notice,
     observed::{Propagation, Reading, Settings},
 };
 
@@ -35,7 +35,7 @@ fn a_finished_job_is_deleted_by_its_uid_and_version_and_nothing_else_is_done() {
             outcome: Outcome::Complete,
             due: Timestamp(2_060),
         };
-        let told = Notice::TtlExpired { finished_at: Timestamp(2_000), ttl: 60 };
+        let told = Event::TtlExpired { finished_at: Timestamp(2_000), ttl: 60 };
         let actions = vec![Action::DeleteTrainJob(deletion), Action::RecordEvent(told)];
         assert_eq!(plan, Plan { actions, ..Plan::default() });
     }
@@ -142,7 +142,7 @@ fn stored_values_out_of_range_count_as_unset_and_are_told_beside_the_rest() {
     let zero = ("spec.activeDeadlineSeconds", zero, 0, 1);
     for (field, fields, value, minimum) in [deadline, ttl, least, zero] {
         let problem = trainjob_core::facts::OutOfRange { field, value, minimum };
-        let told = Action::RecordEvent(Notice::FieldOutOfRange(problem));
+        let told = Action::RecordEvent(Event::FieldOutOfRange(problem));
         let unfinished = built(&fields).plan(i64::MAX);
         assert_eq!(unfinished, Plan { actions: vec![told.clone()], ..Plan::default() }, "{field}");
         let finished = ended(&fields, COMPLETE, 2_000).plan(i64::MAX);

@@ -7,7 +7,7 @@ use trainjob_core::{
     Action,
     action::Waiting,
     build::{Runtime, RuntimeKey, snapshot},
-    notice::Notice,
+    event::Event,
     observed::Reading,
 };
 
@@ -55,7 +55,7 @@ fn a_job_that_cannot_go_on_says_so_once_and_does_nothing_else() {
         assert_eq!(written(&plan), [("Waiting".into(), "True".into(), reason.into())]);
         let message = status_write(&plan).conditions.as_ref().unwrap()[0].message.clone();
         assert!(message.contains(word), "{message}");
-        assert_eq!(plan.actions[1], Action::RecordEvent(Notice::CreationFailed(message)));
+        assert_eq!(plan.actions[1], Action::RecordEvent(Event::CreationFailed(message)));
         assert_eq!(plan.waiting.as_ref(), Some(&waiting));
 
         let said = scene.after(&plan).plan(3_000);

@@ -5,7 +5,7 @@
 //! of what was read.
 //!
 //! This is the idea of `kube::core::DeserializeGuard`, without its tree of values for every object, and
-//! without the object's managed fields ([`lean`]).
+//! without the object's managed fields ([`stripped`]).
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::lean;
+use crate::stripped;
 
 /// An object, or what can be said of it.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ struct Bare {
 impl<'de, K: DeserializeOwned> Deserialize<'de> for Readable<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        let error = match lean::read(text.get()) {
+        let error = match stripped::read(text.get()) {
             Ok(object) => return Ok(Self(Ok(object))),
             Err(error) => error.to_string(),
         };

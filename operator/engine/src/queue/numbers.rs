@@ -44,8 +44,8 @@ impl Queue {
         Numbers {
             open: !state.standby,
             priorities,
-            requeues: state.requeues.armed.len(),
-            retries: state.retries.armed.len(),
+            requeues: state.requeues.len(),
+            retries: state.retries.len(),
         }
     }
 }

@@ -10,8 +10,6 @@ use trainjob_core::{
 };
 use trainjob_process::describe;
 
-use crate::secrets::KeyError;
-
 /// What the API server says when it refuses an object whose owner is of a kind that it has not discovered
 /// yet. It gives no reason but Forbidden, which a missing right has, too.
 const UNDISCOVERED: &str =
@@ -32,9 +30,9 @@ pub enum RequestError {
     /// The reply is not what it should be.
     #[error("the API server's reply makes no sense: {0}")]
     BadReply(#[source] kube::Error),
-    /// No keys could be made for a Secret.
-    #[error("cannot make keys: {0}")]
-    Keys(#[source] KeyError),
+    /// There is nothing to send: what belongs in it could not be made.
+    #[error("cannot build the request: {0}")]
+    Unbuildable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Another process acts in the place of this one: nothing was sent.
     #[error("this process does not lead")]
     NotLeading,
@@ -104,7 +102,7 @@ impl RequestError {
                 (Class::Transient, _) => Some(Reason::Unavailable),
             },
             Self::TimedOut(_) | Self::Unreachable(_) => Some(Reason::Unanswered),
-            Self::BadReply(_) | Self::Keys(_) | Self::Foreign { .. } => Some(Reason::Other),
+            Self::BadReply(_) | Self::Unbuildable(_) | Self::Foreign { .. } => Some(Reason::Other),
             Self::NotLeading => None,
         }
     }
@@ -131,7 +129,7 @@ impl RequestError {
             Self::TimedOut(_)
             | Self::Unreachable(_)
             | Self::BadReply(_)
-            | Self::Keys(_)
+            | Self::Unbuildable(_)
             | Self::NotLeading => Class::Transient,
             Self::Foreign { .. } => Class::Denied,
         }

@@ -1,6 +1,6 @@
 //! What users are told in events.
 //!
-//! One kind of notice for each thing worth telling; reasons are part of the API (people alert on
+//! One kind of event for each thing worth telling; reasons are part of the API (people alert on
 //! them). `TrainJobResourcesCreationFailed` is Kubeflow Trainer's, the others are ours.
 
 use trainjob_api::time::Timestamp;
@@ -13,7 +13,7 @@ const MAX_ERROR_BYTES: usize = 950;
 
 /// Something to tell the users of a TrainJob.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
+pub enum Event {
     /// Something the job needs could not be made; says why.
     CreationFailed(String),
     /// Its deadline failed it.
@@ -49,7 +49,7 @@ pub enum Notice {
     ChangeNotApplied(String),
 }
 
-/// Whether a notice is good or bad news.
+/// Whether an event is good or bad news.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// As it should be. Dropped first when there are too many.
@@ -58,7 +58,7 @@ pub enum Severity {
     Warning,
 }
 
-impl Notice {
+impl Event {
     /// Good news or bad.
     #[must_use]
     pub const fn severity(&self) -> Severity {
@@ -154,30 +154,30 @@ mod tests {
 
     #[test]
     fn a_long_error_is_cut_on_a_character_and_marked() {
-        let note = Notice::CreationFailed("é".repeat(600)).note();
+        let note = Event::CreationFailed("é".repeat(600)).note();
         assert!(note.ends_with("é ..."), "{note}");
         assert!(
             note.len() <= "TrainJob resources reconciliation failed:  ...".len() + MAX_ERROR_BYTES
         );
-        let short = Notice::CreationFailed("no such runtime".into()).note();
+        let short = Event::CreationFailed("no such runtime".into()).note();
         assert_eq!(short, "TrainJob resources reconciliation failed: no such runtime");
     }
 
     #[test]
     fn a_text_is_told_as_it_is() {
         let text = "100%d of {} \u{1f4a5} %!x";
-        assert!(Notice::CreationFailed(text.into()).note().ends_with(text));
+        assert!(Event::CreationFailed(text.into()).note().ends_with(text));
     }
 
     #[test]
     fn no_note_is_longer_than_the_api_server_admits() {
         let error = "x".repeat(2_000);
-        for notice in [
-            Notice::CreationFailed(error.clone()),
-            Notice::ReleaseFailed(error.clone()),
-            Notice::TtlDeletionFailed(error),
+        for event in [
+            Event::CreationFailed(error.clone()),
+            Event::ReleaseFailed(error.clone()),
+            Event::TtlDeletionFailed(error),
         ] {
-            assert!(notice.note().len() <= 1_024, "{}", notice.reason());
+            assert!(event.note().len() <= 1_024, "{}", event.reason());
         }
     }
 
@@ -185,54 +185,54 @@ mod tests {
     fn people_alert_on_reasons_so_they_stay() {
         let problem = OutOfRange { field: "spec.activeDeadlineSeconds", value: -1, minimum: 1 };
         let at = Timestamp(1_767_520_800);
-        for (notice, reason, severity, note) in [
+        for (event, reason, severity, note) in [
             (
-                Notice::CreationFailed("x".into()),
+                Event::CreationFailed("x".into()),
                 "TrainJobResourcesCreationFailed",
                 Severity::Warning,
                 "x",
             ),
             (
-                Notice::DeadlineExceeded { due: at },
+                Event::DeadlineExceeded { due: at },
                 "DeadlineExceeded",
                 Severity::Warning,
                 "2026-01-04T10:00:00Z",
             ),
             (
-                Notice::TtlExpired { finished_at: at, ttl: 60 },
+                Event::TtlExpired { finished_at: at, ttl: 60 },
                 "TTLExpired",
                 Severity::Normal,
                 "2026-01-04T10:00:00Z; deleted because spec.ttlSecondsAfterFinished (60)",
             ),
             (
-                Notice::OutOfMemory { pod: "p".into(), container: "c".into(), exit_code: 137 },
+                Event::OutOfMemory { pod: "p".into(), container: "c".into(), exit_code: 137 },
                 "PodOOMKilled",
                 Severity::Warning,
                 "container c of Pod p ran out of memory (OOMKilled, exit code 137)",
             ),
-            (Notice::ReleaseFailed("x".into()), "ReleaseFailed", Severity::Warning, "x"),
-            (Notice::ReleaseBlocked, "ReleaseBlocked", Severity::Warning, "finalizer"),
-            (Notice::TtlDeletionFailed("x".into()), "TTLDeletionFailed", Severity::Warning, "x"),
+            (Event::ReleaseFailed("x".into()), "ReleaseFailed", Severity::Warning, "x"),
+            (Event::ReleaseBlocked, "ReleaseBlocked", Severity::Warning, "finalizer"),
+            (Event::TtlDeletionFailed("x".into()), "TTLDeletionFailed", Severity::Warning, "x"),
             (
-                Notice::FieldOutOfRange(problem),
+                Event::FieldOutOfRange(problem),
                 "FieldOutOfRange",
                 Severity::Warning,
                 "spec.activeDeadlineSeconds is -1 and counts as unset; it must be at least 1",
             ),
             (
-                Notice::ChangeNotApplied("spec.replicatedJobs[node]".into()),
+                Event::ChangeNotApplied("spec.replicatedJobs[node]".into()),
                 "ChangeNotApplied",
                 Severity::Warning,
                 "keeps its spec.replicatedJobs[node];",
             ),
         ] {
-            assert_eq!((notice.reason(), notice.severity()), (reason, severity));
-            assert!(notice.note().contains(note), "{}", notice.note());
+            assert_eq!((event.reason(), event.severity()), (reason, severity));
+            assert!(event.note().contains(note), "{}", event.note());
         }
     }
 
     #[test]
     fn percent_signs_are_left_alone() {
-        assert!(Notice::CreationFailed("100%!x".into()).note().ends_with(": 100%!x"));
+        assert!(Event::CreationFailed("100%!x".into()).note().ends_with(": 100%!x"));
     }
 }

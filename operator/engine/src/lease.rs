@@ -28,19 +28,18 @@ use trainjob_core::{
     lease::{Elector, Loss, Step},
     pass::Class,
 };
-use trainjob_process::{
-    client::Clients,
-    config::LeaderElection,
-    jitter,
-    watch::{Subject, follow_one},
-};
+use trainjob_process::{client::Clients, config::LeaderElection};
 
 use crate::{
     answer,
     error::RequestError,
-    kinds::LEASE,
+    jitter,
     leader::{LeaderGuard, Leadership},
+    watch::{Subject, follow_one},
 };
+
+/// The kind of the object by which a leader is elected, as logs and metrics name it.
+pub const KIND: &str = "Lease";
 
 /// How long the end of the process may wait until the Lease is released.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -302,7 +301,7 @@ async fn follow(
 ) {
     let mut listed = None;
     let Watched { unreachable, restarts } = &watched;
-    let subject = Subject { kind: LEASE, install: Some(INSTALL), restarts };
+    let subject = Subject { kind: KIND, install: Some(INSTALL), restarts };
     follow_one(api, &name, subject, unreachable, |event| match event {
         Ok(Event::Init) => listed = None,
         Ok(Event::InitApply(lease)) => listed = Some(lease),

@@ -1,4 +1,4 @@
-//! Reads objects without their managed fields.
+//! Reads objects with their managed fields stripped, and counts what they consist of.
 //!
 //! Who wrote which field, which the API server keeps in every object and sends with it, is often longer
 //! than all the rest, is of no use here, and is read into a tree of values. In a storm of deletions that
@@ -12,9 +12,9 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// How many objects one may consist of. The largest TrainJob that the schema admits has about 13,000.
-const MOST_PARTS: usize = 20_000;
-/// A text up to so many bytes has too few to be counted.
+/// How many JSON objects one may consist of, itself included. The largest TrainJob that the schema admits has about 13,000.
+const MAX_OBJECTS: usize = 20_000;
+/// A text of so many bytes or fewer cannot have as many.
 const SHORT: usize = 16 * 1024;
 
 /// Reads an object as if it had no managed fields.
@@ -24,22 +24,24 @@ const SHORT: usize = 16 * 1024;
 ///
 /// # Errors
 ///
-/// It is not JSON, or not a `K`, or has more than 20,000 parts.
+/// It is not JSON, or not a `K`, or consists of more than 20,000 JSON objects.
 pub fn read<K: DeserializeOwned>(text: &str) -> Result<K, serde_json::Error> {
     let text = without_managed_fields(text);
-    check([&*text])?;
+    check_object_count([&*text])?;
     serde_json::from_str(&text)
 }
 
-/// Refuses an object, given by the texts it consists of, that has too many parts.
+/// Refuses an object, given by the texts it consists of, that consists of too many JSON objects.
 ///
 /// # Errors
 ///
 /// It has more than 20,000.
-pub fn check<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<(), serde_json::Error> {
+pub fn check_object_count<'a>(
+    texts: impl IntoIterator<Item = &'a str>,
+) -> Result<(), serde_json::Error> {
     let long = texts.into_iter().filter(|text| text.len() > SHORT);
-    if long.map(parts).sum::<usize>() > MOST_PARTS {
-        let problem = format!("more than {MOST_PARTS} parts, expected fewer");
+    if long.map(object_count).sum::<usize>() > MAX_OBJECTS {
+        let problem = format!("more than {MAX_OBJECTS} parts, expected fewer");
         return Err(serde_json::Error::custom(problem));
     }
     Ok(())
@@ -47,18 +49,18 @@ pub fn check<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<(), serde_j
 
 /// How many objects there are in a text of JSON, itself and those within included.
 #[must_use]
-pub fn parts(text: &str) -> usize {
-    let (mut parts, mut is_in_string, mut is_escaped) = (0, false, false);
+pub fn object_count(text: &str) -> usize {
+    let (mut count, mut is_in_string, mut is_escaped) = (0, false, false);
     for byte in text.bytes() {
         match byte {
             _ if is_escaped => is_escaped = false,
             b'\\' => is_escaped = is_in_string,
             b'"' => is_in_string = !is_in_string,
-            b'{' if !is_in_string => parts += 1,
+            b'{' if !is_in_string => count += 1,
             _ => {}
         }
     }
-    parts
+    count
 }
 
 #[derive(Deserialize)]
@@ -97,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn managed_fields_are_left_out_and_nothing_else_is() {
+    fn managed_fields_are_stripped_and_nothing_else() {
         let fields = json!([{"manager": "kubectl", "fieldsV1": {"f:spec": {"f:suspend": {}}}}]);
         let mut object = json!({
             "kind": "TrainJob",
@@ -121,17 +123,17 @@ mod tests {
     }
 
     #[test]
-    fn an_object_has_so_many_parts_and_no_more() {
+    fn objects_of_more_than_20000_json_objects_are_refused() {
         let of =
             |count: usize| json!({"said": "{{\\\"{", "all": vec![json!({}); count]}).to_string();
-        assert_eq!(parts(&of(3)), 4);
-        assert!(read::<Value>(&of(MOST_PARTS - 1)).is_ok());
-        let error = read::<Value>(&of(MOST_PARTS)).unwrap_err().to_string();
+        assert_eq!(object_count(&of(3)), 4);
+        assert!(read::<Value>(&of(MAX_OBJECTS - 1)).is_ok());
+        let error = read::<Value>(&of(MAX_OBJECTS)).unwrap_err().to_string();
         assert_eq!(error, "more than 20000 parts, expected fewer");
     }
 
     #[test]
-    fn what_is_no_object_is_an_error_of_who_reads_it() {
+    fn text_that_is_no_object_is_left_as_it_is() {
         for text in ["", "{", "[1]", r#"{"metadata": 1}"#, r#"{"metadata": {"managedFields": ["#] {
             assert_eq!(without_managed_fields(text), text);
         }

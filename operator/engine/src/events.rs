@@ -1,0 +1,297 @@
+//! Tells users what happened, in events. Best effort: never in the way of anything else.
+//!
+//! Warnings are told once: the same note about the same object is not repeated, and a new one for the same
+//! reason at most once a minute, so that a job that fails for hours leaves a bounded number of objects.
+//! The event's name is made from what it says; after a restart the API server has it already.
+//! Normal events take tokens from a bucket; in a storm most are dropped, and counted.
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use futures::future::BoxFuture;
+use k8s_openapi::{
+    api::{core::v1::ObjectReference, events::v1},
+    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
+    jiff,
+};
+use kube::{Api, Client, api::PostParams};
+use prometheus::IntCounter;
+use tokio::{sync::mpsc, time::Instant};
+use trainjob_core::{event::Severity, pass::Class, priority::Priority};
+use trainjob_process::config::Rate;
+
+use crate::{
+    answer::timed,
+    leader::LeaderGuard,
+    limit::{Bucket, Limiter},
+};
+
+/// How many events may wait to be sent.
+const BACKLOG: usize = 1_000;
+/// How long an event waits before it is sent. Jobs come due together, on whole seconds: what is to be done
+/// for the others must not wait for the API server to take in what was done for the first.
+const AFTER: Duration = Duration::from_millis(50);
+/// A new note for the same reason about the same object, at most this often.
+const WARN_EVERY: Duration = Duration::from_mins(1);
+/// How long a told warning is remembered.
+const REMEMBER: Duration = Duration::from_hours(1);
+/// How many warnings are remembered before old ones are looked for.
+const REMEMBER_AT_LEAST: usize = 4_096;
+
+/// Something to tell the users of an object.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// The object. Its namespace, name and UID must be there.
+    pub regarding: ObjectReference,
+    /// Good news or bad.
+    pub severity: Severity,
+    /// In CamelCase; people alert on it.
+    pub reason: &'static str,
+    /// What was being done.
+    pub action: &'static str,
+    /// What a person reads; at most 1,024 bytes.
+    pub note: String,
+}
+
+impl Event {
+    fn uid(&self) -> String {
+        self.regarding.uid.clone().unwrap_or_default()
+    }
+}
+
+/// An event that may be known only when it is its turn: an answer of the API server may be needed for it.
+pub type LateEvent = BoxFuture<'static, Option<Event>>;
+
+/// Where events are handed in.
+#[derive(Clone)]
+pub struct EventRecorder {
+    sender: mpsc::Sender<HandedIn>,
+    state: Arc<State>,
+}
+
+/// What is to be told, and when it was handed in.
+type HandedIn = (Instant, Pending);
+
+enum Pending {
+    Known(Box<Event>),
+    Late(LateEvent),
+}
+
+struct State {
+    normal: Option<Mutex<Bucket>>,
+    warnings: Mutex<Warnings>,
+    /// All that were not sent.
+    dropped: IntCounter,
+}
+
+/// What was told, by UID of the object and reason.
+struct Warnings {
+    told: HashMap<(String, &'static str), Warned>,
+    /// At this length old entries are looked for.
+    sweep_at: usize,
+}
+
+struct Warned {
+    note: u64,
+    at: Instant,
+}
+
+/// Sends what was handed in, until every [`EventRecorder`] is dropped.
+pub struct Sender {
+    receiver: mpsc::Receiver<HandedIn>,
+    client: Client,
+    limiter: Option<Arc<Limiter>>,
+    leader: LeaderGuard,
+    state: Arc<State>,
+    reporter: Reporter,
+}
+
+/// Who tells.
+struct Reporter {
+    controller: &'static str,
+    /// In a Pod this is the Pod's name.
+    instance: String,
+}
+
+/// The two ends of telling, as `reporter`. `normal` limits Normal events; `None` sends none. What is not sent because
+/// there was too much is counted by `dropped`.
+#[must_use]
+pub fn channel(
+    reporter: &'static str,
+    client: Client,
+    limiter: Option<Arc<Limiter>>,
+    leader: LeaderGuard,
+    normal: Option<Rate>,
+    dropped: IntCounter,
+) -> (EventRecorder, Sender) {
+    let (sender, receiver) = mpsc::channel(BACKLOG);
+    let bucket = normal.map(|rate| Mutex::new(Bucket::new(rate.per_second, rate.burst.get())));
+    let warnings = Mutex::new(Warnings { told: HashMap::new(), sweep_at: REMEMBER_AT_LEAST });
+    let state = Arc::new(State { normal: bucket, warnings, dropped });
+    let instance = std::env::var("HOSTNAME").unwrap_or_else(|_| reporter.to_owned());
+    let reporter = Reporter { controller: reporter, instance };
+    let recorder = EventRecorder { sender, state: Arc::clone(&state) };
+    (recorder, Sender { receiver, client, limiter, leader, state, reporter })
+}
+
+impl EventRecorder {
+    /// Hands in an event, unless it is no news. Never waits.
+    pub fn record(&self, event: Event) {
+        let wanted = match event.severity {
+            Severity::Normal => self.has_token(),
+            Severity::Warning => self.is_news(&event),
+        };
+        if !wanted {
+            return;
+        }
+        let told = (event.uid(), event.reason);
+        if !self.hand_in(Pending::Known(Box::new(event))) {
+            // It was not told after all, and may be once there is room.
+            self.state.warnings().told.remove(&told);
+        }
+    }
+
+    /// Hands in an event that is known only when it is its turn. Never waits.
+    pub fn record_late(&self, event: LateEvent) {
+        self.hand_in(Pending::Late(event));
+    }
+
+    fn hand_in(&self, pending: Pending) -> bool {
+        let fits = self.sender.try_send((Instant::now(), pending)).is_ok();
+        if !fits {
+            self.state.dropped.inc();
+        }
+        fits
+    }
+
+    fn has_token(&self) -> bool {
+        let Some(bucket) = &self.state.normal else { return false };
+        let token = bucket.lock().unwrap_or_else(PoisonError::into_inner).take(1.0);
+        if token.is_err() {
+            self.state.dropped.inc();
+        }
+        token.is_ok()
+    }
+
+    fn is_news(&self, event: &Event) -> bool {
+        let (key, note, now) = ((event.uid(), event.reason), digest(&event.note), Instant::now());
+        let mut warnings = self.state.warnings();
+        if let Some(last) = warnings.told.get(&key)
+            && (last.note == note || now.duration_since(last.at) < WARN_EVERY)
+        {
+            return false;
+        }
+        if warnings.told.len() >= warnings.sweep_at {
+            warnings.told.retain(|_, told| now.duration_since(told.at) < REMEMBER);
+            warnings.sweep_at = REMEMBER_AT_LEAST.max(2 * warnings.told.len());
+        }
+        warnings.told.insert(key, Warned { note, at: now });
+        true
+    }
+}
+
+impl State {
+    fn warnings(&self) -> MutexGuard<'_, Warnings> {
+        // Every change under the lock is complete in itself, so a poisoned state is still a good one.
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sender {
+    /// Sends events one after the other; returns when there will be no more.
+    pub async fn run(mut self) {
+        let (mut reported, mut told) = (Instant::now(), 0);
+        let mut refused = false;
+        while let Some((handed_in, pending)) = self.receiver.recv().await {
+            tokio::time::sleep_until(handed_in + AFTER).await;
+            let Some(event) = self.find(pending).await else { continue };
+            self.send(event, &mut refused).await;
+            if reported.elapsed() >= WARN_EVERY {
+                reported = Instant::now();
+                let dropped = self.state.dropped.get();
+                match dropped - told {
+                    0 => {}
+                    dropped => tracing::info!(dropped, "events dropped; there were too many"),
+                }
+                told = dropped;
+            }
+        }
+    }
+
+    /// What there is to tell, if this process may.
+    async fn find(&self, pending: Pending) -> Option<Event> {
+        let event = match pending {
+            Pending::Known(event) => *event,
+            Pending::Late(event) => {
+                if !self.may_send().await {
+                    return None;
+                }
+                event.await?
+            }
+        };
+        self.may_send().await.then_some(event)
+    }
+
+    async fn may_send(&self) -> bool {
+        if let Some(limiter) = &self.limiter {
+            limiter.acquire(Priority::Cleanup).await;
+        }
+        self.leader.holds()
+    }
+
+    async fn send(&self, event: Event, refused: &mut bool) {
+        let namespace = event.regarding.namespace.clone().unwrap_or_default();
+        let api: Api<v1::Event> = Api::namespaced(self.client.clone(), &namespace);
+        let event = self.reporter.stored(event);
+        let Err(error) = timed(api.create(&PostParams::default(), &event)).await else { return };
+        match error.class() {
+            Class::Exists | Class::NamespaceGoing | Class::Gone => {}
+            Class::Denied if !*refused => {
+                *refused = true;
+                tracing::warn!(%namespace, %error, "event not sent; this is said once");
+            }
+            _ => tracing::debug!(%namespace, reason = event.reason, %error, "event not sent"),
+        }
+    }
+}
+
+impl Reporter {
+    /// The event as it is stored.
+    fn stored(&self, event: Event) -> v1::Event {
+        let told = digest(&(event.uid(), event.reason, &event.note));
+        let Event { regarding, severity, reason, action, note } = event;
+        let now = jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default();
+        v1::Event {
+            metadata: ObjectMeta {
+                name: Some(format!(
+                    "{}.{told:016x}",
+                    regarding.name.as_deref().unwrap_or_default()
+                )),
+                namespace: regarding.namespace.clone(),
+                ..ObjectMeta::default()
+            },
+            event_time: Some(MicroTime(now)),
+            reporting_controller: Some(self.controller.into()),
+            reporting_instance: Some(self.instance.clone()),
+            type_: Some(match severity {
+                Severity::Normal => "Normal".into(),
+                Severity::Warning => "Warning".into(),
+            }),
+            reason: Some(reason.into()),
+            action: Some(action.into()),
+            note: Some(note),
+            regarding: Some(regarding),
+            ..v1::Event::default()
+        }
+    }
+}
+
+fn digest(of: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
+}
