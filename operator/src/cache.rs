@@ -7,7 +7,6 @@
 //! A record holds the facts that decisions need; a TrainJob itself is kept only while it is unfinished.
 
 mod count;
-mod groups;
 mod pod_groups;
 pub mod watch;
 
@@ -19,13 +18,13 @@ use std::{
 use trainjob_api::TrainJob;
 use trainjob_core::{
     build::{Runtime, RuntimeKey, runtime_key},
-    facts::{JobFacts, JobSetFacts, ObjectKey},
-    observed::{Observed, PodGroups, Reading, Readings, RunningPods, Settings},
+    facts::{JobFacts, JobSetFacts, ObjectKey, PerScheduler},
+    observed::{Observed, Reading, Readings, RunningPods, Settings},
     pass::{JobMemory, Memories, ShownBy},
 };
 use trainjob_engine::versions::{self, Source, Versions};
 
-use self::groups::{Group, Groups, presence};
+use self::pod_groups::{Group, Groups, presence};
 
 /// What is remembered of a TrainJob.
 #[derive(Debug)]
@@ -65,8 +64,7 @@ struct State {
     /// Unfinished jobs by the runtime they name, so that a runtime that appears wakes just them.
     jobs_by_runtime: HashMap<RuntimeKey, HashSet<ObjectKey>>,
     memories: Memories,
-    coscheduling: Option<Groups>,
-    volcano: Option<Groups>,
+    pod_groups: PerScheduler<Option<Groups>>,
 }
 
 /// What is known of one job, at one moment.
@@ -75,8 +73,7 @@ pub struct View {
     /// The job.
     pub job: Arc<JobRecord>,
     job_set: Option<Arc<JobSetFacts>>,
-    coscheduling: Group,
-    volcano: Group,
+    pod_groups: PerScheduler<Group>,
     runtime: Option<Arc<Runtime>>,
     readings: Readings,
 }
@@ -89,10 +86,7 @@ impl View {
             job: &self.job.facts,
             manifest: self.job.manifest.as_deref(),
             job_set: self.job_set.as_deref(),
-            pod_groups: PodGroups {
-                coscheduling: presence(&self.coscheduling),
-                volcano: presence(&self.volcano),
-            },
+            pod_groups: self.pod_groups.map(presence),
             runtime: self.runtime.as_deref(),
             readings: &self.readings,
             settings,
@@ -116,8 +110,9 @@ impl Cache {
         let memory = state.memories.get(key, uid);
         Some(View {
             job_set: state.job_sets.get(key).cloned(),
-            coscheduling: state.coscheduling.as_ref().map(|groups| groups.get(key).cloned()),
-            volcano: state.volcano.as_ref().map(|groups| groups.get(key).cloned()),
+            pod_groups: state
+                .pod_groups
+                .map(|groups| groups.as_ref().map(|groups| groups.get(key).cloned())),
             runtime: runtime.and_then(|key| state.runtimes.get(key).cloned()),
             readings: memory.map(JobMemory::readings).unwrap_or_default(),
             job,
@@ -169,12 +164,10 @@ impl Cache {
     #[must_use]
     pub fn lists(&self) -> Lists {
         let state = self.lock();
-        let of = |groups: &Option<Groups>| groups.as_ref().map_or(0, Versions::lists);
         Lists {
             jobs: state.jobs.lists(),
             job_sets: state.job_sets.lists(),
-            coscheduling: of(&state.coscheduling),
-            volcano: of(&state.volcano),
+            pod_groups: state.pod_groups.map(|it| it.as_ref().map_or(0, Versions::lists)),
         }
     }
 
@@ -363,10 +356,8 @@ pub struct Lists {
     pub jobs: u64,
     /// Of JobSets.
     pub job_sets: u64,
-    /// Of scheduler-plugins' PodGroups.
-    pub coscheduling: u64,
-    /// Of Volcano's.
-    pub volcano: u64,
+    /// Of PodGroups.
+    pub pod_groups: PerScheduler<u64>,
 }
 
 #[cfg(test)]

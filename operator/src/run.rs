@@ -44,7 +44,7 @@ use crate::{
     events::Events,
     execute::Executor,
     initial_pods,
-    kinds::KINDS,
+    kinds::Kind,
     legacy_finalizer::{self, Finder},
     metrics::{Metrics, gauges::Sources, work::End},
     reconcile::Reconciler,
@@ -89,7 +89,7 @@ pub async fn run(
     clients: Clients,
     stop: watch::Receiver<bool>,
 ) -> Result<(), RunError> {
-    let readiness = Readiness::awaiting(KINDS);
+    let readiness = Readiness::awaiting(Kind::ALL.map(Kind::name));
     let (drained, until_drained) = watch::channel(false);
     let metrics = Metrics::new()?;
     let mut servers = serve(&config, &clients, &readiness, &metrics, &until_drained).await?;
@@ -228,7 +228,7 @@ fn take_part(
 
 /// Waits until every kind has been listed.
 async fn complete(mut listed: watch::Receiver<HashSet<&'static str>>) {
-    if listed.wait_for(|kinds| kinds.len() == KINDS.len()).await.is_err() {
+    if listed.wait_for(|kinds| kinds.len() == Kind::ALL.len()).await.is_err() {
         // The watches have ended, and so does the process.
         pending::<()>().await;
     }

@@ -227,7 +227,7 @@ fn free(taken: &NameConflict) -> Step {
 /// What to do for the PodGroup, if anything; or why the job has to wait.
 fn pod_group(observed: &Observed<'_>, wanted: PodGroup) -> Result<Option<Action>, Box<Step>> {
     let key = &observed.job.key;
-    match observed.pod_groups.of(&wanted.spec) {
+    match *observed.pod_groups.of(wanted.spec.scheduler()) {
         Presence::NotServed => {
             let message = not_served(&wanted.spec).to_owned();
             Err(Box::new(Step::wait(Waiting::PodGroup, "PodGroupNotServed", message)))

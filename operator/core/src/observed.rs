@@ -9,7 +9,7 @@ use trainjob_api::{JobSet, TrainJob};
 
 use crate::{
     build::Runtime,
-    facts::{JobFacts, JobSetFacts, PodGroupFacts, PodGroupSpec},
+    facts::{JobFacts, JobSetFacts, PerScheduler, PodGroupFacts},
     lifecycle::deadline::Clock,
 };
 
@@ -33,13 +33,7 @@ pub struct Observed<'a> {
 }
 
 /// The PodGroup of one name, of each scheduler.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct PodGroups<'a> {
-    /// Of scheduler-plugins.
-    pub coscheduling: Presence<'a>,
-    /// Of Volcano.
-    pub volcano: Presence<'a>,
-}
+pub type PodGroups<'a> = PerScheduler<Presence<'a>>;
 
 /// Whether there is a PodGroup.
 #[derive(Debug, Clone, Copy, Default)]
@@ -53,23 +47,14 @@ pub enum Presence<'a> {
     There(&'a PodGroupFacts),
 }
 
-impl<'a> PodGroups<'a> {
-    /// The one of the scheduler that a PodGroup is for.
+impl<'a> Presence<'a> {
+    /// The PodGroup, if there is one.
     #[must_use]
-    pub const fn of(&self, spec: &PodGroupSpec) -> Presence<'a> {
-        match spec {
-            PodGroupSpec::Coscheduling(_) => self.coscheduling,
-            PodGroupSpec::Volcano(_) => self.volcano,
+    pub const fn there(self) -> Option<&'a PodGroupFacts> {
+        match self {
+            Self::There(facts) => Some(facts),
+            Self::NotServed | Self::Absent => None,
         }
-    }
-
-    /// All that there are.
-    pub fn there(&self) -> impl Iterator<Item = &'a PodGroupFacts> {
-        let there = |presence| match presence {
-            Presence::There(facts) => Some(facts),
-            Presence::NotServed | Presence::Absent => None,
-        };
-        [self.coscheduling, self.volcano].into_iter().filter_map(there)
     }
 }
 

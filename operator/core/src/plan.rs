@@ -21,7 +21,7 @@ use crate::{
     build::{self, UnsupportedRuntime},
     children,
     event::Event,
-    facts::{Finished, JobFacts, JobSetFacts, Outcome, PodGroupFacts},
+    facts::{Finished, JobFacts, JobSetFacts, Outcome, PodGroupFacts, Scheduler},
     lifecycle::{deadline, release, status, ttl},
     observed::{Observed, Reading, RunningPods, Settings},
 };
@@ -169,7 +169,8 @@ fn after_the_end(observed: &Observed<'_>, finished: Finished, now: Timestamp) ->
     }
     // A gang that is over holds no place in any queue.
     let of_job = |group: &&PodGroupFacts| group.train_job_uid.as_ref() == Some(&observed.job.uid);
-    let over = observed.pod_groups.there().filter(of_job).filter(|group| !group.terminating);
+    let groups = Scheduler::ALL.into_iter().filter_map(|it| observed.pod_groups.of(it).there());
+    let over = groups.filter(of_job).filter(|group| !group.terminating);
     plan.actions.extend(over.map(|group| Action::DeletePodGroup {
         scheduler: group.spec.scheduler(),
         uid: group.uid.clone(),

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use trainjob_api::constants::{CLUSTER_TRAINING_RUNTIME_KIND, TRAINING_RUNTIME_KIND};
 use trainjob_core::{
     job_stats::{self, JobStats},
     lifecycle::release,
 };
 use trainjob_engine::{clock, versions::Versions};
 
-use super::{Cache, JobRecord, groups::Groups};
-use crate::kinds::KINDS;
+use super::{Cache, JobRecord};
+use crate::kinds::Kind;
 
 impl Cache {
     /// Counts every job. Others wait only while the jobs are noted, not while they are looked at.
@@ -32,19 +31,19 @@ impl Cache {
         self.lock().jobs.iter().map(|(_, record)| Arc::clone(record)).collect()
     }
 
-    /// How many objects there are of each kind, in the order of [`KINDS`].
+    /// How many objects there are of each kind, in the order of [`Kind::ALL`].
     #[must_use]
-    pub fn sizes(&self) -> [usize; KINDS.len()] {
+    pub fn sizes(&self) -> [usize; Kind::ALL.len()] {
         let state = self.lock();
-        let runtimes = |kind| state.runtimes.keys().filter(|key| key.kind() == kind).count();
-        let groups = |groups: &Option<Groups>| groups.as_ref().map_or(0, Versions::count);
-        [
-            state.jobs.count(),
-            state.job_sets.count(),
-            runtimes(TRAINING_RUNTIME_KIND),
-            runtimes(CLUSTER_TRAINING_RUNTIME_KIND),
-            groups(&state.coscheduling),
-            groups(&state.volcano),
-        ]
+        Kind::ALL.map(|kind| match kind {
+            Kind::TrainJob => state.jobs.count(),
+            Kind::JobSet => state.job_sets.count(),
+            Kind::TrainingRuntime | Kind::ClusterTrainingRuntime => {
+                state.runtimes.keys().filter(|key| key.kind() == kind.name()).count()
+            }
+            Kind::PodGroup(scheduler) => {
+                state.pod_groups.of(scheduler).as_ref().map_or(0, Versions::count)
+            }
+        })
     }
 }

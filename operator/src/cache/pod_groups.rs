@@ -4,11 +4,26 @@ use std::sync::Arc;
 
 use trainjob_core::{
     facts::{ObjectKey, PodGroupFacts, Scheduler},
+    observed::Presence,
     pass::JobMemory,
 };
 use trainjob_engine::versions::{self, Source, Versions};
 
-use super::{Cache, JobRecord, State, groups::Groups};
+use super::{Cache, JobRecord};
+
+/// The PodGroups of one scheduler.
+pub(super) type Groups = Versions<Arc<PodGroupFacts>>;
+
+/// A PodGroup, where the API server knows the kind.
+pub(super) type Group = Option<Option<Arc<PodGroupFacts>>>;
+
+pub(super) fn presence(group: &Group) -> Presence<'_> {
+    match group {
+        None => Presence::NotServed,
+        Some(None) => Presence::Absent,
+        Some(Some(facts)) => Presence::There(facts),
+    }
+}
 
 impl Cache {
     /// Takes in a PodGroup that a watch or a reply showed. True when that is news.
@@ -21,7 +36,7 @@ impl Cache {
     ) -> bool {
         let version = versions::parse(&group.resource_version);
         let mut state = self.lock();
-        let groups = state.groups_of(scheduler).as_mut();
+        let groups = state.pod_groups.of_mut(scheduler).as_mut();
         groups.is_some_and(|groups| groups.put(key, version, Arc::new(group), source))
     }
 
@@ -33,7 +48,7 @@ impl Cache {
         resource_version: &str,
     ) -> bool {
         let mut state = self.lock();
-        let groups = state.groups_of(scheduler).as_mut();
+        let groups = state.pod_groups.of_mut(scheduler).as_mut();
         let gone = groups.and_then(|it| it.remove(key, versions::parse(resource_version)));
         if gone.is_some() {
             state.remember(key, None, JobMemory::pod_group_gone);
@@ -43,7 +58,7 @@ impl Cache {
 
     /// Takes in a reply that shows the PodGroup with this UID to be gone.
     pub fn forget_pod_group(&self, scheduler: Scheduler, key: &ObjectKey, uid: &str) {
-        if let Some(groups) = self.lock().groups_of(scheduler) {
+        if let Some(groups) = self.lock().pod_groups.of_mut(scheduler) {
             groups.forget(key, |group| group.uid == uid);
         }
     }
@@ -51,7 +66,7 @@ impl Cache {
     /// A complete list of PodGroups begins.
     pub fn pod_groups_relist(&self, scheduler: Scheduler) {
         let mut state = self.lock();
-        if let Some(groups) = state.groups_of(scheduler) {
+        if let Some(groups) = state.pod_groups.of_mut(scheduler) {
             groups.relist();
         }
     }
@@ -60,7 +75,7 @@ impl Cache {
     /// Returns the unfinished jobs without a JobSet, which may wait for that, if that is news.
     pub fn pod_groups_served(&self, scheduler: Scheduler) -> Vec<ObjectKey> {
         let mut state = self.lock();
-        let groups = state.groups_of(scheduler);
+        let groups = state.pod_groups.of_mut(scheduler);
         if groups.is_some() {
             return Vec::new();
         }
@@ -74,17 +89,8 @@ impl Cache {
     /// The list is complete; returns the PodGroups that vanished meanwhile.
     pub fn pod_groups_listed(&self, scheduler: Scheduler) -> Vec<ObjectKey> {
         let mut state = self.lock();
-        let groups = state.groups_of(scheduler).as_mut();
+        let groups = state.pod_groups.of_mut(scheduler).as_mut();
         let vanished = groups.map(Versions::listed).unwrap_or_default();
         vanished.into_iter().map(|(key, _)| key).collect()
-    }
-}
-
-impl State {
-    const fn groups_of(&mut self, scheduler: Scheduler) -> &mut Option<Groups> {
-        match scheduler {
-            Scheduler::Coscheduling => &mut self.coscheduling,
-            Scheduler::Volcano => &mut self.volcano,
-        }
     }
 }

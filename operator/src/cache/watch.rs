@@ -12,13 +12,12 @@ use kube::{Api, Client, Resource, runtime::watcher::Event};
 use tokio::sync::watch;
 use trainjob_api::{
     ClusterTrainingRuntime, TrainJob, TrainingRuntime,
-    constants::{CLUSTER_TRAINING_RUNTIME_KIND, TRAIN_JOB_KIND, TRAINING_RUNTIME_KIND},
-    jobset::{self, JobSetView},
+    jobset::JobSetView,
     podgroup::{CoschedulingPodGroup, VolcanoPodGroup},
 };
 use trainjob_core::{
     build::{Runtime, RuntimeKey},
-    facts::{JobSetFacts, ObjectKey, PodGroupFacts, PodGroupSpec, Scheduler},
+    facts::{JobSetFacts, ObjectKey},
 };
 use trainjob_engine::{
     Readable, Unreadable,
@@ -29,16 +28,10 @@ use trainjob_process::health::Readiness;
 
 use super::Cache;
 use crate::{
-    kinds::{COSCHEDULING_KIND, VOLCANO_KIND},
+    kinds::{Kind, PodGroupKind},
     legacy_finalizer::Finder,
     metrics::Metrics,
 };
-
-/// How to get the kinds that others install.
-const INSTALL_CRDS: &str =
-    "install them with: kubectl apply --server-side -f charts/trainjob-operator/files/crds";
-const INSTALL_JOBSET: &str =
-    "install JobSet 0.12 or later: https://jobset.sigs.k8s.io/docs/installation";
 
 /// What a watch tells the rest of the operator.
 pub struct Watcher {
@@ -71,30 +64,24 @@ impl Watcher {
         tokio::join!(
             self.train_jobs(),
             self.job_sets(),
-            self.runtimes::<TrainingRuntime>(TRAINING_RUNTIME_KIND, |key| {
+            self.runtimes::<TrainingRuntime>(Kind::TrainingRuntime, |key| {
                 RuntimeKey::Namespaced {
                     namespace: key.namespace.as_ref().into(),
                     name: key.name.as_ref().into(),
                 }
             }),
-            self.runtimes::<ClusterTrainingRuntime>(CLUSTER_TRAINING_RUNTIME_KIND, |key| {
+            self.runtimes::<ClusterTrainingRuntime>(Kind::ClusterTrainingRuntime, |key| {
                 RuntimeKey::Cluster { name: key.name.as_ref().into() }
             }),
-            self.pod_groups::<CoschedulingPodGroup>(
-                Scheduler::Coscheduling,
-                COSCHEDULING_KIND,
-                |group| (group.metadata, PodGroupSpec::Coscheduling(group.spec)),
-            ),
-            self.pod_groups::<VolcanoPodGroup>(Scheduler::Volcano, VOLCANO_KIND, |group| {
-                (group.metadata, PodGroupSpec::Volcano(group.spec))
-            }),
+            self.pod_groups::<CoschedulingPodGroup>(),
+            self.pod_groups::<VolcanoPodGroup>(),
         );
     }
 
     async fn train_jobs(&self) {
         let mut tried = self.tried.subscribe();
         // It cannot fail while the sender is held.
-        let _ = tried.wait_for(|kinds| kinds.contains(jobset::KIND)).await;
+        let _ = tried.wait_for(|kinds| kinds.contains(Kind::JobSet.name())).await;
         let remove = |metadata: &ObjectMeta| {
             let key = ObjectKey::of(metadata);
             if self.cache.remove_job(&key, metadata.resource_version.as_deref().unwrap_or_default())
@@ -110,20 +97,16 @@ impl Watcher {
                 }
             }
             Err(invalid) => {
-                unreadable(TRAIN_JOB_KIND, &invalid);
+                unreadable(Kind::TrainJob, &invalid);
                 remove(&invalid.metadata);
             }
         };
-        self.follow::<Readable<TrainJob>>(
-            TRAIN_JOB_KIND,
-            Some(INSTALL_CRDS),
-            |event| match event {
-                Event::Init => self.cache.jobs_relist(),
-                Event::InitApply(job) | Event::Apply(job) => put(job),
-                Event::InitDone => self.cache.jobs_listed().into_iter().for_each(&self.wake),
-                Event::Delete(job) => remove(job.meta()),
-            },
-        )
+        self.follow::<Readable<TrainJob>>(Kind::TrainJob, |event| match event {
+            Event::Init => self.cache.jobs_relist(),
+            Event::InitApply(job) | Event::Apply(job) => put(job),
+            Event::InitDone => self.cache.jobs_listed().into_iter().for_each(&self.wake),
+            Event::Delete(job) => remove(job.meta()),
+        })
         .await;
     }
 
@@ -143,32 +126,21 @@ impl Watcher {
                 }
             }
             Err(invalid) => {
-                unreadable(jobset::KIND, &invalid);
+                unreadable(Kind::JobSet, &invalid);
                 remove(&invalid.metadata);
             }
         };
-        self.follow::<Readable<JobSetView>>(
-            jobset::KIND,
-            Some(INSTALL_JOBSET),
-            |event| match event {
-                Event::Init => self.cache.job_sets_relist(),
-                Event::InitApply(job_set) | Event::Apply(job_set) => put(job_set),
-                Event::InitDone => self.cache.job_sets_listed().into_iter().for_each(&self.wake),
-                Event::Delete(job_set) => remove(job_set.meta()),
-            },
-        )
+        self.follow::<Readable<JobSetView>>(Kind::JobSet, |event| match event {
+            Event::Init => self.cache.job_sets_relist(),
+            Event::InitApply(job_set) | Event::Apply(job_set) => put(job_set),
+            Event::InitDone => self.cache.job_sets_listed().into_iter().for_each(&self.wake),
+            Event::Delete(job_set) => remove(job_set.meta()),
+        })
         .await;
     }
 
-    async fn pod_groups<K>(
-        &self,
-        scheduler: Scheduler,
-        kind: &'static str,
-        spec: fn(K) -> (ObjectMeta, PodGroupSpec),
-    ) where
-        K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
-        K: Send + 'static,
-    {
+    async fn pod_groups<K: PodGroupKind>(&self) {
+        let (scheduler, kind) = (K::SCHEDULER, Kind::PodGroup(K::SCHEDULER));
         let remove = |metadata: &ObjectMeta| {
             let key = ObjectKey::of(metadata);
             let version = metadata.resource_version.as_deref().unwrap_or_default();
@@ -178,9 +150,8 @@ impl Watcher {
         };
         let put = |group: Readable<K>| match group.0 {
             Ok(group) => {
-                let (metadata, spec) = spec(group);
-                let (key, facts) = (ObjectKey::of(&metadata), PodGroupFacts::of(&metadata, spec));
-                if self.cache.put_pod_group(scheduler, &key, facts, Source::Watch) {
+                let key = ObjectKey::of(group.meta());
+                if self.cache.put_pod_group(scheduler, &key, group.facts(), Source::Watch) {
                     (self.wake)(key);
                 }
             }
@@ -190,7 +161,7 @@ impl Watcher {
             }
         };
         let served = || self.cache.pod_groups_served(scheduler).into_iter().for_each(&self.wake);
-        self.follow::<Readable<K>>(kind, None, |event| match event {
+        self.follow::<Readable<K>>(kind, |event| match event {
             Event::Init => self.cache.pod_groups_relist(scheduler),
             Event::InitApply(group) => {
                 served();
@@ -206,7 +177,7 @@ impl Watcher {
         .await;
     }
 
-    async fn runtimes<K>(&self, kind: &'static str, key_of: fn(ObjectKey) -> RuntimeKey)
+    async fn runtimes<K>(&self, kind: Kind, key_of: fn(ObjectKey) -> RuntimeKey)
     where
         K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
         K: Into<Runtime> + Send + 'static,
@@ -232,14 +203,14 @@ impl Watcher {
                 None
             }
         };
-        self.follow::<Readable<K>>(kind, Some(INSTALL_CRDS), |event| match event {
+        self.follow::<Readable<K>>(kind, |event| match event {
             Event::Init => listed.clear(),
             Event::InitApply(runtime) => {
                 look(runtime.meta());
                 listed.extend(put(runtime));
             }
             Event::InitDone => {
-                self.cache.retain_runtimes(kind, &listed).into_iter().for_each(&self.wake);
+                self.cache.retain_runtimes(kind.name(), &listed).into_iter().for_each(&self.wake);
             }
             Event::Apply(runtime) => {
                 look(runtime.meta());
@@ -250,17 +221,14 @@ impl Watcher {
         .await;
     }
 
-    /// Hands every event of a kind to `take`, for ever. A kind that need not be there has no `install`.
-    async fn follow<K>(
-        &self,
-        kind: &'static str,
-        install: Option<&'static str>,
-        mut take: impl FnMut(Event<K>),
-    ) where
+    /// Hands every event of a kind to `take`, for ever.
+    async fn follow<K>(&self, kind: Kind, mut take: impl FnMut(Event<K>))
+    where
         K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
         K: Send + 'static,
     {
         let api: Api<K> = Api::all(self.client.clone());
+        let (kind, install) = (kind.name(), kind.install());
         let restarts = self.metrics.work.restarts(kind);
         let subject = Subject { kind, install, restarts };
         follow(api, subject, &self.unreachable, |news| match news {
@@ -289,7 +257,7 @@ impl Watcher {
     }
 }
 
-fn unreadable(kind: &str, invalid: &Unreadable) {
-    let key = ObjectKey::of(&invalid.metadata);
+fn unreadable(kind: Kind, invalid: &Unreadable) {
+    let (kind, key) = (kind.name(), ObjectKey::of(&invalid.metadata));
     tracing::warn!(kind, object = %key, error = invalid.error, "cannot be read and is left alone");
 }

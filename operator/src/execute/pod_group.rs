@@ -1,10 +1,6 @@
 //! PodGroups, of either scheduler.
 
-use kube::{
-    Resource,
-    api::{Patch, PatchParams, Preconditions, PropagationPolicy},
-};
-use serde::de::DeserializeOwned;
+use kube::api::{Patch, PatchParams, Preconditions, PropagationPolicy};
 use serde_json::{Value, json};
 use trainjob_api::{
     constants::FIELD_MANAGER,
@@ -12,36 +8,14 @@ use trainjob_api::{
 };
 use trainjob_core::{
     build::PodGroup,
-    facts::{PodGroupFacts, PodGroupSpec, Scheduler},
+    facts::{PodGroupSpec, Scheduler},
     observed::Reading,
     pass::Reply,
 };
 use trainjob_engine::{error::RequestError, versions::Source};
 
 use super::{Context, Executor, delete_params, request};
-
-/// A kind of PodGroup.
-trait Kind: Resource<DynamicType = ()> + DeserializeOwned + Send + 'static {
-    const SCHEDULER: Scheduler;
-
-    fn facts(self) -> PodGroupFacts;
-}
-
-impl Kind for CoschedulingPodGroup {
-    const SCHEDULER: Scheduler = Scheduler::Coscheduling;
-
-    fn facts(self) -> PodGroupFacts {
-        PodGroupFacts::of(&self.metadata, PodGroupSpec::Coscheduling(self.spec))
-    }
-}
-
-impl Kind for VolcanoPodGroup {
-    const SCHEDULER: Scheduler = Scheduler::Volcano;
-
-    fn facts(self) -> PodGroupFacts {
-        PodGroupFacts::of(&self.metadata, PodGroupSpec::Volcano(self.spec))
-    }
-}
+use crate::kinds::PodGroupKind;
 
 impl Executor {
     pub(super) async fn create_pod_group(
@@ -103,14 +77,14 @@ impl Executor {
         Ok(Reply::Done)
     }
 
-    async fn read_group<K: Kind>(&self, of: Context<'_>) -> Result<(), RequestError> {
+    async fn read_group<K: PodGroupKind>(&self, of: Context<'_>) -> Result<(), RequestError> {
         if let Reading::Found(there) = self.read::<K>(of, &of.job.key.name).await? {
             self.saw_group(of, there);
         }
         Ok(())
     }
 
-    async fn update_group<K: Kind>(
+    async fn update_group<K: PodGroupKind>(
         &self,
         of: Context<'_>,
         (uid, resource_version): (&str, &str),
@@ -130,7 +104,11 @@ impl Executor {
         Ok(())
     }
 
-    async fn delete_group<K: Kind>(&self, of: Context<'_>, uid: &str) -> Result<(), RequestError> {
+    async fn delete_group<K: PodGroupKind>(
+        &self,
+        of: Context<'_>,
+        uid: &str,
+    ) -> Result<(), RequestError> {
         let preconditions = Preconditions { uid: Some(uid.into()), resource_version: None };
         let params = delete_params(PropagationPolicy::Background, preconditions);
         let request = request::<K>(of.job).delete(&of.job.key.name, &params);
@@ -141,12 +119,8 @@ impl Executor {
         Ok(())
     }
 
-    fn saw_group<K: Kind>(&self, of: Context<'_>, group: K) {
-        let lists = match K::SCHEDULER {
-            Scheduler::Coscheduling => of.lists.coscheduling,
-            Scheduler::Volcano => of.lists.volcano,
-        };
-        let source = Source::Reply { lists };
+    fn saw_group<K: PodGroupKind>(&self, of: Context<'_>, group: K) {
+        let source = Source::Reply { lists: *of.lists.pod_groups.of(K::SCHEDULER) };
         self.cache.put_pod_group(K::SCHEDULER, &of.job.key, group.facts(), source);
     }
 }

@@ -16,7 +16,7 @@ use trainjob_process::metrics::Sampled;
 use super::{jobs::label, work::priority_name};
 use trainjob_engine::{clock, leader::LeaderGuard, queue::Queue};
 
-use crate::{cache::Cache, kinds::KINDS};
+use crate::{cache::Cache, kinds::Kind};
 
 /// Where the truth is.
 pub struct Sources {
@@ -58,7 +58,7 @@ struct OperatorGauges {
     depth: [IntGauge; Priority::ALL.len()],
     oldest: [IntGauge; Priority::ALL.len()],
     timers: [IntGauge; 2],
-    cached: [IntGauge; KINDS.len()],
+    cached: [IntGauge; Kind::ALL.len()],
 }
 
 impl OperatorGauges {
@@ -90,7 +90,7 @@ impl OperatorGauges {
             cached: metrics.gauges(
                 ("trainjob_operator_cached_objects", "Objects in the cache, by kind."),
                 "kind",
-                KINDS,
+                Kind::ALL.map(Kind::name),
             )?,
         })
     }

@@ -2,24 +2,18 @@
 
 use std::time::Duration;
 
-use prometheus::{Histogram, IntCounter, IntGauge, Registry, Result};
+use prometheus::{Histogram, IntCounter, IntCounterVec, IntGauge, Opts, Registry, Result};
 use trainjob_core::priority::Priority;
 use trainjob_engine::lease;
 use trainjob_process::metrics::{counter, counters, histograms};
 
-use crate::kinds::KINDS;
+use crate::kinds::Kind;
 
 /// Upper bounds of passes and waits, in seconds.
 const DURATION: [f64; 17] = [
     0.000_1, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
     10.0, 30.0, 60.0,
 ];
-
-/// All that is watched.
-const WATCHED: [&str; KINDS.len() + 1] = {
-    let [jobs, job_sets, runtimes, cluster_runtimes, coscheduling, volcano] = KINDS;
-    [jobs, job_sets, runtimes, cluster_runtimes, coscheduling, volcano, lease::KIND]
-};
 
 /// How a pass over one job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +53,8 @@ pub struct Work {
     under_way: IntGauge,
     concurrency: IntGauge,
     waits: [Histogram; Priority::ALL.len()],
-    restarts: [IntCounter; WATCHED.len()],
+    restarts: [IntCounter; Kind::ALL.len()],
+    lease_restarts: IntCounter,
     /// Clock of the API server minus this machine's, in seconds.
     pub clock_offset: IntGauge,
     /// Events that were not sent.
@@ -74,6 +69,15 @@ impl Work {
             registry.register(Box::new(gauge.clone()))?;
             Ok(gauge)
         };
+        let restarts = IntCounterVec::new(
+            Opts::new(
+                "trainjob_operator_watch_restarts_total",
+                "Watches that failed and were begun anew, by kind.",
+            ),
+            &["kind"],
+        )?;
+        registry.register(Box::new(restarts.clone()))?;
+        let restarts_of = |kind| restarts.with_label_values(&[kind]);
         Ok(Self {
             passes: counters(
                 registry,
@@ -106,15 +110,8 @@ impl Work {
                 "lane",
                 priorities,
             )?,
-            restarts: counters(
-                registry,
-                (
-                    "trainjob_operator_watch_restarts_total",
-                    "Watches that failed and were begun anew, by kind.",
-                ),
-                "kind",
-                WATCHED,
-            )?,
+            restarts: Kind::ALL.map(|kind| restarts_of(kind.name())),
+            lease_restarts: restarts_of(lease::KIND),
             clock_offset: gauge(
                 "trainjob_operator_clock_offset_seconds",
                 "Clock of the API server minus that of the operator, as the last answer showed it, to the \
@@ -152,9 +149,8 @@ impl Work {
     /// What counts the failures of the watch of this kind; of the Lease, if it is none of the others.
     #[must_use]
     pub fn restarts(&self, kind: &str) -> &IntCounter {
-        let [others @ .., of_lease] = &self.restarts;
-        let known = others.iter().zip(WATCHED).find(|(_, it)| *it == kind);
-        known.map_or(of_lease, |(counter, _)| counter)
+        let known = self.restarts.iter().zip(Kind::ALL).find(|(_, it)| it.name() == kind);
+        known.map_or(&self.lease_restarts, |(counter, _)| counter)
     }
 }
 
@@ -203,9 +199,9 @@ mod tests {
     fn failures_of_a_watch_are_counted_by_its_kind() {
         let registry = Registry::new();
         let work = Work::new(&registry).unwrap();
-        for kind in WATCHED {
+        for kind in Kind::ALL.map(Kind::name).into_iter().chain([lease::KIND]) {
             work.restarts(kind).inc();
+            assert_eq!(work.restarts(kind).get(), 1, "{kind}");
         }
-        assert_eq!(work.restarts.each_ref().map(IntCounter::get), [1; WATCHED.len()]);
     }
 }
