@@ -3,19 +3,6 @@
 //! Each value is part of the observable behaviour of Kubeflow Trainer's controller manager, which
 //! this operator replaces, or of JobSet; none may change without breaking somebody.
 
-/// API group of TrainJobs and runtimes.
-pub const GROUP: &str = "trainer.kubeflow.org";
-/// The only version of [`GROUP`].
-pub const VERSION: &str = "v1alpha1";
-/// `apiVersion` of TrainJobs and runtimes.
-pub const API_VERSION: &str = "trainer.kubeflow.org/v1alpha1";
-/// Kind of a TrainJob.
-pub const TRAIN_JOB_KIND: &str = "TrainJob";
-/// Kind of a namespaced runtime.
-pub const TRAINING_RUNTIME_KIND: &str = "TrainingRuntime";
-/// Kind of a cluster-wide runtime, and what `runtimeRef.kind` means when it is absent.
-pub const CLUSTER_TRAINING_RUNTIME_KIND: &str = "ClusterTrainingRuntime";
-
 /// `spec.managedBy` of the TrainJobs this operator works on; absent means the same.
 pub const MANAGED_BY: &str = "trainer.kubeflow.org/trainjob-controller";
 /// The only other value of `spec.managedBy` that the schema admits.

@@ -28,8 +28,8 @@ use serde_saphyr::{ser::Error as YamlError, ser_options};
 
 use crate::{
     ClusterTrainingRuntime, TrainJob, TrainingRuntime,
-    runtime::TrainingRuntimeSpec,
-    trainjob::{TrainJobSpec, TrainJobStatus},
+    v1alpha1::runtime::TrainingRuntimeSpec,
+    v1alpha1::train_job::{TrainJobSpec, TrainJobStatus},
 };
 
 use lower::Definitions;

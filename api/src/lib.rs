@@ -4,9 +4,7 @@
 //! anything does. The crate has no I/O and no async runtime in its dependency tree, so that the pure
 //! decision core (`trainjob-core`) can use it.
 //!
-//! * [`trainjob`]: the `TrainJob` a user submits.
-//! * [`patches`]: `spec.runtimePatches`, the changes a TrainJob makes to its runtime's template.
-//! * [`runtime`]: `TrainingRuntime` and `ClusterTrainingRuntime`, the templates it runs on.
+//! * [`trainer`]: TrainJobs and their runtimes, by version of their API. The version that is stored is [`v1alpha1`].
 //! * [`jobset`]: the parts of JobSet `v1alpha2` that are written and read.
 //! * [`conditions`]: condition types and reasons, and how a condition list is changed.
 //! * [`time`]: the one bridge between Kubernetes' timestamps and ours.
@@ -18,13 +16,14 @@ pub mod conditions;
 pub mod constants;
 pub mod crd;
 pub mod jobset;
-pub mod patches;
 pub mod podgroup;
-pub mod runtime;
 pub mod time;
-pub mod trainjob;
+pub mod trainer;
 pub mod validate;
 
 pub use jobset::JobSet;
-pub use runtime::{ClusterTrainingRuntime, TrainingRuntime};
-pub use trainjob::TrainJob;
+pub use trainer::v1alpha1::{
+    self,
+    runtime::{ClusterTrainingRuntime, TrainingRuntime},
+    train_job::TrainJob,
+};

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::CustomResource;
 use serde::{Deserialize, Serialize};
 
-use crate::runtime::NetworkTopology;
+use crate::v1alpha1::runtime::NetworkTopology;
 
 /// What the coscheduling plugin of scheduler-plugins is asked for.
 #[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

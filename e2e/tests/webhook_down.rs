@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy};
 use serde_json::json;
 use trainjob_api::TrainingRuntime;
-use trainjob_api::constants::TRAINING_RUNTIME_KIND;
+use trainjob_api::v1alpha1::TRAINING_RUNTIME_KIND;
 
 /// Jobs in the namespace that is deleted.
 const MANY: usize = 100;

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use kube::{Api, Client, api::ListParams};
-use trainjob_api::constants::{API_VERSION, JOBSET_UID_LABEL, TRAIN_JOB_KIND};
+use trainjob_api::{
+    constants::JOBSET_UID_LABEL,
+    v1alpha1::{API_VERSION, TRAIN_JOB_KIND},
+};
 use trainjob_core::{event, facts::JobFacts, out_of_memory};
 use trainjob_engine::{
     answer::within,

@@ -6,9 +6,9 @@
 use kube::Resource;
 use serde::{Serialize, de::DeserializeOwned};
 use trainjob_api::{
-    constants::{CLUSTER_TRAINING_RUNTIME_KIND, TRAIN_JOB_KIND, TRAINING_RUNTIME_KIND},
     jobset,
     podgroup::{CoschedulingPodGroup, VolcanoPodGroup},
+    v1alpha1::{CLUSTER_TRAINING_RUNTIME_KIND, TRAIN_JOB_KIND, TRAINING_RUNTIME_KIND},
 };
 use trainjob_core::facts::{PodGroupFacts, PodGroupSpec, Scheduler};
 

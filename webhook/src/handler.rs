@@ -13,8 +13,8 @@ use serde_json::Error;
 use tokio::sync::Semaphore;
 use trainjob_api::{
     TrainJob,
-    constants::{GROUP, TRAIN_JOB_KIND, VERSION},
     time::Timestamp,
+    v1alpha1::{GROUP, TRAIN_JOB_KIND, VERSION},
 };
 use trainjob_core::{
     admission::{

@@ -17,8 +17,8 @@ use serde::de::DeserializeOwned;
 use tokio::{sync::Semaphore, time::timeout};
 use trainjob_api::{
     ClusterTrainingRuntime, TrainJob, TrainingRuntime,
-    constants::{GROUP, TRAIN_JOB_KIND},
     jobset::JobSetView,
+    v1alpha1::{GROUP, TRAIN_JOB_KIND},
 };
 use trainjob_core::{
     admission::priority_classes,

@@ -17,7 +17,7 @@ use prometheus::IntCounter;
 use serde::Serialize;
 use trainjob_api::{
     ClusterTrainingRuntime, TrainingRuntime,
-    constants::{CLUSTER_TRAINING_RUNTIME_KIND, TRAINING_RUNTIME_KIND},
+    v1alpha1::{CLUSTER_TRAINING_RUNTIME_KIND, TRAINING_RUNTIME_KIND},
 };
 use trainjob_core::build::{Runtime, RuntimeKey};
 use trainjob_engine::{

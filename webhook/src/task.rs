@@ -1,7 +1,9 @@
 //! What is asked of the server: one task for each path, which are Kubeflow Trainer's.
 
-use trainjob_api::constants::{
-    CLUSTER_TRAINING_RUNTIME_KIND, TRAIN_JOB_KIND, TRAINING_RUNTIME_KIND,
+use trainjob_api::v1alpha1::{
+    CLUSTER_TRAINING_RUNTIME_KIND, DEFAULT_TRAIN_JOB_PATH, TRAIN_JOB_KIND, TRAINING_RUNTIME_KIND,
+    VALIDATE_CLUSTER_TRAINING_RUNTIME_PATH, VALIDATE_TRAIN_JOB_PATH,
+    VALIDATE_TRAINING_RUNTIME_PATH,
 };
 
 /// What is to be done, and with which kind.
@@ -30,14 +32,10 @@ impl Task {
     #[must_use]
     pub const fn path(self) -> &'static str {
         match self {
-            Self::DefaultTrainJob => "/mutate-trainer-kubeflow-org-v1alpha1-trainjob",
-            Self::ValidateTrainJob => "/validate-trainer-kubeflow-org-v1alpha1-trainjob",
-            Self::ValidateTrainingRuntime => {
-                "/validate-trainer-kubeflow-org-v1alpha1-trainingruntime"
-            }
-            Self::ValidateClusterTrainingRuntime => {
-                "/validate-trainer-kubeflow-org-v1alpha1-clustertrainingruntime"
-            }
+            Self::DefaultTrainJob => DEFAULT_TRAIN_JOB_PATH,
+            Self::ValidateTrainJob => VALIDATE_TRAIN_JOB_PATH,
+            Self::ValidateTrainingRuntime => VALIDATE_TRAINING_RUNTIME_PATH,
+            Self::ValidateClusterTrainingRuntime => VALIDATE_CLUSTER_TRAINING_RUNTIME_PATH,
         }
     }
 

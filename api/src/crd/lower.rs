@@ -137,8 +137,8 @@ fn brief(schema: &Value) -> Option<String> {
 mod tests {
     use super::*;
     use crate::{
-        runtime::TrainingRuntimeSpec,
-        trainjob::{TrainJobSpec, TrainJobStatus},
+        v1alpha1::runtime::TrainingRuntimeSpec,
+        v1alpha1::train_job::{TrainJobSpec, TrainJobStatus},
     };
 
     #[test]

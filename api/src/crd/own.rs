@@ -13,7 +13,8 @@ use super::fact::{
     of,
 };
 use crate::{
-    constants::{CLUSTER_TRAINING_RUNTIME_KIND, GROUP, MANAGED_BY},
+    constants::MANAGED_BY,
+    v1alpha1::{CLUSTER_TRAINING_RUNTIME_KIND, GROUP},
     validate::{LONGEST_CONTAINER_NAME, LONGEST_WORD},
 };
 

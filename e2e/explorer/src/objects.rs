@@ -6,9 +6,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Owne
 use serde_json::{Value, json};
 use trainjob_api::{
     ClusterTrainingRuntime, JobSet, TrainJob,
-    constants::{API_VERSION, GROUP, MANAGED_BY, TRAIN_JOB_KIND},
+    constants::MANAGED_BY,
     jobset::{JobSetSpecView, JobSetView},
     time::Timestamp,
+    v1alpha1::{API_VERSION, GROUP, TRAIN_JOB_KIND},
 };
 use trainjob_core::{
     build::{Runtime, RuntimeKey, runtime_key},

@@ -12,7 +12,7 @@ use kube::Client;
 use kube::api::{Api, ListParams, PostParams};
 use serde::Serialize;
 use serde_json::json;
-use trainjob_api::trainjob::TrainJobSpec;
+use trainjob_api::v1alpha1::train_job::TrainJobSpec;
 use trainjob_api::{JobSet, TrainJob, conditions};
 
 use crate::fixtures::PATIENCE;

@@ -9,7 +9,7 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 use tokio::task::JoinSet;
 use trainjob_api::time::Timestamp;
-use trainjob_api::trainjob::{RuntimeRef, TrainJobSpec};
+use trainjob_api::v1alpha1::train_job::{RuntimeRef, TrainJobSpec};
 use trainjob_api::{TrainJob, conditions};
 
 use super::calls::Micros;

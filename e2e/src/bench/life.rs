@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Result, ensure};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use trainjob_api::trainjob::{RuntimeRef, TrainJobSpec};
+use trainjob_api::v1alpha1::train_job::{RuntimeRef, TrainJobSpec};
 use trainjob_api::{JobSet, TrainJob, conditions};
 
 use crate::apply::apply;

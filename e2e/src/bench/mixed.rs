@@ -9,7 +9,7 @@ use kube::api::{Api, PostParams};
 use serde_json::json;
 use trainjob_api::TrainJob;
 use trainjob_api::time::Timestamp;
-use trainjob_api::trainjob::TrainJobSpec;
+use trainjob_api::v1alpha1::train_job::TrainJobSpec;
 
 use super::calls::{Call, Calls, Micros};
 use super::figures::{Spread, float};

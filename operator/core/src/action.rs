@@ -6,7 +6,7 @@
 
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::Condition};
 use serde_json::Value;
-use trainjob_api::{JobSet, time::Timestamp, trainjob::JobStatus};
+use trainjob_api::{JobSet, time::Timestamp, v1alpha1::train_job::JobStatus};
 
 use crate::{
     build::{JobSetUpdate, PodGroup, RuntimeKey, SecretClaim},

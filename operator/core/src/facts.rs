@@ -14,9 +14,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Owne
 use trainjob_api::{
     TrainJob,
     conditions::{self, COMPLETE, FAILED, SUSPENDED},
-    constants::{GROUP, MANAGED_BY, MULTIKUEUE_ORIGIN_LABEL, TRAIN_JOB_KIND},
+    constants::{MANAGED_BY, MULTIKUEUE_ORIGIN_LABEL},
     time::Timestamp,
-    trainjob::JobStatus,
+    v1alpha1::train_job::JobStatus,
+    v1alpha1::{GROUP, TRAIN_JOB_KIND},
 };
 
 pub use self::{

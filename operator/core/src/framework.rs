@@ -14,7 +14,7 @@ mod xgboost;
 use trainjob_api::{
     TrainJob,
     jobset::ReplicatedJob,
-    runtime::{FluxPolicy, MpiPolicy, TorchPolicy, TrainingRuntimeSpec},
+    v1alpha1::runtime::{FluxPolicy, MpiPolicy, TorchPolicy, TrainingRuntimeSpec},
 };
 
 use crate::{

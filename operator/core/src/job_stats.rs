@@ -5,7 +5,7 @@
 
 use std::collections::BinaryHeap;
 
-use trainjob_api::{time::Timestamp, trainjob::JobStatus};
+use trainjob_api::{time::Timestamp, v1alpha1::train_job::JobStatus};
 
 use crate::{
     facts::{JobFacts, JobSetFacts, ObjectKey, Outcome},

@@ -11,7 +11,9 @@
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, jsonptr::PointerBuf};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
-use trainjob_api::{TrainJob, patches::RuntimePatch, time::Timestamp, trainjob::RuntimeRef};
+use trainjob_api::{
+    TrainJob, time::Timestamp, v1alpha1::patches::RuntimePatch, v1alpha1::train_job::RuntimeRef,
+};
 
 use super::same::same;
 

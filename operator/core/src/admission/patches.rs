@@ -16,7 +16,7 @@ use trainjob_api::{
     TrainJob,
     constants::{DATASET_INITIALIZER, MODEL_INITIALIZER, NODE},
     jobset::ReplicatedJob,
-    patches::{ContainerPatch, PodSpecPatch, ReplicatedJobPatch, RuntimePatch},
+    v1alpha1::patches::{ContainerPatch, PodSpecPatch, ReplicatedJobPatch, RuntimePatch},
 };
 
 use super::{field::FieldError, manager, same::same};

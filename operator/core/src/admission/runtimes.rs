@@ -17,7 +17,7 @@ use k8s_openapi::api::core::v1::Container;
 use trainjob_api::{
     constants::{ANCESTOR_LABEL, ANCESTOR_TRAINER, DATASET_INITIALIZER, MODEL_INITIALIZER, NODE},
     jobset::ReplicatedJob,
-    runtime::{PodGroupPolicy, TrainingRuntimeSpec},
+    v1alpha1::runtime::{PodGroupPolicy, TrainingRuntimeSpec},
 };
 
 use super::{FieldError, Verdict, field::brought_in, same::same};

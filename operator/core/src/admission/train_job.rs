@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use trainjob_api::{
     TrainJob,
-    trainjob::{RuntimeRef, TrainJobSpec},
+    v1alpha1::train_job::{RuntimeRef, TrainJobSpec},
 };
 
 use super::{

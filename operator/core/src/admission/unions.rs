@@ -11,7 +11,7 @@ use serde_json::Value;
 use trainjob_api::{
     TrainJob,
     jobset::ReplicatedJob,
-    patches::{ContainerPatch, ReplicatedJobPatch},
+    v1alpha1::patches::{ContainerPatch, ReplicatedJobPatch},
 };
 
 use super::{

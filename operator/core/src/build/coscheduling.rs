@@ -7,7 +7,9 @@
 //! | `scheduleTimeoutSeconds` | the policy's |
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use trainjob_api::{JobSet, podgroup::CoschedulingPodGroupSpec, runtime::CoschedulingPolicy};
+use trainjob_api::{
+    JobSet, podgroup::CoschedulingPodGroupSpec, v1alpha1::runtime::CoschedulingPolicy,
+};
 
 use crate::facts::PodGroupSpec;
 

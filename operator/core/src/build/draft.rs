@@ -12,8 +12,8 @@ use trainjob_api::{
     TrainJob,
     constants::NODE,
     jobset::{JobSetSpec, ReplicatedJob},
-    patches::{JobSetSpecPatch, RuntimePatch},
-    runtime::MlPolicy,
+    v1alpha1::patches::{JobSetSpecPatch, RuntimePatch},
+    v1alpha1::runtime::MlPolicy,
 };
 
 use super::{

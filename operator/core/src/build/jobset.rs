@@ -18,7 +18,7 @@ use trainjob_api::{
     JobSet, TrainJob,
     constants::{ANCESTOR_TRAINER, DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, STORAGE_URI_ENV},
     jobset::ReplicatedJob,
-    trainjob::{InitializerStep, Trainer},
+    v1alpha1::train_job::{InitializerStep, Trainer},
 };
 
 use super::{

@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use trainjob_api::{
     TrainJob,
-    constants::{API_VERSION, TRAIN_JOB_KIND},
+    v1alpha1::{API_VERSION, TRAIN_JOB_KIND},
 };
 
 /// The owner reference that every child of a TrainJob carries.

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 use trainjob_api::{
     TrainJob,
-    runtime::{PodGroupPolicy, TrainingRuntimeSpec},
+    v1alpha1::runtime::{PodGroupPolicy, TrainingRuntimeSpec},
 };
 
 use super::{

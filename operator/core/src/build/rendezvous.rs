@@ -13,7 +13,7 @@
 use k8s_openapi::api::core::v1::{Container, EnvVar, EnvVarSource, ObjectFieldSelector};
 use trainjob_api::{
     constants::{COMPLETION_INDEX_FIELD, NODE, TRAINER_PORT},
-    trainjob::Trainer,
+    v1alpha1::train_job::Trainer,
 };
 
 use super::{draft::Draft, parts::container_mut};

@@ -9,8 +9,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use thiserror::Error;
 use trainjob_api::{
     ClusterTrainingRuntime, TrainJob, TrainingRuntime,
-    constants::{CLUSTER_TRAINING_RUNTIME_KIND, GROUP, TRAINING_RUNTIME_KIND},
-    runtime::TrainingRuntimeSpec,
+    v1alpha1::runtime::TrainingRuntimeSpec,
+    v1alpha1::{CLUSTER_TRAINING_RUNTIME_KIND, GROUP, TRAINING_RUNTIME_KIND},
 };
 
 /// The identity of a runtime in the cluster.
@@ -121,7 +121,7 @@ impl From<ClusterTrainingRuntime> for Runtime {
 
 #[cfg(test)]
 mod tests {
-    use trainjob_api::trainjob::{RuntimeRef, TrainJobSpec};
+    use trainjob_api::v1alpha1::train_job::{RuntimeRef, TrainJobSpec};
 
     use super::*;
 

@@ -16,11 +16,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use trainjob_api::{
     TrainJob,
-    constants::{
-        API_VERSION, CLUSTER_TRAINING_RUNTIME_KIND, SNAPSHOT_KEY, SNAPSHOT_SUFFIX,
-        TRAINING_RUNTIME_KIND,
-    },
-    runtime::TrainingRuntimeSpec,
+    constants::{SNAPSHOT_KEY, SNAPSHOT_SUFFIX},
+    v1alpha1::runtime::TrainingRuntimeSpec,
+    v1alpha1::{API_VERSION, CLUSTER_TRAINING_RUNTIME_KIND, TRAINING_RUNTIME_KIND},
 };
 
 use super::{

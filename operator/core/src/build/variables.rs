@@ -13,7 +13,7 @@ use k8s_openapi::{
 use serde_json::Value;
 use trainjob_api::{
     jobset::JobSetSpec,
-    patches::{
+    v1alpha1::patches::{
         ContainerPatch, JobSetSpecPatch, JobSpecPatch, JobTemplatePatch, PodSpecPatch,
         PodTemplatePatch, ReplicatedJobPatch,
     },

@@ -9,7 +9,7 @@
 //! | `networkTopology` | the policy's |
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use trainjob_api::{JobSet, podgroup::VolcanoPodGroupSpec, runtime::VolcanoPolicy};
+use trainjob_api::{JobSet, podgroup::VolcanoPodGroupSpec, v1alpha1::runtime::VolcanoPolicy};
 
 use crate::facts::PodGroupSpec;
 

@@ -5,7 +5,7 @@ use trainjob_api::{
     conditions::{self, JOBSET_COMPLETED, JOBSET_FAILED},
     jobset::{JobSetView, ReplicatedJobStatus},
     time::Timestamp,
-    trainjob::JobStatus,
+    v1alpha1::train_job::JobStatus,
 };
 
 use super::{JobFacts, controlling_train_job, instant};

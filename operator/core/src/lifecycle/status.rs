@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use trainjob_api::{
     conditions::{self, Desired},
     time::Timestamp,
-    trainjob::JobStatus,
+    v1alpha1::train_job::JobStatus,
 };
 
 use crate::{

@@ -1,6 +1,6 @@
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use serde_json::json;
-use trainjob_api::{TrainJob, constants::GROUP};
+use trainjob_api::{TrainJob, v1alpha1::GROUP};
 
 use super::*;
 use crate::{

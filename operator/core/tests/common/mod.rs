@@ -4,9 +4,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference};
 use serde_json::{Value, json};
 use trainjob_api::{
     ClusterTrainingRuntime, JobSet, TrainJob,
-    constants::{API_VERSION, GROUP, TRAIN_JOB_KIND},
     jobset::{JobSetSpecView, JobSetView},
     time::Timestamp,
+    v1alpha1::{API_VERSION, GROUP, TRAIN_JOB_KIND},
 };
 use trainjob_core::{build::Runtime, facts::JobSetFacts};
 

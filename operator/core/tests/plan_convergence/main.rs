@@ -361,7 +361,7 @@ fn keep(metadata: &mut k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMet
     metadata.finalizers.get_or_insert_default().push(cluster::KEPT.into());
 }
 
-fn counts(job: &TrainJob) -> Vec<trainjob_api::trainjob::JobStatus> {
+fn counts(job: &TrainJob) -> Vec<trainjob_api::v1alpha1::train_job::JobStatus> {
     job.status.as_ref().and_then(|status| status.jobs_status.clone()).unwrap_or_default()
 }
 

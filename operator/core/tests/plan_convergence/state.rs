@@ -12,7 +12,7 @@ use trainjob_api::{
     constants::MULTIKUEUE_ORIGIN_LABEL,
     jobset::{JobSetStatus, ReplicatedJobStatus},
     time::Timestamp,
-    trainjob::JobStatus,
+    v1alpha1::train_job::JobStatus,
 };
 use trainjob_core::{
     build::{Runtime, build, snapshot},

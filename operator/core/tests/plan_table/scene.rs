@@ -6,7 +6,7 @@ use trainjob_api::{
     JobSet, TrainJob,
     jobset::{JobSetStatus, ReplicatedJobStatus},
     time::Timestamp,
-    trainjob::TrainJobStatus,
+    v1alpha1::train_job::TrainJobStatus,
 };
 use trainjob_core::{
     Action, Observed, Plan,

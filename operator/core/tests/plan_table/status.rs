@@ -5,7 +5,7 @@ use std::slice;
 use serde_json::json;
 use trainjob_api::{
     time::Timestamp,
-    trainjob::{JobStatus, TrainerStatus},
+    v1alpha1::train_job::{JobStatus, TrainerStatus},
 };
 use trainjob_core::{Action, action::Urgency};
 

@@ -30,7 +30,7 @@ use k8s_openapi::api::core::v1::{
     ConfigMap, ConfigMapVolumeSource, Container, EmptyDirVolumeSource, EnvVar, SecretVolumeSource,
     Volume, VolumeMount,
 };
-use trainjob_api::{constants::NODE, runtime::FluxPolicy};
+use trainjob_api::{constants::NODE, v1alpha1::runtime::FluxPolicy};
 
 use super::{INSTALLER, config::Instance};
 use crate::build::{

@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use trainjob_api::{constants::NODE, jobset::ReplicatedJob, runtime::FluxPolicy};
+use trainjob_api::{constants::NODE, jobset::ReplicatedJob, v1alpha1::runtime::FluxPolicy};
 
 use crate::build::{
     draft::Draft,

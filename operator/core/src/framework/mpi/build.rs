@@ -27,7 +27,7 @@ use std::{collections::BTreeMap, fmt::Write};
 use k8s_openapi::api::core::v1::{
     ConfigMap, ConfigMapVolumeSource, EnvVar, KeyToPath, SecretVolumeSource, Volume, VolumeMount,
 };
-use trainjob_api::{constants::NODE, jobset::ReplicatedJob, runtime::MpiPolicy};
+use trainjob_api::{constants::NODE, jobset::ReplicatedJob, v1alpha1::runtime::MpiPolicy};
 
 use super::LAUNCHER;
 use crate::build::{

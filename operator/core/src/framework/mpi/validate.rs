@@ -1,6 +1,8 @@
 //! MPI: several nodes need the jobs that make them, and the launcher's variables are the operator's.
 
-use trainjob_api::{TrainJob, constants::NODE, jobset::ReplicatedJob, runtime::MpiPolicy};
+use trainjob_api::{
+    TrainJob, constants::NODE, jobset::ReplicatedJob, v1alpha1::runtime::MpiPolicy,
+};
 
 use super::LAUNCHER;
 use crate::admission::{field::FieldError, reserved, runtimes::STEPS};

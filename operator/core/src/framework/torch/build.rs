@@ -14,7 +14,7 @@
 //! `mlPolicy.torch.envInjection` always get all variables.
 
 use k8s_openapi::api::core::v1::EnvVar;
-use trainjob_api::{constants::TRAINER_PORT, runtime::TorchPolicy};
+use trainjob_api::{constants::TRAINER_PORT, v1alpha1::runtime::TorchPolicy};
 
 use super::{processes::Processes, torchtune::build as torchtune};
 use crate::build::{

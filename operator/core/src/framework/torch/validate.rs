@@ -1,6 +1,6 @@
 //! PyTorch: its launcher's variables are the operator's, and the containers that also get them exist.
 
-use trainjob_api::{TrainJob, runtime::TorchPolicy};
+use trainjob_api::{TrainJob, v1alpha1::runtime::TorchPolicy};
 
 use super::torchtune::validate as torchtune;
 use crate::admission::{field::FieldError, reserved};

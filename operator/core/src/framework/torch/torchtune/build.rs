@@ -25,7 +25,7 @@
 //! refuses what torchtune has no config for (other models, LoRA on several nodes); that is not for this
 //! file, which writes those commands too.
 
-use trainjob_api::{constants::NODE, trainjob::Trainer};
+use trainjob_api::{constants::NODE, v1alpha1::train_job::Trainer};
 
 use super::super::processes::Processes;
 use crate::build::{

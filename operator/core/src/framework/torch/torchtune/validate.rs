@@ -3,7 +3,7 @@
 //! Asked only of a TrainJob whose command is that of a recipe. The shape is the one that the TrainJob
 //! gives itself; what the CPUs of the runtime would add does not count here, as in Kubeflow Trainer.
 
-use trainjob_api::{TrainJob, trainjob::Trainer};
+use trainjob_api::{TrainJob, v1alpha1::train_job::Trainer};
 
 use super::{
     super::processes::Processes,

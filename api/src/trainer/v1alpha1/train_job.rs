@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use validator::{Validate, ValidationError, ValidationErrors};
 
-use crate::{patches::RuntimePatch, validate};
+use crate::{v1alpha1::patches::RuntimePatch, validate};
 
 /// What to train, on which runtime, and for how long it may run and stay.
 ///
