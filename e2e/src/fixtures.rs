@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep};
 
 use crate::apply::apply;
@@ -110,6 +111,17 @@ impl World {
         let world = Self::without_operator(Options::default()).await?;
         world.start_operator().await?;
         Ok(world)
+    }
+
+    /// A box with an operator that has its default configuration, for all tests of a process that change neither.
+    ///
+    /// # Errors
+    ///
+    /// Something does not start.
+    pub async fn shared() -> Result<&'static Self> {
+        static SHARED: OnceCell<World> = OnceCell::const_new();
+        // On the heap: what starts a box is a large future.
+        SHARED.get_or_try_init(|| Box::pin(Self::start())).await
     }
 
     /// Starts an operator as its own `ServiceAccount` and does not wait until it is ready. One that
@@ -215,11 +227,11 @@ impl World {
     /// # Errors
     ///
     /// The test fails.
-    pub async fn test(
+    pub async fn test<T>(
         &self,
         prefix: &str,
-        story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>,
-    ) -> Result<()> {
+        story: impl AsyncFnOnce(&Tenant<'_>) -> Result<T>,
+    ) -> Result<T> {
         let tenant = self.tenant(prefix).await?;
         // On the heap: the future of a long test is large.
         tenant.explained(Box::pin(story(&tenant))).await
@@ -253,9 +265,12 @@ impl World {
 }
 
 /// Boxes for tests that need one to themselves. There come to be as many as there are tests at a
-/// time; each serves one test after the other, until one fails in it.
+/// time; each serves one test after the other, until one fails in it or leaves jobs behind.
 #[derive(Debug, Default)]
 pub struct Pool(Mutex<Vec<World>>);
+
+/// The boxes of all tests of a process that do not ask how many jobs there are, or have ever been.
+pub static POOL: Pool = Pool::new();
 
 impl Pool {
     /// No boxes yet.
@@ -280,9 +295,17 @@ impl Pool {
             Some(world) => world,
             None => Box::pin(World::without_operator(Options::default())).await?,
         };
-        world.test(prefix, story).await?;
+        let is_clear = world
+            .test(prefix, async |tenant| {
+                // On the heap: the future of a long test is large.
+                Box::pin(story(tenant)).await?;
+                tenant.clear().await
+            })
+            .await?;
         world.stop_operator().await?;
-        self.worlds().push(world);
+        if is_clear {
+            self.worlds().push(world);
+        }
         Ok(())
     }
 

@@ -24,7 +24,7 @@ pub const KEEP: &str = "TRAINJOB_BOX_KEEP";
 /// folder.
 ///
 /// The working directory tells whether an id is still the process it was: every process of a box
-/// runs in the box's folder. First SIGTERM in the reverse order of start, SIGKILL a second later.
+/// runs in the box's folder, or below where that is all it sees. First SIGTERM in the reverse order of start, SIGKILL a second later.
 /// A cgroup can be removed when nothing is left in it: what those processes had started ends a moment after them.
 const GUARD: &str = r#"
 trap '' INT TERM HUP
@@ -38,9 +38,9 @@ done
 signal() {
     left=
     for pid in $pids; do
-        if [ "$(readlink "/proc/$pid/cwd")" = "$dir" ] && kill "-$1" "$pid"; then
-            left="$left $pid"
-        fi
+        case $(readlink "/proc/$pid/cwd") in
+            "$dir" | "$dir"/*) kill "-$1" "$pid" && left="$left $pid" ;;
+        esac
     done
     pids=$left
 }

@@ -38,6 +38,7 @@ pub mod guard;
 mod jobset;
 pub mod kueue;
 mod kwok;
+pub mod metrics_page;
 mod modules;
 pub mod node;
 mod nodes;

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::status::{created_at, finished_at, time_until};
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{COMPLETES, Pool, RUNS};
+use e2e::fixtures::{COMPLETES, POOL, RUNS};
 use e2e::proxy::{Call, Fault, Injection, Proxy};
 use futures::future::try_join_all;
 use invariants::{Millis, Request};
@@ -26,7 +26,6 @@ async fn test(
     prefix: &str,
     story: impl AsyncFnOnce(&Tenant<'_>, &Proxy) -> Result<()>,
 ) -> Result<()> {
-    static POOL: Pool = Pool::new();
     POOL.test_behind_proxy(prefix, story).await
 }
 

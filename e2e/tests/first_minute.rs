@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::cluster::Options;
 use e2e::discovered::{is_discovered, until_discovered};
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{COMPLETES, PATIENCE, Pool, RUNS, SYSTEM, World, runtime};
+use e2e::fixtures::{COMPLETES, PATIENCE, POOL, RUNS, SYSTEM, World, runtime};
 use e2e::operator::{SERVICE_ACCOUNT, install_crds};
 use e2e::proxy::{Call, Fault};
 use e2e::until::until_ok;
@@ -107,7 +107,6 @@ async fn jobs_created_right_after_the_definitions_run_and_nobody_is_told_of_a_fa
 
 #[tokio::test]
 async fn a_refusal_that_lasts_is_told_after_45_seconds() -> Result<()> {
-    static POOL: Pool = Pool::new();
     POOL.test_behind_proxy("undiscovered", async |tenant, proxy| {
         let creates = |call: &Call| call.verb == "create" && call.resource == "jobsets";
         let refuse = Fault::Refuse { status: 403, message: UNDISCOVERED };

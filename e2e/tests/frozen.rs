@@ -13,7 +13,6 @@ use k8s_openapi::api::{batch::v1::Job, core::v1::Secret};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Resource, ResourceExt as _};
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
 use trainjob_api::{ClusterTrainingRuntime, TrainingRuntime};
 
 /// Longer than an operator that is about to do something wrong hesitates.
@@ -24,8 +23,7 @@ const POD: &str = "/spec/replicatedJobs/0/template/spec/template";
 const IN_USE: &str = "trainer.kubeflow.org/resource-in-use";
 
 async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    static SHARED: OnceCell<World> = OnceCell::const_new();
-    SHARED.get_or_try_init(World::start).await?.test(prefix, story).await
+    World::shared().await?.test(prefix, story).await
 }
 
 /// Makes a runtime of this test's own, or changes it: its Pods are annotated with this `edition`.

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::component::Component;
 use e2e::fixtures::status::{conditions_of, created_at, finished_at, is_failed_by_deadline};
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{PATIENCE, Pool, RUNS, SYSTEM, runtime, stays};
+use e2e::fixtures::{PATIENCE, POOL, RUNS, SYSTEM, runtime, stays};
 use e2e::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT, install_operator_rbac, rights};
 use e2e::proxy::{Proxy, Scope};
 use e2e::recorder::Recorder;
@@ -52,7 +52,6 @@ struct Election {
 
 /// Runs a test in a box to itself, without an operator and without a Lease.
 async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    static POOL: Pool = Pool::new();
     POOL.test(prefix, async |tenant| {
         let deleted = leases(tenant).delete(LEASE, &DeleteParams::default()).await;
         ensure!(

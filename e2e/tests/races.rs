@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::cluster::Options;
 use e2e::fixtures::status::{conditions_of, created_at, finished_at, now};
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{COMPLETES, PATIENCE, Pool, RUNS, World, stays};
+use e2e::fixtures::{COMPLETES, PATIENCE, POOL, RUNS, World, stays};
 use e2e::proxy::{Call, Fault, Proxy, Scope};
 use e2e::until::until_ok;
 use invariants::Request;
@@ -29,7 +29,6 @@ async fn test(
     prefix: &str,
     story: impl AsyncFnOnce(&Tenant<'_>, &Proxy) -> Result<()>,
 ) -> Result<()> {
-    static POOL: Pool = Pool::new();
     POOL.test_behind_proxy(prefix, story).await
 }
 

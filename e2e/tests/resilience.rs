@@ -14,7 +14,7 @@ use e2e::fixtures::status::{
 };
 use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{
-    COMPLETES, LATE, OPERATOR_USER, PATIENCE, Pool, RUNS, SYSTEM, Verdict, World, runtime, stays,
+    COMPLETES, LATE, OPERATOR_USER, PATIENCE, POOL, RUNS, SYSTEM, Verdict, World, runtime, stays,
 };
 use e2e::operator::{Operator, SERVICE_ACCOUNT, install_operator_rbac};
 use e2e::until::{until, until_ok};
@@ -32,7 +32,6 @@ const WINDOW: Duration = Duration::from_secs(4);
 
 /// Runs a test in a box to itself, without an operator.
 async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    static POOL: Pool = Pool::new();
     POOL.test(prefix, story).await
 }
 

@@ -19,7 +19,6 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
 use trainjob_api::conditions::{COMPLETE, FAILED};
 
 /// Every runtime that ships, and the names of what a TrainJob `job` has beside its JobSet and snapshot.
@@ -46,8 +45,7 @@ const RUNTIMES: [(&str, &[&str]); 10] = [
 ];
 
 async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    static SHARED: OnceCell<World> = OnceCell::const_new();
-    SHARED.get_or_try_init(World::start).await?.test(prefix, story).await
+    World::shared().await?.test(prefix, story).await
 }
 
 /// A runtime that ships, under another name, with Jobs that do not try again.

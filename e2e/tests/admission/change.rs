@@ -6,10 +6,10 @@ use e2e::apply::apply;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::parts::{patch, plain};
-use crate::place::{Place, Way};
-use crate::row::Row;
-use crate::{check, place};
+use super::parts::{patch, plain};
+use super::place::{Place, Way};
+use super::row::Row;
+use super::{check, place};
 
 const RUNNING: &str = "spec.runtimePatches: Forbidden: RuntimePatches can only be modified when the TrainJob is suspended before or after the update";
 

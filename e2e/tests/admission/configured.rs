@@ -11,9 +11,9 @@ use e2e::webhook::{Certificates, Webhook, WebhookOptions, register, unregister};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::parts::plain;
-use crate::place::{Place, Request, Way, manifest, on};
-use crate::{Mode, Site};
+use super::parts::plain;
+use super::place::{Place, Request, Way, manifest, on};
+use super::{Mode, Site};
 
 fn on_r(more: Value) -> Value {
     on("r", &more)

@@ -3,9 +3,9 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use crate::parts::{patch, plain};
-use crate::place;
-use crate::place::{Request, Way, manifest};
+use super::parts::{patch, plain};
+use super::place;
+use super::place::{Request, Way, manifest};
 
 const THEN: &str = "2025-12-31T23:59:59Z";
 
@@ -90,7 +90,7 @@ async fn nothing_else_is_filled_in() -> Result<()> {
 }
 
 /// The job as it is stored.
-async fn job_now(place: &crate::place::Place, name: &str) -> Result<Value> {
+async fn job_now(place: &super::place::Place, name: &str) -> Result<Value> {
     let answer = place.read(name).await?;
     ensure!(answer.code == 200, "{answer:?}");
     Ok(answer.object)

@@ -3,9 +3,9 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use crate::check;
-use crate::parts::{node, pod, runtime, step, torch};
-use crate::row::Row;
+use super::check;
+use super::parts::{node, pod, runtime, step, torch};
+use super::row::Row;
 
 /// A job with these variables of its trainer.
 fn with_env(names: &[&str]) -> Value {

@@ -7,10 +7,10 @@ use e2e::until::until_ok;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::parts::{node, plain, pod, runtime, step, torch};
-use crate::place::{Request, Way, manifest};
-use crate::row::Row;
-use crate::{check, place};
+use super::parts::{node, plain, pod, runtime, step, torch};
+use super::place::{Request, Way, manifest};
+use super::row::Row;
+use super::{check, place};
 
 #[tokio::test]
 async fn a_job_names_a_runtime_that_exists() -> Result<()> {

@@ -31,8 +31,8 @@ use e2e::cluster::{Cluster, Options};
 use e2e::webhook::{Webhook, WebhookOptions};
 use tokio::sync::OnceCell;
 
-use crate::place::Place;
-use crate::row::Row;
+use self::place::Place;
+use self::row::Row;
 
 /// A box with the webhook in it.
 struct Site {

@@ -3,9 +3,9 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use crate::check;
-use crate::parts::{node, patch, patch_of, plain, runtime, step};
-use crate::row::Row;
+use super::check;
+use super::parts::{node, patch, patch_of, plain, runtime, step};
+use super::row::Row;
 
 fn with(what: &'static str, patches: Value) -> Row {
     let pod = json!({

@@ -19,7 +19,7 @@ use http::Method;
 use kube::Client;
 use serde_json::{Map, Value, json};
 
-use crate::row::{Expect, Row};
+use super::row::{Expect, Row};
 
 const VERSION: &str = "trainer.kubeflow.org/v1alpha1";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";

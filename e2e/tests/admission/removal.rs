@@ -14,10 +14,10 @@ use http::Method;
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
-use crate::Mode;
-use crate::parts::plain;
-use crate::place::{Place, Way, manifest};
-use crate::writers::{DEADLINE, FIELDS, TTL, full, resumed_without, stays, value};
+use super::Mode;
+use super::parts::plain;
+use super::place::{Place, Way, manifest};
+use super::writers::{DEADLINE, FIELDS, TTL, full, resumed_without, stays, value};
 
 const WISH: &str = "lifecycle.trainjob.dev/remove-fields";
 const MERGE: &str = "application/merge-patch+json";

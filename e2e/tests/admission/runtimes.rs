@@ -5,9 +5,9 @@ use e2e::answer::{Answer, ask};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::parts::{node, pod, runtime, step};
-use crate::place;
-use crate::place::Place;
+use super::parts::{node, pod, runtime, step};
+use super::place;
+use super::place::Place;
 
 const PATH: &str = "spec.template.spec.replicatedJobs";
 const DRY_RUN: &str = "?dryRun=All";

@@ -3,9 +3,9 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use crate::check;
-use crate::parts::{patch, plain};
-use crate::row::Row;
+use super::check;
+use super::parts::{patch, plain};
+use super::row::Row;
 
 #[tokio::test]
 async fn what_the_schema_refuses_is_refused_by_the_schema() -> Result<()> {

@@ -4,9 +4,9 @@ use anyhow::{Result, ensure};
 use e2e::apply::apply;
 use serde_json::{Value, json};
 
-use crate::parts::{node, plain, runtime, torch};
-use crate::place;
-use crate::place::{Place, Way};
+use super::parts::{node, plain, runtime, torch};
+use super::place;
+use super::place::{Place, Way};
 
 /// Makes the ConfigMap in which the operator keeps the runtime of a job.
 async fn plant_snapshot(place: &Place, job: &Value, runtime: &str, spec: &Value) -> Result<()> {

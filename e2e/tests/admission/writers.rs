@@ -9,9 +9,9 @@ use anyhow::{Context, Result, ensure};
 use e2e::binaries::{Binaries, Program};
 use serde_json::{Value, json};
 
-use crate::Mode;
-use crate::parts::plain;
-use crate::place::{Place, manifest, on};
+use super::Mode;
+use super::parts::plain;
+use super::place::{Place, manifest, on};
 
 pub(crate) const DEADLINE: &str = "activeDeadlineSeconds";
 pub(crate) const TTL: &str = "ttlSecondsAfterFinished";

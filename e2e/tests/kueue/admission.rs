@@ -8,7 +8,7 @@ use invariants::State;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-use crate::{DEADLINE, TTL, shared};
+use super::{DEADLINE, TTL, shared};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queued_job_is_resumed_with_the_node_selector_of_its_flavor() -> Result<()> {

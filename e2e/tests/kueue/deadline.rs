@@ -10,7 +10,7 @@ use serde_json::json;
 use trainjob_api::conditions::FAILED;
 use trainjob_api::time::Timestamp;
 
-use crate::{DEADLINE, TTL, shared};
+use super::{DEADLINE, TTL, shared};
 
 /// Long enough to be preempted in, on a busy machine.
 const LONG: i64 = 20;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use trainjob_api::TrainJob;
 use trainjob_api::conditions::{COMPLETE, FAILED, find_true};
 
-use crate::{DEADLINE, TTL, shared};
+use super::{DEADLINE, TTL, shared};
 
 /// What jobs of the manager cluster are managed by.
 const MULTIKUEUE: &str = "kueue.x-k8s.io/multikueue";

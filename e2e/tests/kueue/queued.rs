@@ -13,7 +13,7 @@ use kube::api::{ListParams, PostParams};
 use serde_json::json;
 use trainjob_api::{TrainJob, conditions};
 
-use crate::{DEADLINE, TTL};
+use super::{DEADLINE, TTL};
 
 /// The kind, as Kueue's configuration names it.
 const KIND: &str = "TrainJob.trainer.kubeflow.org";

@@ -10,7 +10,7 @@ use e2e::until::until_ok;
 use e2e::yaml;
 use serde_json::{Value, json};
 
-use crate::{DEADLINE, TTL};
+use super::{DEADLINE, TTL};
 
 /// The label of a job whose Workload Kueue deactivates after so many seconds of running.
 const MAX_EXEC_TIME: &str = "kueue.x-k8s.io/max-exec-time-seconds";

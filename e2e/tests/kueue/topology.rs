@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::Api;
 use serde_json::{Value, json};
 
-use crate::{DEADLINE, TTL, shared};
+use super::{DEADLINE, TTL, shared};
 
 /// The annotation that asks for nodes of one domain.
 const REQUIRED: &str = "kueue.x-k8s.io/podset-required-topology";

@@ -5,7 +5,7 @@ use e2e::fixtures::{COMPLETES, FAILS};
 use e2e::kueue::{Ask, Clock, QueueOptions};
 use serde_json::json;
 
-use crate::{TTL, shared};
+use super::{TTL, shared};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ttl_deletes_a_job_with_its_workload_whatever_its_end() -> Result<()> {

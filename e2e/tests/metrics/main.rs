@@ -4,7 +4,6 @@
 #![allow(clippy::indexing_slicing, clippy::panic, reason = "a test")]
 
 mod exposition;
-mod page;
 mod readers;
 
 use std::collections::BTreeMap;
@@ -12,6 +11,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{COMPLETES, FAILS, PATIENCE, Pool, RUNS, SYSTEM};
+use e2e::metrics_page::{self, Documented};
 use e2e::operator::{Operator, SERVICE_ACCOUNT, install_operator_rbac};
 use e2e::until::until_ok;
 use e2e::webhook::{Webhook, WebhookOptions, unregister};
@@ -19,7 +19,6 @@ use exposition::Exposition;
 use futures::future::try_join_all;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{Api, ListParams, Patch, PatchParams};
-use page::Documented;
 use serde_json::json;
 
 /// What only one of the programs shows begins so; everything else both do.
@@ -33,6 +32,7 @@ async fn test(
     prefix: &str,
     story: impl AsyncFnOnce(&Tenant<'_>, &Operator) -> Result<()>,
 ) -> Result<()> {
+    // Its own: what is counted is what is in the box.
     static POOL: Pool = Pool::new();
     POOL.test(prefix, async |tenant| {
         let operator = tenant.world.start_operator().await?;
@@ -81,7 +81,7 @@ async fn the_page_says_what_both_programs_show_and_they_show_what_it_says() -> R
         tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 3_000})).await?;
         tenant.runs("job").await?;
 
-        let documented = page::read()?;
+        let documented = metrics_page::read()?;
         let of_webhook = |name: &str| name.starts_with(WEBHOOK);
         let of_both = |name: &str| name.starts_with(PROCESS);
         for (program, wanted) in
@@ -192,7 +192,7 @@ async fn all_released(operator: &Operator, jobs: usize) -> Result<Exposition> {
 }
 
 fn documented_of_requests() -> Result<BTreeMap<String, Documented>> {
-    let mut documented = page::read()?;
+    let mut documented = metrics_page::read()?;
     documented.retain(|name, _| name.starts_with(REQUESTS));
     Ok(documented)
 }

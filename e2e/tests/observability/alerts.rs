@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use e2e::{workspace, yaml};
 use serde_json::Value;
 
-use crate::series::{OF_TARGETS, complaint, metrics};
-use crate::{files, promql};
+use super::series::{OF_TARGETS, complaint, metrics};
+use super::{files, promql};
 
 const ALERTS: &str = "charts/trainjob-operator/files/alerts.yaml";
 const RUNBOOKS: &str = "docs/runbooks";

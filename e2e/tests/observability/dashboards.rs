@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use e2e::workspace;
 use serde_json::Value;
 
-use crate::series::{complaint, metrics};
-use crate::{files, promql};
+use super::series::{complaint, metrics};
+use super::{files, promql};
 
 const FOLDER: &str = "charts/trainjob-operator/files/dashboards";
 /// How long a dashboard may be: all of them are in the Secret of the release, which may not be longer than 1 MiB.

@@ -14,8 +14,6 @@
 
 mod alerts;
 mod dashboards;
-#[path = "../metrics/page.rs"]
-mod page;
 mod promql;
 mod series;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::page::{self, Documented};
-use crate::promql::Selector;
+use super::promql::Selector;
+use e2e::metrics_page::{self, Documented};
 
 /// Labels that Prometheus gives to every series of a target, or that somebody gives to a whole Prometheus.
 pub(crate) const OF_TARGETS: [&str; 5] = ["job", "instance", "namespace", "pod", "cluster"];
@@ -13,7 +13,7 @@ const OF_PROMETHEUS: [(&str, &[&str]); 2] = [("up", &[]), ("ALERTS", &["alertnam
 
 /// All metrics, by name.
 pub(crate) fn metrics() -> BTreeMap<String, Documented> {
-    page::read().unwrap()
+    metrics_page::read().unwrap()
 }
 
 /// What is wrong with a selector: a metric or a label that does not exist, or a value that none has.
@@ -102,7 +102,7 @@ fn a_metric_a_label_and_a_value_that_do_not_exist_are_found() {
         ("trainjob_jobs{state=\"happy\"}", Some("state of trainjob_jobs is never happy")),
         ("up{lane=\"stop\"}", Some("up has no label lane")),
     ] {
-        let selectors = crate::promql::selectors(query);
+        let selectors = super::promql::selectors(query);
         assert_eq!(complaint(&selectors[0], &metrics).as_deref(), expected, "{query}");
     }
 }

@@ -10,9 +10,9 @@ use e2e::proxy::{Fault, Proxy, Scope};
 use e2e::rights::{Grant, account, of_operator};
 use invariants::Request;
 
-use crate::gangs::Scheduler;
-use crate::story::Story;
-use crate::{Play, Player, each_is_missed};
+use super::gangs::Scheduler;
+use super::story::Story;
+use super::{Play, Player, each_is_missed};
 
 /// Short, so that a leader has to renew its Lease soon.
 const ELECTION: &str = "leaderElection:

@@ -14,7 +14,7 @@ use trainjob_api::conditions::SUSPENDED;
 use trainjob_api::constants::LEGACY_FINALIZER;
 use trainjob_api::{ClusterTrainingRuntime, TrainingRuntime};
 
-use crate::gangs::Scheduler;
+use super::gangs::Scheduler;
 
 /// The TrainJob of a story.
 pub(crate) const JOB: &str = "job";

@@ -21,8 +21,8 @@ use rustls::pki_types::pem::PemObject;
 use serde_json::json;
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::judgement::Question;
-use crate::{Play, Player, each_is_missed};
+use super::judgement::Question;
+use super::{Play, Player, each_is_missed};
 
 /// A story about a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{Operation, Pool, RUNS, stays};
+use e2e::fixtures::{Operation, POOL, RUNS, stays};
 use kube::api::ListParams;
 use serde_json::json;
 
 /// Runs a test in a box to itself, with an operator.
 async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    static POOL: Pool = Pool::new();
     POOL.test(prefix, async |tenant| {
         tenant.world.start_operator().await?;
         story(tenant).await

@@ -3,19 +3,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
-use e2e::workspace;
+
+use crate::workspace;
 
 /// What the page says of one metric.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Documented {
-    pub(crate) kind: String,
-    pub(crate) help: String,
+pub struct Documented {
+    /// Its type, such as `counter`.
+    pub kind: String,
+    /// What it says of itself.
+    pub help: String,
     /// By label: all its values, or nothing where the page says what bounds them.
-    pub(crate) labels: BTreeMap<String, BTreeSet<String>>,
+    pub labels: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// All metrics of the page, by name.
-pub(crate) fn read() -> Result<BTreeMap<String, Documented>> {
+///
+/// # Errors
+///
+/// A row is not laid out as the others are, or a metric has two.
+pub fn read() -> Result<BTreeMap<String, Documented>> {
     let page = workspace::read("docs/metrics.md")?;
     let rows = page.lines().filter(|line| line.starts_with("| `"));
     let metrics = rows.map(|row| {
@@ -51,6 +58,7 @@ fn labels_of(cell: &str) -> Result<BTreeMap<String, BTreeSet<String>>> {
     Ok(labels)
 }
 
+#[cfg(test)]
 #[test]
 fn labels_are_read_as_they_are_written() -> Result<()> {
     let of = |cell: &str| -> Result<Vec<(String, Vec<String>)>> {

@@ -9,7 +9,7 @@ use e2e::fixtures::status::{
     conditions_of, created_at, deleted_at, finished_at, is_failed_by_deadline, on_time, time_until,
 };
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{COMPLETES, FAILS, Operation, PATIENCE, Pool, RUNS, SYSTEM, VANISHES, stays};
+use e2e::fixtures::{COMPLETES, FAILS, Operation, PATIENCE, POOL, RUNS, SYSTEM, VANISHES, stays};
 use e2e::operator::{SERVICE_ACCOUNT, install_operator_rbac};
 use e2e::until::{until, until_ok};
 use futures::future::try_join_all;
@@ -21,7 +21,6 @@ use trainjob_api::conditions::{self, COMPLETE, FAILED};
 
 /// Runs a test in a box to itself, with an operator.
 async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    static POOL: Pool = Pool::new();
     let with_operator = async |tenant: &Tenant<'_>| {
         tenant.world.start_operator().await?;
         story(tenant).await

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 use e2e::fixtures::{Tenant, World};
-use tokio::sync::OnceCell;
 
 mod defaults;
 mod foreign;
@@ -21,6 +20,5 @@ mod terminating;
 const WINDOW: Duration = Duration::from_secs(5);
 
 async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    static SHARED: OnceCell<World> = OnceCell::const_new();
-    SHARED.get_or_try_init(World::start).await?.test(prefix, story).await
+    World::shared().await?.test(prefix, story).await
 }

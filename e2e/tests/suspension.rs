@@ -25,8 +25,7 @@ use trainjob_api::time::Timestamp;
 const WINDOW: Duration = Duration::from_secs(3);
 
 async fn by_creation(story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    static SHARED: OnceCell<World> = OnceCell::const_new();
-    SHARED.get_or_try_init(World::start).await?.test("creation", story).await
+    World::shared().await?.test("creation", story).await
 }
 
 async fn by_last_resume(story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {

@@ -1,0 +1,65 @@
+//! All suites that share a process, and so the boxes that fit several of them; side by side they leave no core idle.
+//!
+//! Each is a test target of its own, too, for whoever works on it: `cargo test --workspace --test frozen`. Not among them
+//! are `bench`, which wants the machine to itself, and `node`, whose processes have time limits.
+
+#[path = "admission/main.rs"]
+mod admission;
+#[path = "box.rs"]
+mod r#box;
+#[path = "certificates.rs"]
+mod certificates;
+#[path = "chart.rs"]
+mod chart;
+#[path = "counts.rs"]
+mod counts;
+#[path = "crashes.rs"]
+mod crashes;
+#[path = "dead_connections.rs"]
+mod dead_connections;
+#[path = "faults.rs"]
+mod faults;
+#[path = "first_minute.rs"]
+mod first_minute;
+#[path = "frozen.rs"]
+mod frozen;
+#[path = "gang_scheduler.rs"]
+mod gang_scheduler;
+#[path = "gangs.rs"]
+mod gangs;
+#[path = "help.rs"]
+mod help;
+#[path = "image.rs"]
+mod image;
+#[path = "kueue/main.rs"]
+mod kueue;
+#[path = "leadership.rs"]
+mod leadership;
+#[path = "lifecycle/main.rs"]
+mod lifecycle;
+#[path = "links.rs"]
+mod links;
+#[path = "metrics/main.rs"]
+mod metrics;
+#[path = "module_cycles.rs"]
+mod module_cycles;
+#[path = "observability/main.rs"]
+mod observability;
+#[path = "proxy/main.rs"]
+mod proxy;
+#[path = "races.rs"]
+mod races;
+#[path = "resilience.rs"]
+mod resilience;
+#[path = "rights/main.rs"]
+mod rights;
+#[path = "runtimes.rs"]
+mod runtimes;
+#[path = "suspension.rs"]
+mod suspension;
+#[path = "version_skew.rs"]
+mod version_skew;
+#[path = "watch_and_config.rs"]
+mod watch_and_config;
+#[path = "webhook_down.rs"]
+mod webhook_down;
