@@ -7,27 +7,132 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::time::Timestamp;
 
-/// Condition type: the TrainJob is, or after a resume was, suspended.
-pub const SUSPENDED: &str = "Suspended";
-/// Condition type: the TrainJob succeeded. Final.
-pub const COMPLETE: &str = "Complete";
-/// Condition type: the TrainJob failed. Final.
-pub const FAILED: &str = "Failed";
+/// The types of a TrainJob's conditions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConditionType {
+    /// The TrainJob is, or after a resume was, suspended.
+    Suspended,
+    /// It succeeded. Final.
+    Complete,
+    /// It failed. Final.
+    Failed,
+    /// It cannot go on, and why. There only while it is so, and the only type that Kubeflow Trainer does not have.
+    Waiting,
+}
 
-/// Reason of [`SUSPENDED`] with status True.
-pub const REASON_SUSPENDED: &str = "Suspended";
-/// Reason of [`SUSPENDED`] with status False.
-pub const REASON_RESUMED: &str = "Resumed";
-/// Reason of [`FAILED`] when `activeDeadlineSeconds` ran out.
-pub const REASON_DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
-/// Reason of [`FAILED`] when `runtimeRef` names a kind nobody knows.
-pub const REASON_RUNTIME_NOT_SUPPORTED: &str = "TrainingRuntimeNotSupported";
+impl ConditionType {
+    /// As `type` has it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Suspended => "Suspended",
+            Self::Complete => "Complete",
+            Self::Failed => "Failed",
+            Self::Waiting => "Waiting",
+        }
+    }
+}
 
-/// Message for [`REASON_SUSPENDED`].
+/// The reasons that this operator gives. Those of [`ConditionType::Complete`], and most of
+/// [`ConditionType::Failed`], are JobSet's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// It is suspended.
+    Suspended,
+    /// It was suspended.
+    Resumed,
+    /// `activeDeadlineSeconds` ran out.
+    DeadlineExceeded,
+    /// `runtimeRef` names a kind that nobody knows.
+    TrainingRuntimeNotSupported,
+    /// The runtime does not exist.
+    RuntimeNotFound,
+    /// Runtime and job do not fit together.
+    BuildFailed,
+    /// The ConfigMap of the snapshot's name is somebody else's, or cannot be read.
+    SnapshotConflict,
+    /// A Secret or ConfigMap of a child's name is somebody else's.
+    NameConflict,
+    /// The JobSet of its name is somebody else's.
+    JobSetConflict,
+    /// The JobSet of its name is being deleted, and something keeps it.
+    JobSetTerminating,
+    /// The PodGroup of its name is somebody else's.
+    PodGroupConflict,
+    /// The cluster has no PodGroups of the scheduler that the runtime asks for.
+    PodGroupNotServed,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::Suspended,
+        Self::Resumed,
+        Self::DeadlineExceeded,
+        Self::TrainingRuntimeNotSupported,
+        Self::RuntimeNotFound,
+        Self::BuildFailed,
+        Self::SnapshotConflict,
+        Self::NameConflict,
+        Self::JobSetConflict,
+        Self::JobSetTerminating,
+        Self::PodGroupConflict,
+        Self::PodGroupNotServed,
+    ];
+
+    /// As `reason` has it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Suspended => "Suspended",
+            Self::Resumed => "Resumed",
+            Self::DeadlineExceeded => "DeadlineExceeded",
+            Self::TrainingRuntimeNotSupported => "TrainingRuntimeNotSupported",
+            Self::RuntimeNotFound => "RuntimeNotFound",
+            Self::BuildFailed => "BuildFailed",
+            Self::SnapshotConflict => "SnapshotConflict",
+            Self::NameConflict => "NameConflict",
+            Self::JobSetConflict => "JobSetConflict",
+            Self::JobSetTerminating => "JobSetTerminating",
+            Self::PodGroupConflict => "PodGroupConflict",
+            Self::PodGroupNotServed => "PodGroupNotServed",
+        }
+    }
+
+    /// The type of the conditions that it is a reason of.
+    #[must_use]
+    pub const fn condition(self) -> ConditionType {
+        match self {
+            Self::Suspended | Self::Resumed => ConditionType::Suspended,
+            Self::DeadlineExceeded | Self::TrainingRuntimeNotSupported => ConditionType::Failed,
+            Self::RuntimeNotFound
+            | Self::BuildFailed
+            | Self::SnapshotConflict
+            | Self::NameConflict
+            | Self::JobSetConflict
+            | Self::JobSetTerminating
+            | Self::PodGroupConflict
+            | Self::PodGroupNotServed => ConditionType::Waiting,
+        }
+    }
+}
+
+/// See [`ConditionType::Suspended`].
+pub const SUSPENDED: &str = ConditionType::Suspended.as_str();
+/// See [`ConditionType::Complete`].
+pub const COMPLETE: &str = ConditionType::Complete.as_str();
+/// See [`ConditionType::Failed`].
+pub const FAILED: &str = ConditionType::Failed.as_str();
+/// See [`ConditionType::Waiting`].
+pub const WAITING: &str = ConditionType::Waiting.as_str();
+/// See [`Reason::DeadlineExceeded`].
+pub const REASON_DEADLINE_EXCEEDED: &str = Reason::DeadlineExceeded.as_str();
+
+/// Message for [`Reason::Suspended`].
 pub const MESSAGE_SUSPENDED: &str = "TrainJob is suspended";
-/// Message for [`REASON_RESUMED`].
+/// Message for [`Reason::Resumed`].
 pub const MESSAGE_RESUMED: &str = "TrainJob is resumed";
-/// Message for [`REASON_DEADLINE_EXCEEDED`].
+/// Message for [`Reason::DeadlineExceeded`].
 pub const MESSAGE_DEADLINE_EXCEEDED: &str = "TrainJob exceeded its active deadline";
 
 /// JobSet's condition type for success.
@@ -47,38 +152,30 @@ pub fn find_true<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Cond
     find(conditions, kind).filter(|condition| condition.status == "True")
 }
 
-/// A condition as it is to be, without the instant of its last transition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Desired<'a> {
-    /// The type, such as [`SUSPENDED`].
-    pub kind: &'a str,
-    /// Whether the condition holds.
-    pub holds: bool,
-    /// The reason, in CamelCase.
-    pub reason: &'a str,
-    /// What a person reads.
-    pub message: &'a str,
-}
-
-/// Brings the condition of `desired.kind` to what is desired.
+/// Brings the condition that `reason` belongs to to what is desired.
 ///
 /// `lastTransitionTime` becomes `at` only when the status changes (the standard semantics of
 /// Kubernetes conditions); a new type is appended. Does nothing when nothing differs.
-pub fn set(conditions: &mut Vec<Condition>, desired: Desired<'_>, at: Timestamp) {
-    let status = if desired.holds { "True" } else { "False" };
-    let transition = match find(conditions, desired.kind) {
+pub fn set(
+    conditions: &mut Vec<Condition>,
+    (reason, message): (Reason, &str),
+    holds: bool,
+    at: Timestamp,
+) {
+    let (kind, status) = (reason.condition().as_str(), if holds { "True" } else { "False" });
+    let transition = match find(conditions, kind) {
         Some(present) if present.status == status => present.last_transition_time.clone(),
         _ => at.into(),
     };
     let condition = Condition {
-        type_: desired.kind.into(),
+        type_: kind.into(),
         status: status.into(),
-        reason: desired.reason.into(),
-        message: desired.message.into(),
+        reason: reason.as_str().into(),
+        message: message.into(),
         last_transition_time: transition,
         observed_generation: None,
     };
-    match conditions.iter_mut().find(|present| present.type_ == desired.kind) {
+    match conditions.iter_mut().find(|present| present.type_ == kind) {
         Some(present) => *present = condition,
         None => conditions.push(condition),
     }
@@ -88,31 +185,35 @@ pub fn set(conditions: &mut Vec<Condition>, desired: Desired<'_>, at: Timestamp)
 mod tests {
     use super::*;
 
-    const SUSPEND: Desired<'static> = Desired {
-        kind: SUSPENDED,
-        holds: true,
-        reason: REASON_SUSPENDED,
-        message: MESSAGE_SUSPENDED,
-    };
-    const RESUME: Desired<'static> =
-        Desired { kind: SUSPENDED, holds: false, reason: REASON_RESUMED, message: MESSAGE_RESUMED };
+    const SUSPEND: (Reason, &str) = (Reason::Suspended, MESSAGE_SUSPENDED);
+    const RESUME: (Reason, &str) = (Reason::Resumed, MESSAGE_RESUMED);
 
     #[test]
-    fn a_transition_time_moves_only_when_the_status_does() {
+    fn transition_time_moves_only_when_the_status_does() {
         let mut list = Vec::new();
-        set(&mut list, SUSPEND, Timestamp(10));
-        set(&mut list, SUSPEND, Timestamp(20));
+        set(&mut list, SUSPEND, true, Timestamp(10));
+        set(&mut list, SUSPEND, true, Timestamp(20));
         assert_eq!(Timestamp::from(&list[0].last_transition_time), Timestamp(10));
-        set(&mut list, RESUME, Timestamp(30));
+        set(&mut list, RESUME, false, Timestamp(30));
         assert_eq!(Timestamp::from(&list[0].last_transition_time), Timestamp(30));
         assert_eq!(list.len(), 1);
     }
 
     #[test]
-    fn a_condition_that_is_false_is_found_but_does_not_hold() {
+    fn condition_that_is_false_is_found_but_does_not_hold() {
         let mut list = Vec::new();
-        set(&mut list, RESUME, Timestamp(1));
+        set(&mut list, RESUME, false, Timestamp(1));
         assert!(find(&list, SUSPENDED).is_some());
         assert!(find_true(&list, SUSPENDED).is_none());
+    }
+
+    #[test]
+    fn every_reason_is_documented_beside_its_condition() {
+        let page = include_str!("../../docs/semantics.md");
+        for reason in Reason::ALL {
+            let (kind, reason) = (reason.condition().as_str(), reason.as_str());
+            let named = |name: &str| page.contains(&format!("`{name}`"));
+            assert!(named(kind) && named(reason), "{kind}, {reason}");
+        }
     }
 }

@@ -7,7 +7,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use trainjob_api::{JobSet, TrainJob, time::Timestamp};
+use trainjob_api::{JobSet, TrainJob, conditions::Reason, time::Timestamp};
 
 use crate::{
     action::{Action, DeletionReason, Waiting},
@@ -16,9 +16,6 @@ use crate::{
     facts::{JobSetFacts, ObjectKey, PodGroupSpec},
     observed::{NameConflict, Observed, Presence, Reading},
 };
-
-/// Reason of the `Waiting` condition of a job whose runtime does not exist.
-pub(crate) const RUNTIME_NOT_FOUND: &str = "RuntimeNotFound";
 
 /// Seconds after the creation of a job in which a JobSet of another TrainJob is not worth telling of.
 const SETTLED_AFTER: i64 = 10;
@@ -48,7 +45,7 @@ pub(crate) struct Obstacle {
 /// The reason and message of a `Waiting` condition.
 #[derive(Debug)]
 pub(crate) struct Told {
-    pub(crate) reason: &'static str,
+    pub(crate) reason: Reason,
     pub(crate) message: String,
 }
 
@@ -57,7 +54,7 @@ impl Step {
         Self { actions, ..Self::default() }
     }
 
-    fn wait(waiting: Waiting, reason: &'static str, message: String) -> Self {
+    fn wait(waiting: Waiting, reason: Reason, message: String) -> Self {
         let told = Some(Told { reason, message });
         Self { obstacle: Some(Obstacle { waiting, told }), ..Self::default() }
     }
@@ -89,7 +86,7 @@ pub(crate) fn next_step(
         }
         (None, Some(_)) => Step::wait(
             Waiting::JobSet,
-            "JobSetConflict",
+            Reason::JobSetConflict,
             format!(
                 "JobSet {} exists and does not belong to this TrainJob; delete or rename it, the TrainJob starts when it is gone",
                 observed.job.key
@@ -112,7 +109,7 @@ fn terminating(key: &ObjectKey, since: Timestamp, now: Timestamp) -> Step {
     let message = format!(
         "JobSet {key} has been terminating since {since}; see which of its finalizers keeps it, the TrainJob goes on when it is gone"
     );
-    Step::wait(Waiting::JobSet, "JobSetTerminating", message)
+    Step::wait(Waiting::JobSet, Reason::JobSetTerminating, message)
 }
 
 /// Where the runtime of a job comes from.
@@ -149,7 +146,7 @@ fn create(observed: &Observed<'_>, manifest: &TrainJob) -> Step {
         (Source::Unread, None) => return Step::act(vec![Action::ReadSnapshot]),
         (Source::Missing, _) => return missing(manifest),
         (Source::Unusable(error), _) => {
-            return Step::wait(Waiting::Snapshot, "SnapshotConflict", error.to_string());
+            return Step::wait(Waiting::Snapshot, Reason::SnapshotConflict, error.to_string());
         }
     };
     let Some(runtime) = frozen.as_deref().or(live) else { return Step::default() };
@@ -221,7 +218,7 @@ fn free(taken: &NameConflict) -> Step {
         ),
     };
     let message = format!("{message}, the TrainJob goes on when it is gone");
-    Step::wait(Waiting::Name, "NameConflict", message)
+    Step::wait(Waiting::Name, Reason::NameConflict, message)
 }
 
 /// What to do for the PodGroup, if anything; or why the job has to wait.
@@ -230,14 +227,14 @@ fn pod_group(observed: &Observed<'_>, wanted: PodGroup) -> Result<Option<Action>
     match *observed.pod_groups.of(wanted.spec.scheduler()) {
         Presence::NotServed => {
             let message = not_served(&wanted.spec).to_owned();
-            Err(Box::new(Step::wait(Waiting::PodGroup, "PodGroupNotServed", message)))
+            Err(Box::new(Step::wait(Waiting::PodGroup, Reason::PodGroupNotServed, message)))
         }
         Presence::Absent => Ok(Some(Action::CreatePodGroup(Box::new(wanted)))),
         Presence::There(group) if group.train_job_uid.as_ref() != Some(&observed.job.uid) => {
             let message = format!(
                 "PodGroup {key} exists and does not belong to this TrainJob; delete or rename it, the TrainJob starts when it is gone"
             );
-            Err(Box::new(Step::wait(Waiting::PodGroup, "PodGroupConflict", message)))
+            Err(Box::new(Step::wait(Waiting::PodGroup, Reason::PodGroupConflict, message)))
         }
         Presence::There(group) if group.terminating => {
             let obstacle = Obstacle { waiting: Waiting::PodGroup, told: None };
@@ -271,7 +268,7 @@ fn unbuildable(live: Option<&Runtime>, error: &BuildError) -> Step {
         Some(runtime) => Waiting::Runtime(runtime.key.clone()),
         None => Waiting::Snapshot,
     };
-    Step::wait(waiting, "BuildFailed", error.to_string())
+    Step::wait(waiting, Reason::BuildFailed, error.to_string())
 }
 
 fn missing(manifest: &TrainJob) -> Step {
@@ -280,7 +277,7 @@ fn missing(manifest: &TrainJob) -> Step {
             let message = format!(
                 "{key} does not exist; create it or correct spec.runtimeRef of a new TrainJob"
             );
-            Step::wait(Waiting::Runtime(key), RUNTIME_NOT_FOUND, message)
+            Step::wait(Waiting::Runtime(key), Reason::RuntimeNotFound, message)
         }
         // An unknown kind has failed the job before it came here.
         Err(_) => Step::default(),
@@ -337,7 +334,7 @@ fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -
         }
         // The runtime as it is now is not what it was made from: that is lost here, too.
         Err(_) if live.is_some() => Step::act(resume.into_iter().collect()),
-        Err(error) => Step::wait(Waiting::Snapshot, "BuildFailed", error.to_string()),
+        Err(error) => Step::wait(Waiting::Snapshot, Reason::BuildFailed, error.to_string()),
     }
 }
 

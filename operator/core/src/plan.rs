@@ -14,7 +14,11 @@
 //! crash is stored before anything follows from it, and the first action that fails ends the pass.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use trainjob_api::{TrainJob, conditions, time::Timestamp};
+use trainjob_api::{
+    TrainJob,
+    conditions::{self, Reason},
+    time::Timestamp,
+};
 
 use crate::{
     action::{Action, DeletionReason, Plan, TtlDeletion, Waiting},
@@ -104,8 +108,8 @@ fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Timestamp) 
         status::mirror_waiting(&mut conditions, why, now);
     }
     let news = why.filter(|_| {
-        conditions::find(&conditions, status::WAITING)
-            != conditions::find(stored_conditions(manifest), status::WAITING)
+        conditions::find(&conditions, conditions::WAITING)
+            != conditions::find(stored_conditions(manifest), conditions::WAITING)
     });
     let mut actions = write(job, manifest, own, conditions);
     actions.extend(step.actions);
@@ -124,9 +128,8 @@ fn exceed(
     now: Timestamp,
 ) -> Plan {
     let own = own_job_set(observed);
-    let (reason, message) =
-        (conditions::REASON_DEADLINE_EXCEEDED, conditions::MESSAGE_DEADLINE_EXCEEDED);
-    status::fail(&mut conditions, reason, message, now);
+    let why = (Reason::DeadlineExceeded, conditions::MESSAGE_DEADLINE_EXCEEDED);
+    status::fail(&mut conditions, why, now);
     let mut actions = write(observed.job, manifest, own, conditions);
     if let Some(Action::WriteStatus(write)) = actions.first_mut() {
         write.deadline_due = Some(due);
@@ -146,7 +149,7 @@ fn refuse(
     now: Timestamp,
 ) -> Plan {
     let message = unsupported.to_string();
-    status::fail(&mut conditions, conditions::REASON_RUNTIME_NOT_SUPPORTED, &message, now);
+    status::fail(&mut conditions, (Reason::TrainingRuntimeNotSupported, &message), now);
     let mut actions = write(job, manifest, None, conditions);
     actions.push(Action::RecordEvent(Event::CreationFailed(message)));
     Plan { actions, ..Plan::default() }
@@ -268,8 +271,8 @@ fn delete(job_set: &JobSetFacts) -> Action {
 }
 
 fn waits_for_runtime(conditions: &[Condition]) -> bool {
-    conditions::find(conditions, status::WAITING)
-        .is_some_and(|waiting| waiting.reason == children::RUNTIME_NOT_FOUND)
+    conditions::find(conditions, conditions::WAITING)
+        .is_some_and(|waiting| waiting.reason == Reason::RuntimeNotFound.as_str())
 }
 
 fn stored_conditions(manifest: &TrainJob) -> &[Condition] {

@@ -48,7 +48,7 @@ pub enum RequestError {
 
 /// Why a request failed, as metrics tell it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum FailureReason {
     /// 403: a right is missing, or an admission webhook refuses.
     Forbidden,
     /// Any other answer that says the request is at fault.
@@ -63,7 +63,7 @@ pub enum Reason {
     Other,
 }
 
-impl Reason {
+impl FailureReason {
     /// All of them.
     pub const ALL: [Self; 6] = [
         Self::Forbidden,
@@ -92,17 +92,19 @@ impl RequestError {
     /// Why it failed; `None` where that belongs to normal life: what it was about has changed or is gone,
     /// its namespace is going, or another process leads.
     #[must_use]
-    pub fn reason(&self) -> Option<Reason> {
+    pub fn reason(&self) -> Option<FailureReason> {
         match self {
             Self::Refused(status) => match (self.class(), status.code) {
                 (Class::Conflict | Class::Gone | Class::Exists | Class::NamespaceGoing, _) => None,
-                (Class::Throttled(_), _) => Some(Reason::Throttled),
-                (_, 403) => Some(Reason::Forbidden),
-                (Class::Denied | Class::KindUndiscovered, _) => Some(Reason::Denied),
-                (Class::Transient, _) => Some(Reason::Unavailable),
+                (Class::Throttled(_), _) => Some(FailureReason::Throttled),
+                (_, 403) => Some(FailureReason::Forbidden),
+                (Class::Denied | Class::KindUndiscovered, _) => Some(FailureReason::Denied),
+                (Class::Transient, _) => Some(FailureReason::Unavailable),
             },
-            Self::TimedOut(_) | Self::Unreachable(_) => Some(Reason::Unanswered),
-            Self::BadReply(_) | Self::Unbuildable(_) | Self::Foreign { .. } => Some(Reason::Other),
+            Self::TimedOut(_) | Self::Unreachable(_) => Some(FailureReason::Unanswered),
+            Self::BadReply(_) | Self::Unbuildable(_) | Self::Foreign { .. } => {
+                Some(FailureReason::Other)
+            }
             Self::NotLeading => None,
         }
     }
@@ -226,17 +228,17 @@ mod tests {
             (409, "Conflict", None),
             (409, "AlreadyExists", None),
             (404, "NotFound", None),
-            (403, "Forbidden", Some(Reason::Forbidden)),
-            (400, "BadRequest", Some(Reason::Denied)),
-            (422, "Invalid", Some(Reason::Denied)),
-            (429, "TooManyRequests", Some(Reason::Throttled)),
-            (401, "Unauthorized", Some(Reason::Unavailable)),
-            (503, "ServiceUnavailable", Some(Reason::Unavailable)),
+            (403, "Forbidden", Some(FailureReason::Forbidden)),
+            (400, "BadRequest", Some(FailureReason::Denied)),
+            (422, "Invalid", Some(FailureReason::Denied)),
+            (429, "TooManyRequests", Some(FailureReason::Throttled)),
+            (401, "Unauthorized", Some(FailureReason::Unavailable)),
+            (503, "ServiceUnavailable", Some(FailureReason::Unavailable)),
         ] {
             assert_eq!(of(code, reason), expected, "{code} {reason}");
         }
         let timed_out = RequestError::TimedOut(Duration::ZERO);
-        assert_eq!(timed_out.reason(), Some(Reason::Unanswered));
+        assert_eq!(timed_out.reason(), Some(FailureReason::Unanswered));
         assert_eq!(RequestError::NotLeading.reason(), None);
     }
 

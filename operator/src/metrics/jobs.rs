@@ -3,12 +3,9 @@
 use std::time::{Duration, SystemTime};
 
 use prometheus::{Histogram, IntCounter, IntCounterVec, Opts, Registry, Result};
-use trainjob_api::{
-    conditions::{REASON_DEADLINE_EXCEEDED, REASON_RUNTIME_NOT_SUPPORTED},
-    time::Timestamp,
-};
+use trainjob_api::{conditions::Reason, time::Timestamp};
 use trainjob_core::facts::Outcome;
-use trainjob_engine::error::Reason;
+use trainjob_engine::error::FailureReason;
 use trainjob_process::metrics::{counter, counters, histogram, histograms};
 
 /// Upper bounds of lateness in seconds: from what is aimed at (milliseconds) past what is promised (5
@@ -31,9 +28,9 @@ const ENDS: [(Outcome, &str); 8] = [
     (Outcome::Failed, "FailedJobs"),
     (Outcome::Failed, "ReachedMaxRestarts"),
     (Outcome::Failed, "FailJobSetFailurePolicyAction"),
-    (Outcome::Failed, REASON_RUNTIME_NOT_SUPPORTED),
+    (Outcome::Failed, Reason::TrainingRuntimeNotSupported.as_str()),
     (Outcome::Failed, OTHER_REASON),
-    (Outcome::DeadlineExceeded, REASON_DEADLINE_EXCEEDED),
+    (Outcome::DeadlineExceeded, Reason::DeadlineExceeded.as_str()),
 ];
 const OTHER_REASON: &str = "other";
 
@@ -47,16 +44,16 @@ pub struct Jobs {
     deadlines_exceeded: IntCounter,
     deadline_enforcement_latency: Histogram,
     release_latency: Histogram,
-    release_failures: [IntCounter; Reason::ALL.len()],
+    release_failures: [IntCounter; FailureReason::ALL.len()],
     ttl_deletions: [IntCounter; OUTCOMES.len()],
     ttl_deletion_latency: Histogram,
-    ttl_deletion_failures: [IntCounter; Reason::ALL.len()],
+    ttl_deletion_failures: [IntCounter; FailureReason::ALL.len()],
 }
 
 impl Jobs {
     pub(super) fn new(registry: &Registry) -> Result<Self> {
         let outcomes = OUTCOMES.map(label);
-        let failures = Reason::ALL.map(Reason::name);
+        let failures = FailureReason::ALL.map(FailureReason::name);
         Ok(Self {
             started: counter(
                 registry,
@@ -173,7 +170,7 @@ impl Jobs {
     }
 
     /// A request that serves the release of such a job has failed.
-    pub fn release_failed(&self, failure: Reason) {
+    pub fn release_failed(&self, failure: FailureReason) {
         failed(&self.release_failures, failure);
     }
 
@@ -184,7 +181,7 @@ impl Jobs {
     }
 
     /// A TTL deletion has failed.
-    pub fn ttl_deletion_failed(&self, failure: Reason) {
+    pub fn ttl_deletion_failed(&self, failure: FailureReason) {
         failed(&self.ttl_deletion_failures, failure);
     }
 }
@@ -205,8 +202,8 @@ fn of<T>(by_outcome: &[T; OUTCOMES.len()], outcome: Outcome) -> impl Iterator<It
     by_outcome.iter().zip(OUTCOMES).filter(move |(_, it)| *it == outcome).map(|(metric, _)| metric)
 }
 
-fn failed(by_failure: &[IntCounter; Reason::ALL.len()], failure: Reason) {
-    for (counter, _) in by_failure.iter().zip(Reason::ALL).filter(|(_, it)| *it == failure) {
+fn failed(by_failure: &[IntCounter; FailureReason::ALL.len()], failure: FailureReason) {
+    for (counter, _) in by_failure.iter().zip(FailureReason::ALL).filter(|(_, it)| *it == failure) {
         counter.inc();
     }
 }
@@ -252,7 +249,7 @@ mod tests {
                     jobs.finished(outcome, reason, Some(Duration::ZERO));
                 }
             }
-            for failure in Reason::ALL {
+            for failure in FailureReason::ALL {
                 jobs.ttl_deletion_failed(failure);
                 jobs.release_failed(failure);
             }
@@ -308,7 +305,7 @@ mod tests {
     #[test]
     fn what_failed_is_counted_by_reason() {
         let counted = lines(|jobs| {
-            jobs.ttl_deletion_failed(Reason::Forbidden);
+            jobs.ttl_deletion_failed(FailureReason::Forbidden);
             jobs.release_failed(Reason::Unanswered);
         });
         says(

@@ -10,7 +10,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use trainjob_api::{
-    conditions::{self, Desired},
+    conditions::{self, Reason, WAITING},
     time::Timestamp,
     v1alpha1::train_job::JobStatus,
 };
@@ -20,28 +20,25 @@ use crate::{
     facts::{JobFacts, JobSetEnd, JobSetFacts},
 };
 
-/// Type of the condition of a job that cannot go on.
-pub const WAITING: &str = "Waiting";
-
 /// The `Suspended` condition that `spec.suspend` asks for: none for a job that never was suspended.
 pub fn mirror_suspension(conditions: &mut Vec<Condition>, suspend: bool, now: Timestamp) {
     let held = conditions::find_true(conditions, conditions::SUSPENDED).is_some();
     let (reason, message) = match (suspend, held) {
-        (true, _) => (conditions::REASON_SUSPENDED, conditions::MESSAGE_SUSPENDED),
-        (false, true) => (conditions::REASON_RESUMED, conditions::MESSAGE_RESUMED),
+        (true, _) => (Reason::Suspended, conditions::MESSAGE_SUSPENDED),
+        (false, true) => (Reason::Resumed, conditions::MESSAGE_RESUMED),
         (false, false) => return,
     };
-    let desired = Desired { kind: conditions::SUSPENDED, holds: suspend, reason, message };
-    conditions::set(conditions, desired, now);
+    conditions::set(conditions, (reason, message), suspend, now);
 }
 
 /// The `Waiting` condition: present, with reason and message, only while the job cannot go on.
-pub fn mirror_waiting(conditions: &mut Vec<Condition>, why: Option<(&str, &str)>, now: Timestamp) {
+pub fn mirror_waiting(
+    conditions: &mut Vec<Condition>,
+    why: Option<(Reason, &str)>,
+    now: Timestamp,
+) {
     match why {
-        Some((reason, message)) => {
-            let desired = Desired { kind: WAITING, holds: true, reason, message };
-            conditions::set(conditions, desired, now);
-        }
+        Some(why) => conditions::set(conditions, why, true, now),
         None => conditions.retain(|condition| condition.type_ != WAITING),
     }
 }
@@ -53,11 +50,10 @@ pub fn finish_with_job_set(conditions: &mut Vec<Condition>, end: &JobSetEnd) {
     conditions.push(Condition { type_: kind.into(), ..end.condition.clone() });
 }
 
-/// The terminal condition of a job that failed for `reason`.
-pub fn fail(conditions: &mut Vec<Condition>, reason: &str, message: &str, now: Timestamp) {
+/// The terminal condition of a job that failed for this reason.
+pub fn fail(conditions: &mut Vec<Condition>, why: (Reason, &str), now: Timestamp) {
     conditions.retain(|condition| condition.type_ != WAITING);
-    let desired = Desired { kind: conditions::FAILED, holds: true, reason, message };
-    conditions::set(conditions, desired, now);
+    conditions::set(conditions, why, true, now);
 }
 
 /// The counts that `jobsStatus` is to show: the JobSet's, or what is stored when there is none.
@@ -107,9 +103,14 @@ mod tests {
     const NOW: Timestamp = Timestamp(2_000);
 
     fn condition(kind: &str, holds: bool, reason: &str) -> Condition {
-        let mut list = Vec::new();
-        conditions::set(&mut list, Desired { kind, holds, reason, message: "" }, BEFORE);
-        list.remove(0)
+        Condition {
+            type_: kind.into(),
+            status: if holds { "True" } else { "False" }.into(),
+            reason: reason.into(),
+            message: String::new(),
+            last_transition_time: BEFORE.into(),
+            observed_generation: None,
+        }
     }
 
     /// Type, status, reason and time of each condition.
@@ -140,10 +141,10 @@ mod tests {
     fn a_job_waits_from_the_first_obstacle_to_the_last() {
         let mut list = vec![condition("Other", true, "Other")];
         let other = ("Other", "True", "Other", 1_000);
-        mirror_waiting(&mut list, Some(("First", "")), Timestamp(1_500));
-        assert_eq!(brief(&list), [other, ("Waiting", "True", "First", 1_500)]);
-        mirror_waiting(&mut list, Some(("Second", "")), NOW);
-        assert_eq!(brief(&list), [other, ("Waiting", "True", "Second", 1_500)]);
+        mirror_waiting(&mut list, Some((Reason::BuildFailed, "")), Timestamp(1_500));
+        assert_eq!(brief(&list), [other, ("Waiting", "True", "BuildFailed", 1_500)]);
+        mirror_waiting(&mut list, Some((Reason::NameConflict, "")), NOW);
+        assert_eq!(brief(&list), [other, ("Waiting", "True", "NameConflict", 1_500)]);
         mirror_waiting(&mut list, None, NOW);
         assert_eq!(brief(&list), [other]);
     }
@@ -162,8 +163,8 @@ mod tests {
         assert_eq!(brief(&list), [other, ("Complete", "True", "Done", 1_000)]);
 
         let mut list = stored.to_vec();
-        fail(&mut list, "Why", "", NOW);
+        fail(&mut list, (Reason::DeadlineExceeded, ""), NOW);
         let not_yet = ("Complete", "False", "NotYet", 1_000);
-        assert_eq!(brief(&list), [not_yet, other, ("Failed", "True", "Why", 2_000)]);
+        assert_eq!(brief(&list), [not_yet, other, ("Failed", "True", "DeadlineExceeded", 2_000)]);
     }
 }
