@@ -45,6 +45,19 @@ fn allowed(schema: &Value, node: &Value, path: &str, into: &mut Vec<String>) {
         Some(name) => schema.pointer(name.trim_start_matches('#')).unwrap(),
         None => node,
     };
+    // Beside a generated part stands what the chart demands of it. That only narrows it.
+    if let Some([generated, narrower @ ..]) =
+        node.get("allOf").and_then(Value::as_array).map(Vec::as_slice)
+    {
+        let before = into.len();
+        allowed(schema, generated, path, into);
+        for name in narrower.iter().flat_map(|it| named(it, path)) {
+            let section = format!("{name}.");
+            let exists = |it: &String| *it == name || it.starts_with(&section);
+            assert!(into[before..].iter().any(exists), "{name}: there is no such value");
+        }
+        return;
+    }
     match node.get("properties").and_then(Value::as_object) {
         Some(fields) => {
             assert_eq!(node["additionalProperties"], false, "{path}: typing errors would pass");
@@ -55,6 +68,18 @@ fn allowed(schema: &Value, node: &Value, path: &str, into: &mut Vec<String>) {
         }
         None => into.push(path.to_owned()),
     }
+}
+
+/// The paths that a part of the schema names, below `path`.
+fn named(node: &Value, path: &str) -> Vec<String> {
+    let fields = node.get("properties").and_then(Value::as_object);
+    let below = fields.into_iter().flatten().flat_map(|(name, field)| {
+        let below = format!("{path}.{name}");
+        let mut names = named(field, &below);
+        names.push(below);
+        names
+    });
+    below.collect()
 }
 
 #[test]

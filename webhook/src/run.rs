@@ -4,14 +4,12 @@ use std::{io, sync::Arc, time::Duration};
 
 use thiserror::Error;
 use tokio::{sync::watch, task::JoinSet};
-use trainjob_core::admission::lifecycle::FieldUpdates;
 use trainjob_process::{
     Servers, Shown,
     client::Clients,
     config::{
         Config,
         admission::{Admission, CertificateSource},
-        file,
     },
     health::Readiness,
     pages, tls,
@@ -132,10 +130,7 @@ pub async fn run(
 
 fn rules(config: &Config) -> Rules {
     Rules {
-        field_updates: match config.admission.field_updates {
-            file::FieldUpdates::Immutable => FieldUpdates::Immutable,
-            file::FieldUpdates::Mutable => FieldUpdates::Mutable,
-        },
+        field_updates: config.admission.field_updates,
         deadline_clock: config.settings.deadline_clock,
         default_ttl: config.admission.default_ttl,
     }

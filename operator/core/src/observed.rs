@@ -5,6 +5,8 @@
 //! that keeps every ConfigMap, Secret and Pod of the cluster out of the operator's memory and rights.
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use trainjob_api::{JobSet, TrainJob};
 
 use crate::{
@@ -135,7 +137,7 @@ pub struct Settings {
 }
 
 /// How the dependents of a deleted object go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
 pub enum Propagation {
     /// The object stays visible until they are gone.
     #[default]

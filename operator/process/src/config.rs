@@ -7,15 +7,11 @@
 //! The result is a [`Config`], which is complete and valid.
 
 use std::{
-    collections::BTreeMap,
-    net::{Ipv6Addr, SocketAddr},
+    net::SocketAddr,
     num::{NonZeroU32, NonZeroUsize},
 };
 
-use trainjob_core::{
-    lifecycle::deadline::Clock,
-    observed::{Propagation, Settings},
-};
+use trainjob_core::observed::Settings;
 
 use crate::health::Endpoints;
 
@@ -40,23 +36,8 @@ pub use gates::{Gate, Gates};
 pub use help::Manual;
 pub use tls::Tls;
 
-use file::{
-    ClientConnection, Configuration, DeadlineClock, DeletionPropagation, Health, Lifecycle, Metrics,
-};
+use file::{ClientConnection, Configuration, Controller, Events, Health, Lifecycle, Metrics};
 use gates::Origin;
-use value::{BindAddress, Count, EndpointName, PerSecond};
-
-/// The kind whose entry in `controller.groupKindConcurrency` counts.
-const TRAIN_JOB: &str = "TrainJob.trainer.kubeflow.org";
-/// The kinds that Trainer counts too, and that have no workers of their own here.
-const OTHER_KINDS: [&str; 2] =
-    ["TrainingRuntime.trainer.kubeflow.org", "ClusterTrainingRuntime.trainer.kubeflow.org"];
-/// What `clientConnection` means where it says nothing itself.
-const TRAINERS_LIMIT: Rate = Rate { per_second: 50.0, burst: NonZeroU32::MIN.saturating_add(99) };
-/// How many TrainJobs are worked on at the same time unless the file says otherwise.
-const DEFAULT_CONCURRENCY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
-/// How many jobs metrics show by name unless the file says otherwise.
-const DEFAULT_NEAREST: usize = 100;
 
 /// What the two processes use, complete and valid.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,9 +97,8 @@ pub fn load(flags: &Flags) -> Result<Config, ConfigError> {
         Some(path) => read::read(path)?,
         None => Configuration::default(),
     };
-    let none = BTreeMap::new();
-    let in_file = file.feature_gates.as_ref().unwrap_or(&none);
-    if let Some((gate, origin)) = gates::unavailable(in_file, &flags.feature_gates.0) {
+    let (in_file, in_flag) = (&file.feature_gates, &flags.feature_gates.0);
+    if let Some((gate, origin)) = gates::unavailable(in_file, in_flag) {
         let message = "the status server is not part of this release, expected false";
         return Err(match (origin, &flags.config) {
             (Origin::File, Some(path)) => ConfigError::Invalid {
@@ -136,89 +116,63 @@ pub fn load(flags: &Flags) -> Result<Config, ConfigError> {
 
 /// What a file that has been checked means.
 fn resolve(file: &Configuration) -> Config {
-    let concurrency = file.controller.as_ref().and_then(|controller| {
-        let of_train_jobs = controller.group_kind_concurrency.as_ref()?.get(TRAIN_JOB)?;
-        NonZeroUsize::new(usize::try_from(of_train_jobs.get()).ok()?)
-    });
     Config {
-        settings: settings(file.lifecycle.as_ref()),
-        concurrency: concurrency.unwrap_or(DEFAULT_CONCURRENCY),
+        settings: settings(&file.lifecycle),
+        concurrency: concurrency(&file.controller),
         rate_limit: file.client_connection.as_ref().and_then(rate_limit),
-        leader_election: election::resolve(file.leader_election.as_ref()),
-        health_address: health_address(file.health.as_ref()),
-        health_endpoints: health_endpoints(file.health.as_ref()),
-        metrics: metrics(file.metrics.as_ref()),
-        nearest_deadlines: nearest_deadlines(file.metrics.as_ref()),
-        normal_events: normal_events(file.lifecycle.as_ref()),
+        leader_election: election::resolve(&file.leader_election),
+        health_address: file.health.health_probe_bind_address.get(),
+        health_endpoints: health_endpoints(&file.health),
+        metrics: metrics(&file.metrics),
+        nearest_deadlines: size(file.metrics.nearest_deadlines.get()),
+        normal_events: normal_events(&file.lifecycle.events),
         admission: admission::resolve(file),
         warnings: rules::warnings(file),
     }
 }
 
-fn settings(lifecycle: Option<&Lifecycle>) -> Settings {
-    let Some(lifecycle) = lifecycle else { return Settings::default() };
+fn settings(lifecycle: &Lifecycle) -> Settings {
     Settings {
-        deadline_clock: match lifecycle.deadline_clock.unwrap_or_default() {
-            DeadlineClock::Creation => Clock::Creation,
-            DeadlineClock::LastResume => Clock::LastResume,
-        },
-        deletion_propagation: match lifecycle.deletion_propagation.unwrap_or_default() {
-            DeletionPropagation::Foreground => Propagation::Foreground,
-            DeletionPropagation::Background => Propagation::Background,
-        },
-        ttl_for_managed_elsewhere: lifecycle.ttl_for_managed_elsewhere.unwrap_or_default(),
+        deadline_clock: lifecycle.deadline_clock,
+        deletion_propagation: lifecycle.deletion_propagation,
+        ttl_for_managed_elsewhere: lifecycle.ttl_for_managed_elsewhere,
     }
+}
+
+fn concurrency(controller: &Controller) -> NonZeroUsize {
+    let of_train_jobs = controller.group_kind_concurrency.get(file::TRAIN_JOB);
+    // It is at least 1.
+    let number = size(of_train_jobs.unwrap_or(&file::CONCURRENCY).get());
+    NonZeroUsize::new(number).unwrap_or(NonZeroUsize::MIN)
+}
+
+fn size(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 fn rate_limit(connection: &ClientConnection) -> Option<Rate> {
-    let per_second = connection.qps.map_or(TRAINERS_LIMIT.per_second, PerSecond::get);
-    let burst = connection.burst.map_or(TRAINERS_LIMIT.burst, |burst| {
-        NonZeroU32::new(burst.get()).unwrap_or(NonZeroU32::MIN)
-    });
+    let per_second = connection.qps.get();
+    let burst = NonZeroU32::new(connection.burst.get()).unwrap_or(NonZeroU32::MIN);
     (per_second > 0.0).then_some(Rate { per_second, burst })
 }
 
-fn normal_events(lifecycle: Option<&Lifecycle>) -> Option<Rate> {
-    let events = lifecycle.and_then(|lifecycle| lifecycle.events.as_ref());
-    let per_second = events.and_then(|events| events.normal_per_second).map_or(5.0, PerSecond::get);
-    let burst = events.and_then(|events| events.normal_burst).map_or(50, Count::get);
-    NonZeroU32::new(burst).filter(|_| per_second > 0.0).map(|burst| Rate { per_second, burst })
+fn normal_events(events: &Events) -> Option<Rate> {
+    let per_second = events.normal_per_second.get();
+    let burst = NonZeroU32::new(events.normal_burst.get())?;
+    (per_second > 0.0).then_some(Rate { per_second, burst })
 }
 
-fn health_address(health: Option<&Health>) -> Option<SocketAddr> {
-    match health.and_then(|health| health.health_probe_bind_address).unwrap_or_default() {
-        BindAddress::Default => Some((Ipv6Addr::UNSPECIFIED, 8081).into()),
-        BindAddress::Off => None,
-        BindAddress::At(address) => Some(address),
-    }
-}
-
-fn metrics(metrics: Option<&Metrics>) -> Option<MetricsServer> {
-    let address = match metrics.and_then(|metrics| metrics.bind_address).unwrap_or_default() {
-        BindAddress::Default => (Ipv6Addr::UNSPECIFIED, 8443).into(),
-        BindAddress::Off => return None,
-        BindAddress::At(address) => address,
-    };
-    let auth = metrics.and_then(|metrics| metrics.auth.as_ref());
+fn metrics(metrics: &Metrics) -> Option<MetricsServer> {
     Some(MetricsServer {
-        address,
-        tls: metrics.and_then(|metrics| metrics.secure_serving).unwrap_or(true),
-        for_the_authorised: auth.and_then(|auth| auth.enabled).unwrap_or_default(),
+        address: metrics.bind_address.get()?,
+        tls: metrics.secure_serving,
+        for_the_authorised: metrics.auth.enabled,
     })
 }
 
-fn nearest_deadlines(metrics: Option<&Metrics>) -> usize {
-    let given = metrics.and_then(|metrics| metrics.nearest_deadlines);
-    given.map_or(DEFAULT_NEAREST, |given| usize::try_from(given.get()).unwrap_or(DEFAULT_NEAREST))
-}
-
-fn health_endpoints(health: Option<&Health>) -> Endpoints {
-    let name = |of: fn(&Health) -> &Option<EndpointName>| {
-        Some(format!("/{}", of(health?).as_ref()?.0.as_ref()?))
-    };
-    let default = Endpoints::default();
+fn health_endpoints(health: &Health) -> Endpoints {
     Endpoints {
-        ready: name(|health| &health.readiness_endpoint_name).unwrap_or(default.ready),
-        live: name(|health| &health.liveness_endpoint_name).unwrap_or(default.live),
+        ready: format!("/{}", health.readiness_endpoint_name.0),
+        live: format!("/{}", health.liveness_endpoint_name.0),
     }
 }

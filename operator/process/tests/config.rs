@@ -13,6 +13,7 @@ use std::{
 };
 
 use rustls::{ProtocolVersion, SupportedCipherSuite, crypto::ring::DEFAULT_CIPHER_SUITES};
+use trainjob_api::crd::FieldUpdates;
 use trainjob_core::{
     lease::Times,
     lifecycle::deadline::Clock,
@@ -23,7 +24,6 @@ use trainjob_process::{
     config::{
         Admission, Config, Flags, FlagsError, LeaderElection, Manual, MetricsServer, Rate, Tls,
         admission::{CertificateSource, SelfManaged},
-        file::FieldUpdates,
         load,
     },
     health::Endpoints,

@@ -1,8 +1,8 @@
-//! docs/configuration.md has every setting, and none that does not exist.
+//! What is said of settings outside of the types that the file is read with.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 
-use std::{collections::BTreeSet, fs};
+use std::{collections::BTreeSet, fs, process::Command};
 
 use trainjob_process::config::{Flags, load};
 
@@ -56,6 +56,14 @@ fn documented(page: &str) -> BTreeSet<String> {
         }
     }
     fields
+}
+
+/// Field by field: name, default, bounds and description, in `docs/configuration.md`, the chart's README and the
+/// schema of its values; and the defaults in its values.
+#[test]
+fn documentation_and_chart_say_what_the_types_say() {
+    let check = Command::new(env!("CARGO_BIN_EXE_settingsgen")).arg("--check").output().unwrap();
+    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
 }
 
 #[test]

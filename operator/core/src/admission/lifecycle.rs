@@ -4,6 +4,7 @@
 //! not that it is removed and added again. An update that merely lacks one of them has got it back
 //! [before](super::dropped_fields) it is judged; one that still lacks it gives it up.
 
+pub use trainjob_api::crd::FieldUpdates;
 use trainjob_api::{TrainJob, constants::MANAGED_BY};
 
 use super::field::FieldError;
@@ -15,16 +16,6 @@ pub(super) const TTL: &str = "spec.ttlSecondsAfterFinished";
 const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 /// A TTL below this is over before a person has looked.
 const A_MOMENT: i32 = 60;
-
-/// Whether TTL and deadline may change once a TrainJob exists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FieldUpdates {
-    /// They may not (KEP-2899).
-    #[default]
-    Immutable,
-    /// They may (KEP-592).
-    Mutable,
-}
 
 /// What forbids the change of the two fields from `old` to `job`.
 pub(super) fn change(old: &TrainJob, job: &TrainJob, updates: FieldUpdates) -> Vec<FieldError> {

@@ -7,12 +7,14 @@
 //! The decision is one comparison of two instants. The order of what follows (first the stored
 //! condition, then the deletion) belongs to [`plan`](crate::plan::plan).
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use trainjob_api::time::Timestamp;
 
 use crate::facts::{JobFacts, SuspendedCondition};
 
 /// What the deadline is counted from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
 pub enum Clock {
     /// The job's creation; the time it is suspended counts (KEP-2899).
     #[default]

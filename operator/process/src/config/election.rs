@@ -2,10 +2,7 @@
 
 use trainjob_core::lease::Times;
 
-use super::{error::Problem, file, value::GoDuration};
-
-/// The Lease of Kubeflow Trainer, so that the two never act at the same time.
-const TRAINERS_LEASE: &str = "trainer.kubeflow.org";
+use super::{error::Problem, file};
 
 /// How a leader is elected.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,19 +16,17 @@ pub struct LeaderElection {
 }
 
 /// The election that the file asks for, if it does.
-pub(super) fn resolve(file: Option<&file::LeaderElection>) -> Option<LeaderElection> {
-    let election = file.filter(|election| election.leader_elect == Some(true))?;
-    let given = |name: &Option<String>| name.clone().filter(|name| !name.is_empty());
-    Some(LeaderElection {
+pub(super) fn resolve(election: &file::LeaderElection) -> Option<LeaderElection> {
+    election.leader_elect.then(|| LeaderElection {
         times: times(election),
-        name: given(&election.resource_name).unwrap_or_else(|| TRAINERS_LEASE.to_owned()),
-        namespace: given(&election.resource_namespace),
+        name: election.resource_name.clone(),
+        namespace: Some(election.resource_namespace.clone()).filter(|name| !name.is_empty()),
     })
 }
 
 /// The three times must leave a leader the chance to renew, as client-go has it too.
 pub(super) fn check(election: &file::LeaderElection) -> Result<(), Problem> {
-    if election.leader_elect != Some(true) {
+    if !election.leader_elect {
         return Ok(());
     }
     let Times { lease_duration: lease, renew_deadline: renew, retry_period: retry } =
@@ -50,12 +45,10 @@ pub(super) fn check(election: &file::LeaderElection) -> Result<(), Problem> {
     Ok(())
 }
 
-fn times(election: &file::LeaderElection) -> Times {
-    let default = Times::default();
-    let given = |field: Option<GoDuration>, default| field.map_or(default, |given| given.0);
+const fn times(election: &file::LeaderElection) -> Times {
     Times {
-        lease_duration: given(election.lease_duration, default.lease_duration),
-        renew_deadline: given(election.renew_deadline, default.renew_deadline),
-        retry_period: given(election.retry_period, default.retry_period),
+        lease_duration: election.lease_duration.0,
+        renew_deadline: election.renew_deadline.0,
+        retry_period: election.retry_period.0,
     }
 }

@@ -1,24 +1,34 @@
 //! The configuration file, as Kubeflow Trainer defines it, plus the sections `lifecycle` and
 //! `certificates`.
 //!
-//! These types say what a file may contain, not what the operator makes of it: a field that is absent
-//! or `null` is `None`, and the defaults named here are those that apply then. Every field is checked
-//! when a file is read, also one that has no effect in this release.
+//! This is the one place of a setting: its name, what it means, its bounds and its default. The tables of
+//! `docs/configuration.md` and of the chart's README and the schema of the chart's values are generated from these
+//! types by `cargo run --bin settingsgen`. Links in descriptions are relative to `docs`.
+//!
+//! Every field is checked when a file is read, also one that has no effect in this release.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use trainjob_api::crd::FieldUpdates;
+use trainjob_core::{lifecycle::deadline::Clock, observed::Propagation};
 
 use super::{
     gates::Gate,
     value::{
-        BindAddress, CertificateName, Concurrency, Count, EndpointName, GoDuration,
-        NearestDeadlines, PerSecond, Port, section,
+        BindAddress, CertificateName, Concurrency, Count, EndpointName, GoDuration, Interval,
+        PerSecond, Port, Whole, or_default, section, sections, unless_empty,
     },
 };
 
+/// The kind whose entry in `controller.groupKindConcurrency` counts.
+pub(super) const TRAIN_JOB: &str = "TrainJob.trainer.kubeflow.org";
+/// How many TrainJobs are worked on at the same time by default.
+pub(super) const CONCURRENCY: Concurrency = Whole::of::<64>();
+
 /// A whole file.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Configuration {
     /// The version of the format. Required.
@@ -26,45 +36,44 @@ pub struct Configuration {
     /// What the file is. Required.
     pub kind: Kind,
     /// The admission server.
-    #[serde(default, deserialize_with = "section")]
-    pub webhook: Option<Webhook>,
-    /// Which of several replicas works. Absent: every one of them.
-    #[serde(default, deserialize_with = "section")]
-    pub leader_election: Option<LeaderElection>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub webhook: Webhook,
+    /// Which of several replicas works.
+    #[serde(default, deserialize_with = "or_default")]
+    pub leader_election: LeaderElection,
     /// The metrics server.
-    #[serde(default, deserialize_with = "section")]
-    pub metrics: Option<Metrics>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub metrics: Metrics,
     /// The health server.
-    #[serde(default, deserialize_with = "section")]
-    pub health: Option<Health>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub health: Health,
     /// How much is done at the same time.
-    #[serde(default, deserialize_with = "section")]
-    pub controller: Option<Controller>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub controller: Controller,
     /// Who makes the certificate of the admission server.
-    #[serde(default, deserialize_with = "section")]
-    pub cert_management: Option<CertManagement>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub cert_management: CertManagement,
     /// The limit of requests to the API server. Absent: no limit.
-    #[serde(default, deserialize_with = "section")]
     pub client_connection: Option<ClientConnection>,
     /// The server that Pods report their progress to. No effect in this release.
-    #[serde(default, deserialize_with = "section")]
     pub status_server: Option<StatusServer>,
-    /// Features that are switched on or off.
-    #[serde(default)]
-    pub feature_gates: Option<BTreeMap<Gate, bool>>,
+    /// Features that are switched on or off. `TrainJobStatus` and `AllAlpha` are refused when they are `true`: the
+    /// status server is not part of this release.
+    #[serde(default, deserialize_with = "or_default")]
+    pub feature_gates: BTreeMap<Gate, bool>,
     /// TLS of the admission server.
-    #[serde(default, deserialize_with = "section")]
-    pub tls: Option<Tls>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub tls: Tls,
     /// The end of a job's life; not part of Trainer's format.
-    #[serde(default, deserialize_with = "section")]
-    pub lifecycle: Option<Lifecycle>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub lifecycle: Lifecycle,
     /// More about the certificate of the admission server; not part of Trainer's format.
-    #[serde(default, deserialize_with = "section")]
-    pub certificates: Option<Certificates>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub certificates: Certificates,
 }
 
 /// The version of the format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 pub enum ApiVersion {
     /// The only one there is.
     #[default]
@@ -73,221 +82,181 @@ pub enum ApiVersion {
 }
 
 /// What the file is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 pub enum Kind {
     /// A configuration of the operator.
     #[default]
     Configuration,
 }
 
-/// `webhook`: the admission server.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Webhook {
-    /// Its port; 9443.
-    pub port: Option<Port>,
-    /// The host it listens on; `""`, all.
-    pub host: Option<String>,
-}
-
-/// `leaderElection`: which of several replicas works.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct LeaderElection {
-    /// Whether one is elected; false.
-    pub leader_elect: Option<bool>,
-    /// How long a silent leader is still believed to live; 15 s.
-    pub lease_duration: Option<GoDuration>,
-    /// How long a leader tries to renew before it gives up; 10 s. Less than `lease_duration`.
-    pub renew_deadline: Option<GoDuration>,
-    /// How long to wait between two attempts; 2 s. Less than 5/6 of `renew_deadline`.
-    pub retry_period: Option<GoDuration>,
-    /// What is held; a Lease.
-    pub resource_lock: Option<ResourceLock>,
-    /// The name of the Lease; `trainer.kubeflow.org`.
-    pub resource_name: Option<String>,
-    /// The namespace of the Lease; the operator's own.
-    pub resource_namespace: Option<String>,
-}
-
 /// What a leader holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum ResourceLock {
-    /// A Lease; also what `""` means.
+    /// Nothing is said, as in a file that Go has written: a Lease.
+    #[serde(rename = "")]
+    Unnamed,
+    /// A Lease.
     #[default]
-    #[serde(rename = "leases", alias = "")]
     Leases,
 }
 
-/// `metrics`: the metrics server.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Metrics {
-    /// Where it listens; `:8443`.
-    pub bind_address: Option<BindAddress>,
-    /// Whether it speaks TLS; true.
-    pub secure_serving: Option<bool>,
-    /// Who may read.
-    #[serde(default, deserialize_with = "section")]
-    pub auth: Option<MetricsAuth>,
-    /// How many of the jobs that are nearest to their deadline are shown by name; 100. 0: none. Not part of
-    /// Trainer's format.
-    pub nearest_deadlines: Option<NearestDeadlines>,
-}
+sections! {
+    /// `webhook`: the admission server.
+    pub struct Webhook {
+        /// Port that admission is served on.
+        pub port: Port = Whole::of::<9_443>(),
+        /// Address that admission is served on: an IP address or `localhost`; `""`: every interface.
+        pub host: String = String::new(),
+    }
 
-/// `metrics.auth`: who may read metrics.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct MetricsAuth {
-    /// Whether readers need a token and the right to GET `/metrics`; false. Needs `secureServing`.
-    pub enabled: Option<bool>,
-}
+    /// `leaderElection`: which of several replicas works.
+    pub struct LeaderElection {
+        /// Whether [one of several replicas](configuration.md#several-replicas-of-the-operator) of the operator is
+        /// elected to act.
+        pub leader_elect: bool = false,
+        /// How long others wait for a leader that they do not hear of.
+        pub lease_duration: GoDuration = GoDuration::seconds(15),
+        /// How long a leader goes on without having renewed; less than `leaseDuration`.
+        pub renew_deadline: GoDuration = GoDuration::seconds(10),
+        /// How long a leader waits before it renews; less than 5/6 of `renewDeadline`.
+        pub retry_period: GoDuration = GoDuration::seconds(2),
+        /// What a leader holds; there is nothing else.
+        pub resource_lock: ResourceLock = ResourceLock::Leases,
+        /// Name of the Lease. The default is Kubeflow Trainer's, so that both never act at the same time.
+        #[serde(deserialize_with = "unless_empty")]
+        pub resource_name: String = "trainer.kubeflow.org".to_owned(),
+        /// Namespace of the Lease; `""`: the operator's own.
+        pub resource_namespace: String = String::new(),
+    }
 
-/// `health`: the health server.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Health {
-    /// Where it listens; `:8081`.
-    pub health_probe_bind_address: Option<BindAddress>,
-    /// The path that says whether the process can do its work; `readyz`.
-    pub readiness_endpoint_name: Option<EndpointName>,
-    /// The path that says whether the process lives; `healthz`.
-    pub liveness_endpoint_name: Option<EndpointName>,
-}
+    /// `metrics`: the metrics server.
+    pub struct Metrics {
+        /// Address that [metrics](metrics.md) are served on, at `/metrics`; `"0"`: nowhere.
+        #[serde(deserialize_with = "unless_empty")]
+        pub bind_address: BindAddress = BindAddress::everywhere(8_443),
+        /// Whether metrics are served over TLS; see [who may read metrics](configuration.md#who-may-read-metrics).
+        pub secure_serving: bool = true,
+        /// Who may read metrics.
+        pub auth: MetricsAuth = MetricsAuth::default(),
+        /// How many of the jobs that are nearest to their deadline are shown by name. Not in Trainer's format.
+        pub nearest_deadlines: Whole<0, 1_000> = Whole::of::<100>(),
+    }
 
-/// `controller`: how much is done at the same time.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Controller {
-    /// How many objects of a kind are worked on at the same time, by `Kind.group`; 64. Only
-    /// `TrainJob.trainer.kubeflow.org` has an effect: nothing is done for the other kinds alone.
-    pub group_kind_concurrency: Option<BTreeMap<String, Concurrency>>,
-}
+    /// `metrics.auth`: who may read metrics.
+    pub struct MetricsAuth {
+        /// Whether only those may read metrics who may `get` the URL `/metrics`; needs `secureServing`.
+        pub enabled: bool = false,
+    }
 
-/// `certManagement`: the certificate of the servers.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct CertManagement {
-    /// Whether the admission server makes and renews it itself; true. If not, it is read from files.
-    pub enable: Option<bool>,
-    /// The Service it is for; `kubeflow-trainer-controller-manager`.
-    pub webhook_service_name: Option<String>,
-    /// The Secret it is kept in; `kubeflow-trainer-webhook-cert`.
-    pub webhook_secret_name: Option<String>,
-}
+    /// `health`: the health server.
+    pub struct Health {
+        /// Address that health is served on; `"0"`: nowhere.
+        #[serde(deserialize_with = "unless_empty")]
+        pub health_probe_bind_address: BindAddress = BindAddress::everywhere(8_081),
+        /// Path that says whether the process can do its work.
+        #[serde(deserialize_with = "unless_empty")]
+        pub readiness_endpoint_name: EndpointName = EndpointName("readyz".to_owned()),
+        /// Path that says whether the process lives.
+        #[serde(deserialize_with = "unless_empty")]
+        pub liveness_endpoint_name: EndpointName = EndpointName("healthz".to_owned()),
+    }
 
-/// `clientConnection`: the limit of requests to the API server.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ClientConnection {
-    /// Requests a second; 50. 0: no limit.
-    pub qps: Option<PerSecond>,
-    /// Requests that may be sent at once after a pause; 100. 0 is the same as 1.
-    pub burst: Option<Count>,
-}
+    /// `controller`: how much is done at the same time.
+    pub struct Controller {
+        /// How many objects of a kind are worked on at the same time. Only the entry of TrainJobs has an effect:
+        /// nothing is done for the other kinds alone.
+        pub group_kind_concurrency: BTreeMap<String, Concurrency> =
+            BTreeMap::from([(TRAIN_JOB.to_owned(), CONCURRENCY)]),
+    }
 
-/// `statusServer`: the server that Pods report their progress to.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct StatusServer {
-    /// Its port; 10443.
-    pub port: Option<Port>,
-    /// Requests a second to the API server; 5.
-    pub qps: Option<PerSecond>,
-    /// Requests that may be sent at once after a pause; 10.
-    pub burst: Option<Count>,
-}
+    /// `certManagement`: the certificate of the servers.
+    pub struct CertManagement {
+        /// Whether the admission server makes its certificate itself, from an authority that its replicas share in a
+        /// Secret, and writes the CA bundle into the registrations; otherwise it reads files.
+        pub enable: bool = true,
+        /// Service that a certificate of its own is for, in the namespace of the process.
+        #[serde(deserialize_with = "unless_empty")]
+        pub webhook_service_name: String = "kubeflow-trainer-controller-manager".to_owned(),
+        /// Secret of the authority, in the namespace of the process.
+        #[serde(deserialize_with = "unless_empty")]
+        pub webhook_secret_name: String = "kubeflow-trainer-webhook-cert".to_owned(),
+    }
 
-/// `certificates`: more about the certificate of the admission server.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Certificates {
-    /// The directory with `tls.crt` and `tls.key`, if they are read from files;
-    /// `/tmp/k8s-webhook-server/serving-certs`.
-    pub directory: Option<PathBuf>,
-    /// How often they are looked at; 5 s. From 50 ms to 10 s.
-    pub poll_interval: Option<GoDuration>,
-    /// Further names, or IP addresses, that a certificate of its own is for.
-    pub names: Option<Vec<CertificateName>>,
-    /// How long a certificate authority of its own is valid; 10 years.
-    pub authority_lifetime: Option<GoDuration>,
-    /// How long a certificate of its own is valid; 1 year.
-    pub lifetime: Option<GoDuration>,
-    /// How long before its end either is renewed; 90 days. At most half of either lifetime.
-    pub renew_before: Option<GoDuration>,
-    /// How long a new authority stands in the webhook registrations before it signs; 5 minutes. Less
-    /// than `renew_before`.
-    pub bundle_lead: Option<GoDuration>,
-}
+    /// `clientConnection`: the limit of requests to the API server.
+    pub struct ClientConnection {
+        /// Limit of the operator's requests to the API server, a second; 0: no limit. Without the section there is
+        /// none either: the number of jobs worked on bounds the load, and the API server's own priority and fairness
+        /// governs. Trainer's 50 and 100 get a warning: they make the operator slow for no need.
+        pub qps: PerSecond = PerSecond::of::<50>(),
+        /// How many requests may be sent at once after a pause; 0 is the same as 1.
+        pub burst: Count = Whole::of::<100>(),
+    }
 
-/// `tls`: TLS of the admission server.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Tls {
-    /// The lowest version: `1.0`, `1.1`, `1.2` or `1.3`. Any other is warned of and ignored.
-    pub min_version: Option<String>,
-    /// Names of cipher suites, as IANA lists them.
-    pub cipher_suites: Option<Vec<String>>,
-    /// Protocols above TLS, in order of preference; `["h2", "http/1.1"]`.
-    pub next_protos: Option<Vec<String>>,
-}
+    /// `statusServer`: the server that Pods report their progress to.
+    pub struct StatusServer {
+        /// Port of the server that Pods report their progress to.
+        pub port: Port = Whole::of::<10_443>(),
+        /// Limit of its requests to the API server, a second.
+        pub qps: PerSecond = PerSecond::of::<5>(),
+        /// How many requests it may send at once after a pause.
+        pub burst: Count = Whole::of::<10>(),
+    }
 
-/// `lifecycle`: the end of a job's life.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Lifecycle {
-    /// What `activeDeadlineSeconds` is counted from; `Creation`.
-    pub deadline_clock: Option<DeadlineClock>,
-    /// Whether TTL and deadline may be changed later; `Immutable`.
-    pub field_updates: Option<FieldUpdates>,
-    /// How the dependents of a job go when its TTL deletes it; `Foreground`.
-    pub deletion_propagation: Option<DeletionPropagation>,
-    /// Whether the TTL also applies to finished jobs that somebody else manages; false.
-    pub ttl_for_managed_elsewhere: Option<bool>,
-    /// The TTL of jobs that are created without one, in seconds; none.
-    #[serde(rename = "defaultTTLSecondsAfterFinished")]
-    pub default_ttl_seconds_after_finished: Option<Count>,
-    /// The limit of Normal events.
-    #[serde(default, deserialize_with = "section")]
-    pub events: Option<Events>,
-}
+    /// `certificates`: more about the certificate of the admission server.
+    pub struct Certificates {
+        /// Directory with `tls.crt` and `tls.key`, where they are read from files.
+        pub directory: PathBuf = "/tmp/k8s-webhook-server/serving-certs".into(),
+        /// How often these files are looked at. A change is taken into use without a restart.
+        // A change is to be noticed within ten seconds.
+        pub poll_interval: Interval<50, 10_000> = Interval::of::<5_000>(),
+        /// Further DNS names and IP addresses that its own certificate is for, beside those of the Service.
+        pub names: Vec<CertificateName> = Vec::new(),
+        /// How long its own certificate authority is valid.
+        pub authority_lifetime: GoDuration = GoDuration::days(3_650),
+        /// How long its own serving certificate is valid.
+        pub lifetime: GoDuration = GoDuration::days(365),
+        /// How long before its end either is renewed; at most half of either lifetime.
+        pub renew_before: GoDuration = GoDuration::days(90),
+        /// How long a new authority stands in the webhook registrations before it signs; less than `renewBefore`.
+        pub bundle_lead: GoDuration = GoDuration::seconds(300),
+    }
 
-/// What a deadline is counted from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-pub enum DeadlineClock {
-    /// The creation of the job, as KEP-2899 has it.
-    #[default]
-    Creation,
-    /// The job's last resume, as Kubeflow Trainer 2.3 has it.
-    LastResume,
-}
+    /// `tls`: TLS of the admission server.
+    pub struct Tls {
+        /// Lowest version: `1.2` or `1.3`; `1.0` and `1.1` get a warning and mean `1.2`.
+        pub min_version: String = "1.2".to_owned(),
+        /// Cipher suites of TLS 1.2 that are spoken, by their IANA names; none: all that are good. Those of 1.3 always
+        /// are.
+        pub cipher_suites: Vec<String> = Vec::new(),
+        /// Protocols above TLS, in order of preference. Trainer speaks `http/1.1` alone unless told otherwise.
+        pub next_protos: Vec<String> = ["h2", "http/1.1"].map(str::to_owned).into(),
+    }
 
-/// Whether TTL and deadline may be changed after a job's creation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-pub enum FieldUpdates {
-    /// They may not, as KEP-2899 has it.
-    #[default]
-    Immutable,
-    /// They may, as KEP-592 has it.
-    Mutable,
-}
+    /// `lifecycle`: the end of a job's life.
+    pub struct Lifecycle {
+        /// What `activeDeadlineSeconds` is counted from: the job's creation, or its last resume as in Kubeflow Trainer
+        /// 2.3 ([D2](semantics.md#3-activedeadlineseconds)).
+        pub deadline_clock: Clock = Clock::Creation,
+        /// Whether TTL and deadline may be changed later. Admission enforces it; the operator acts on what is stored.
+        /// In neither mode does an update that merely lacks a field remove it ([A11](semantics.md#10-admission)).
+        pub field_updates: FieldUpdates = FieldUpdates::Immutable,
+        /// How dependents go when a TTL deletes a job.
+        pub deletion_propagation: Propagation = Propagation::Foreground,
+        /// Whether the TTL also applies to finished jobs whose `managedBy` names somebody else.
+        pub ttl_for_managed_elsewhere: bool = false,
+        /// TTL that admission gives to jobs created without one, in seconds.
+        #[serde(rename = "defaultTTLSecondsAfterFinished")]
+        pub default_ttl_seconds_after_finished: Option<Count> = None,
+        /// The limit of Normal events.
+        pub events: Events = Events::default(),
+    }
 
-/// How the dependents of a deleted job go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-pub enum DeletionPropagation {
-    /// The job stays visible until they are gone.
-    #[default]
-    Foreground,
-    /// The job goes first.
-    Background,
-}
-
-/// `lifecycle.events`: the limit of Normal events. If either is 0, none are written.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Events {
-    /// Events a second; 5.
-    pub normal_per_second: Option<PerSecond>,
-    /// Events that may be written at once after a pause; 50.
-    pub normal_burst: Option<Count>,
+    /// `lifecycle.events`: the limit of Normal events. If either is 0, none are written.
+    pub struct Events {
+        /// Limit of Normal events, a second; 0: none are written.
+        pub normal_per_second: PerSecond = PerSecond::of::<5>(),
+        /// How many Normal events may be written at once after a pause; 0: none are written.
+        pub normal_burst: Count = Whole::of::<50>(),
+    }
 }

@@ -1,11 +1,12 @@
 //! Feature gates: one feature, which this release does not have, and the two groups of Kubernetes.
 
-use std::{collections::BTreeMap, str::FromStr};
+use std::{borrow::Cow, collections::BTreeMap, str::FromStr};
 
-use serde::Deserialize;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
 
 /// What can be switched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(try_from = "String")]
 pub enum Gate {
     /// The server that Pods report their progress to; alpha, off. Not part of this release.
@@ -14,6 +15,16 @@ pub enum Gate {
     AllAlpha,
     /// Every beta feature that is not named itself; off. There is none.
     AllBeta,
+}
+
+impl JsonSchema for Gate {
+    fn schema_name() -> Cow<'static, str> {
+        "Gate".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "pattern": "^(TrainJobStatus|AllAlpha|AllBeta)$"})
+    }
 }
 
 impl TryFrom<String> for Gate {

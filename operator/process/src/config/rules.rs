@@ -1,20 +1,22 @@
 //! What the fields of a file say together: rules between them, and what deserves a warning.
 
-use std::collections::BTreeMap;
-
 use super::{
-    OTHER_KINDS, TRAIN_JOB, TRAINERS_LIMIT, admission, election,
+    admission, election,
     error::Problem,
-    file::{Configuration, Metrics},
+    file::{ClientConnection, Configuration, Metrics, TRAIN_JOB},
     health_endpoints, rate_limit, tls,
 };
 
+/// The kinds that Trainer counts too, and that have no workers of their own here.
+const OTHER_KINDS: [&str; 2] =
+    ["TrainingRuntime.trainer.kubeflow.org", "ClusterTrainingRuntime.trainer.kubeflow.org"];
+
 /// Refuses fields that contradict each other.
 pub(super) fn check(file: &Configuration) -> Result<(), Problem> {
-    file.leader_election.as_ref().map_or(Ok(()), election::check)?;
-    file.metrics.as_ref().map_or(Ok(()), check_metrics)?;
+    election::check(&file.leader_election)?;
+    check_metrics(&file.metrics)?;
     admission::check(file)?;
-    let endpoints = health_endpoints(file.health.as_ref());
+    let endpoints = health_endpoints(&file.health);
     if endpoints.ready == endpoints.live {
         let name = endpoints.ready.trim_start_matches('/');
         let message = format!("`{name}` is the liveness endpoint, expected another name");
@@ -25,8 +27,7 @@ pub(super) fn check(file: &Configuration) -> Result<(), Problem> {
 
 /// Tokens are not sent over a connection that anybody can read.
 fn check_metrics(metrics: &Metrics) -> Result<(), Problem> {
-    let authenticated = metrics.auth.as_ref().and_then(|auth| auth.enabled) == Some(true);
-    if authenticated && metrics.secure_serving == Some(false) {
+    if metrics.auth.enabled && !metrics.secure_serving {
         let message = "true, but metrics.secureServing is false, expected both true or this false";
         return Err(Problem::new("metrics.auth.enabled", message));
     }
@@ -41,15 +42,14 @@ pub(super) fn warnings(file: &Configuration) -> Vec<String> {
         let names = without_effect.join(", ");
         warnings.push(format!("{names}: read and checked, but without effect in this release"));
     }
-    if file.client_connection.as_ref().and_then(rate_limit) == Some(TRAINERS_LIMIT) {
+    let limit = file.client_connection.as_ref().map(rate_limit);
+    if limit == Some(rate_limit(&ClientConnection::default())) {
         let advice = "the operator's requests are limited to Trainer's 50 a second, with bursts of 100; \
                       without this section there is no limit";
         warnings.push(format!("clientConnection: {advice}"));
     }
-    warnings.extend(tls::resolve(file.tls.as_ref()).1);
-    let no_kinds = BTreeMap::new();
-    let kinds = file.controller.as_ref().and_then(|c| c.group_kind_concurrency.as_ref());
-    for kind in kinds.unwrap_or(&no_kinds).keys() {
+    warnings.extend(tls::resolve(&file.tls).1);
+    for kind in file.controller.group_kind_concurrency.keys() {
         if kind != TRAIN_JOB && !OTHER_KINDS.contains(&kind.as_str()) {
             let advice = format!("unknown kind, ignored; the one that counts is {TRAIN_JOB}");
             warnings.push(format!("controller.groupKindConcurrency[{kind:?}]: {advice}"));

@@ -25,7 +25,7 @@ pub struct Tls {
 }
 
 /// What the section says, and what to tell whoever runs the process.
-pub(super) fn resolve(section: Option<&file::Tls>) -> (Tls, Vec<String>) {
+pub(super) fn resolve(section: &file::Tls) -> (Tls, Vec<String>) {
     let mut warnings = Vec::new();
     let min_version = min_version(section, &mut warnings);
     let suites = suites(section, min_version, &mut warnings);
@@ -34,7 +34,7 @@ pub(super) fn resolve(section: Option<&file::Tls>) -> (Tls, Vec<String>) {
 }
 
 /// Refuses a section that leaves nothing to speak.
-pub(super) fn check(section: Option<&file::Tls>) -> Result<(), Problem> {
+pub(super) fn check(section: &file::Tls) -> Result<(), Problem> {
     let (tls, _) = resolve(section);
     let problem = |field: &str, known: Vec<String>| {
         let message = format!("none of them is known, expected some of {}", known.join(", "));
@@ -51,15 +51,15 @@ pub(super) fn check(section: Option<&file::Tls>) -> Result<(), Problem> {
     Ok(())
 }
 
-fn min_version(section: Option<&file::Tls>, warnings: &mut Vec<String>) -> ProtocolVersion {
-    match section.and_then(|section| section.min_version.as_deref()) {
-        None | Some("1.2") => ProtocolVersion::TLSv1_2,
-        Some("1.3") => ProtocolVersion::TLSv1_3,
-        Some(old @ ("1.0" | "1.1")) => {
+fn min_version(section: &file::Tls, warnings: &mut Vec<String>) -> ProtocolVersion {
+    match section.min_version.as_str() {
+        "1.2" => ProtocolVersion::TLSv1_2,
+        "1.3" => ProtocolVersion::TLSv1_3,
+        old @ ("1.0" | "1.1") => {
             warnings.push(format!("tls.minVersion: {old} is not spoken any more, using 1.2"));
             ProtocolVersion::TLSv1_2
         }
-        Some(unknown) => {
+        unknown => {
             let advice = "expected one of 1.0, 1.1, 1.2, 1.3; ignored";
             warnings.push(format!("tls.minVersion: unknown version {unknown:?}, {advice}"));
             ProtocolVersion::TLSv1_2
@@ -69,20 +69,19 @@ fn min_version(section: Option<&file::Tls>, warnings: &mut Vec<String>) -> Proto
 
 /// As in Go, the section chooses among the suites of TLS 1.2; those of 1.3 are always there.
 fn suites(
-    section: Option<&file::Tls>,
+    section: &file::Tls,
     min_version: ProtocolVersion,
     warnings: &mut Vec<String>,
 ) -> Vec<SupportedCipherSuite> {
-    let chosen = section.and_then(|section| section.cipher_suites.as_ref());
-    for name in chosen.into_iter().flatten().filter(|wanted| !is_known(wanted)) {
+    let chosen = &section.cipher_suites;
+    for name in chosen.iter().filter(|wanted| !is_known(wanted)) {
         warnings.push(format!("tls.cipherSuites: {name:?} is unknown or insecure, ignored"));
     }
     let is_wanted = |suite: &SupportedCipherSuite| match suite {
         SupportedCipherSuite::Tls13(_) => true,
         SupportedCipherSuite::Tls12(_) => {
-            let is_chosen =
-                |chosen: &Vec<String>| chosen.is_empty() || chosen.contains(&name(*suite));
-            min_version == ProtocolVersion::TLSv1_2 && chosen.is_none_or(is_chosen)
+            let is_chosen = chosen.is_empty() || chosen.contains(&name(*suite));
+            min_version == ProtocolVersion::TLSv1_2 && is_chosen
         }
     };
     DEFAULT_CIPHER_SUITES.iter().copied().filter(is_wanted).collect()
@@ -99,12 +98,9 @@ fn name(suite: SupportedCipherSuite) -> String {
     name.replacen("TLS13_", "TLS_", 1)
 }
 
-fn protocols(section: Option<&file::Tls>, warnings: &mut Vec<String>) -> Vec<&'static str> {
-    let Some(wanted) = section.and_then(|section| section.next_protos.as_ref()) else {
-        return PROTOCOLS.into();
-    };
+fn protocols(section: &file::Tls, warnings: &mut Vec<String>) -> Vec<&'static str> {
     let mut protocols = Vec::new();
-    for name in wanted {
+    for name in &section.next_protos {
         match PROTOCOLS.into_iter().find(|known| known == name) {
             Some(known) if !protocols.contains(&known) => protocols.push(known),
             Some(_) => {}
@@ -124,10 +120,11 @@ mod tests {
         protos: Option<&[&str]>,
     ) -> file::Tls {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let default = file::Tls::default();
         file::Tls {
-            min_version: version.map(str::to_owned),
-            cipher_suites: suites.map(owned),
-            next_protos: protos.map(owned),
+            min_version: version.map_or(default.min_version, str::to_owned),
+            cipher_suites: suites.map_or(default.cipher_suites, owned),
+            next_protos: protos.map_or(default.next_protos, owned),
         }
     }
 
@@ -139,7 +136,7 @@ mod tests {
 
     #[test]
     fn without_a_section_both_versions_are_spoken() {
-        let (tls, warnings) = resolve(None);
+        let (tls, warnings) = resolve(&file::Tls::default());
         assert_eq!(tls.min_version, ProtocolVersion::TLSv1_2);
         assert_eq!(tls.protocols, ["h2", "http/1.1"]);
         assert!(names(&tls).contains(&"TLS_AES_128_GCM_SHA256".to_owned()), "{tls:?}");
@@ -149,7 +146,7 @@ mod tests {
 
     #[test]
     fn suites_of_the_older_version_are_chosen_and_those_of_the_newer_stay() {
-        let (tls, warnings) = resolve(Some(&section(None, Some(&[OLD, "TLS_RSA_WITH_RC4"]), None)));
+        let (tls, warnings) = resolve(&section(None, Some(&[OLD, "TLS_RSA_WITH_RC4"]), None));
         let of_tls_12: Vec<_> =
             names(&tls).into_iter().filter(|it| it.contains("_WITH_")).collect();
         assert_eq!(of_tls_12, [OLD]);
@@ -158,14 +155,14 @@ mod tests {
             warnings,
             ["tls.cipherSuites: \"TLS_RSA_WITH_RC4\" is unknown or insecure, ignored"]
         );
-        let (tls, _) = resolve(Some(&section(Some("1.3"), Some(&[OLD]), None)));
+        let (tls, _) = resolve(&section(Some("1.3"), Some(&[OLD]), None));
         assert_eq!((tls.min_version, tls.suites.len()), (ProtocolVersion::TLSv1_3, 3));
     }
 
     #[test]
     fn versions_that_are_too_old_or_unknown_are_warned_of() {
         for (version, warned) in [("1.0", true), ("1.1", true), ("1.2", false), ("2", true)] {
-            let (tls, warnings) = resolve(Some(&section(Some(version), None, None)));
+            let (tls, warnings) = resolve(&section(Some(version), None, None));
             assert_eq!(tls.min_version, ProtocolVersion::TLSv1_2, "{version}");
             assert_eq!(!warnings.is_empty(), warned, "{version}: {warnings:?}");
         }
@@ -173,11 +170,11 @@ mod tests {
 
     #[test]
     fn protocols_are_chosen_and_something_is_left() {
-        let (tls, warnings) = resolve(Some(&section(None, None, Some(&["http/1.1", "spdy/3"]))));
+        let (tls, warnings) = resolve(&section(None, None, Some(&["http/1.1", "spdy/3"])));
         assert_eq!(tls.protocols, ["http/1.1"]);
         assert_eq!(warnings, ["tls.nextProtos: unknown protocol \"spdy/3\", ignored"]);
         let nothing = section(None, None, Some(&["spdy/3"]));
-        let problem = check(Some(&nothing)).unwrap_err().to_string();
+        let problem = check(&nothing).unwrap_err().to_string();
         let expected = "tls.nextProtos: none of them is known, expected some of h2, http/1.1";
         assert_eq!(problem, expected);
     }
