@@ -9,6 +9,7 @@ mod door;
 mod policy;
 mod requests;
 mod reviews;
+pub mod shared;
 pub mod status;
 pub mod tenant;
 
@@ -19,13 +20,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep};
 
 use crate::apply::apply;
 use crate::cluster::{Cluster, Options};
 use crate::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT, install_operator_rbac};
 use crate::proxy::{Proxy, Scope};
+
+use self::shared::Shared;
 
 pub use door::{Door, Verdict};
 pub use policy::{Denial, Operation};
@@ -118,10 +120,9 @@ impl World {
     /// # Errors
     ///
     /// Something does not start.
-    pub async fn shared() -> Result<&'static Self> {
-        static SHARED: OnceCell<World> = OnceCell::const_new();
-        // On the heap: what starts a box is a large future.
-        SHARED.get_or_try_init(|| Box::pin(Self::start())).await
+    pub async fn shared() -> Result<Arc<Self>> {
+        static SHARED: Shared<World> = Shared::new();
+        SHARED.get(Self::start).await
     }
 
     /// Starts an operator as its own `ServiceAccount` and does not wait until it is ready. One that
@@ -269,16 +270,10 @@ impl World {
 #[derive(Debug, Default)]
 pub struct Pool(Mutex<Vec<World>>);
 
-/// The boxes of all tests of a process that do not ask how many jobs there are, or have ever been.
-pub static POOL: Pool = Pool::new();
+/// The boxes of all tests of a process.
+pub static POOL: Pool = Pool(Mutex::new(Vec::new()));
 
 impl Pool {
-    /// No boxes yet.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self(Mutex::new(Vec::new()))
-    }
-
     /// Runs one test in a box to itself: one that is free, or a new one without an operator. The
     /// operator that the test leaves behind is asked to stop.
     ///

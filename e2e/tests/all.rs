@@ -5,8 +5,6 @@
 
 #[path = "admission/main.rs"]
 mod admission;
-#[path = "box.rs"]
-mod r#box;
 #[path = "certificates.rs"]
 mod certificates;
 #[path = "chart.rs"]
@@ -31,6 +29,8 @@ mod gangs;
 mod help;
 #[path = "image.rs"]
 mod image;
+#[path = "box.rs"]
+mod in_a_box;
 #[path = "kueue/main.rs"]
 mod kueue;
 #[path = "leadership.rs"]

@@ -4,11 +4,13 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use e2e::cluster::{Cluster, Options};
 use e2e::component::Component;
+use e2e::fixtures::shared::Shared;
 use e2e::until::{until, until_ok};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kube::api::{
@@ -16,15 +18,14 @@ use kube::api::{
 };
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
 
 /// Long enough for two cores that build something else at the same time.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The cluster that most tests share, each in a namespace of its own.
-async fn shared() -> Result<&'static Cluster> {
-    static SHARED: OnceCell<Cluster> = OnceCell::const_new();
-    SHARED.get_or_try_init(|| Cluster::start(Options::default())).await
+async fn shared() -> Result<Arc<Cluster>> {
+    static SHARED: Shared<Cluster> = Shared::new();
+    SHARED.get(async || Cluster::start(Options::default()).await).await
 }
 
 /// A JobSet of one Job with one Pod.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use e2e::cluster::Options;
 use e2e::coscheduling::{Coscheduling, SCHEDULER_NAME};
+use e2e::fixtures::shared::Shared;
 use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{PATIENCE, World, runtime, stays};
 use e2e::until::until_ok;
@@ -19,7 +20,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
-use tokio::sync::{Mutex, OnceCell};
+use tokio::sync::Mutex;
 use trainjob_api::conditions::COMPLETE;
 
 /// A runtime of one Pod that takes a whole node.
@@ -32,13 +33,14 @@ const WINDOW: Duration = Duration::from_secs(3);
 
 /// Runs one test with both nodes to itself, and frees them.
 async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    static SHARED: OnceCell<(World, Coscheduling)> = OnceCell::const_new();
+    static SHARED: Shared<(World, Coscheduling)> = Shared::new();
     static NODES: Mutex<()> = Mutex::const_new(());
-    // On the heap: what starts a box, and a long test, are large futures.
-    let (world, _scheduler) = SHARED.get_or_try_init(|| Box::pin(start())).await?;
+    let shared = SHARED.get(start).await?;
     let _nodes = NODES.lock().await;
+    let (world, _scheduler) = &*shared;
     world
         .test(prefix, async |tenant| {
+            // On the heap: the future of a long test is large.
             Box::pin(story(tenant)).await?;
             for job in tenant.jobs.list(&ListParams::default()).await? {
                 remove(tenant, &job.metadata.name.unwrap_or_default()).await?;

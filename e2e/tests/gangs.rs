@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::coscheduling;
+use e2e::fixtures::shared::Shared;
 use e2e::fixtures::status::conditions_of;
 use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{PATIENCE, World, runtime, stays};
@@ -18,7 +19,6 @@ use e2e::{volcano, yaml};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
 use trainjob_api::conditions::{COMPLETE, FAILED};
 
 /// A scheduler that knows gangs.
@@ -107,8 +107,9 @@ impl Scheduler {
 }
 
 async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    static SHARED: OnceCell<World> = OnceCell::const_new();
-    SHARED.get_or_try_init(World::start).await?.test(prefix, story).await
+    // Its own: the kinds of PodGroups come while these tests run.
+    static SHARED: Shared<World> = Shared::new();
+    SHARED.get(World::start).await?.test(prefix, story).await
 }
 
 /// Waits until a job says that it waits, for this reason.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::Options;
+use e2e::fixtures::shared::Shared;
 use e2e::fixtures::status::{
     conditions_of, created_at, finished_at, is_failed_by_deadline, now, on_time, time_until,
 };
@@ -15,7 +16,6 @@ use e2e::until::until_ok;
 use futures::future::try_join_all;
 use kube::ResourceExt as _;
 use serde_json::json;
-use tokio::sync::OnceCell;
 use tokio::time::sleep;
 use trainjob_api::TrainJob;
 use trainjob_api::conditions::{self, FAILED, SUSPENDED};
@@ -29,13 +29,15 @@ async fn by_creation(story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Resu
 }
 
 async fn by_last_resume(story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    static SHARED: OnceCell<World> = OnceCell::const_new();
-    let start = || async {
-        let world = Box::pin(World::without_operator(Options::default())).await?;
-        world.start_operator_with("lifecycle: {deadlineClock: LastResume}").await?;
-        anyhow::Ok(world)
-    };
-    SHARED.get_or_try_init(start).await?.test("resume", story).await
+    static SHARED: Shared<World> = Shared::new();
+    let world = SHARED
+        .get(async || {
+            let world = Box::pin(World::without_operator(Options::default())).await?;
+            world.start_operator_with("lifecycle: {deadlineClock: LastResume}").await?;
+            Ok(world)
+        })
+        .await?;
+    world.test("resume", story).await
 }
 
 async fn suspend(tenant: &Tenant<'_>, name: &str, suspend: bool) -> Result<TrainJob> {

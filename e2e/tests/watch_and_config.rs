@@ -5,12 +5,12 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::Options;
+use e2e::fixtures::shared::Shared;
 use e2e::fixtures::status::{conditions_of, created_at, finished_at, now, on_time, time_until};
 use e2e::fixtures::tenant::{Tenant, hold, let_go};
 use e2e::fixtures::{COMPLETES, LATE, RUNS, World, runtime, stays};
 use kube::ResourceExt as _;
 use serde_json::json;
-use tokio::sync::OnceCell;
 use trainjob_api::conditions::{self, FAILED, SUSPENDED};
 use trainjob_api::time::Timestamp;
 
@@ -22,13 +22,15 @@ lifecycle:
 ";
 
 async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    static SHARED: OnceCell<World> = OnceCell::const_new();
-    let start = || async {
-        let world = Box::pin(World::without_operator(Options::default())).await?;
-        world.start_operator_with(CONFIGURATION).await?;
-        anyhow::Ok(world)
-    };
-    SHARED.get_or_try_init(start).await?.test(prefix, story).await
+    static SHARED: Shared<World> = Shared::new();
+    let world = SHARED
+        .get(async || {
+            let world = Box::pin(World::without_operator(Options::default())).await?;
+            world.start_operator_with(CONFIGURATION).await?;
+            Ok(world)
+        })
+        .await?;
+    world.test(prefix, story).await
 }
 
 #[tokio::test]

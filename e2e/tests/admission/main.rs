@@ -26,10 +26,12 @@ mod schema;
 mod snapshot;
 mod writers;
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use e2e::cluster::{Cluster, Options};
+use e2e::fixtures::shared::Shared;
 use e2e::webhook::{Webhook, WebhookOptions};
-use tokio::sync::OnceCell;
 
 use self::place::Place;
 use self::row::Row;
@@ -54,8 +56,9 @@ impl Site {
     }
 
     /// A namespace of this box.
-    async fn place(&self, prefix: &str) -> Result<Place> {
-        Place::of(&self.cluster, prefix).await
+    async fn place(self: Arc<Self>, prefix: &str) -> Result<Place> {
+        let place = Place::of(&self.cluster, prefix).await?;
+        Ok(Place { site: Some(self), ..place })
     }
 }
 
@@ -78,14 +81,14 @@ impl Mode {
     const ALL: [Self; 2] = [Self::Immutable, Self::Mutable];
 
     /// The box that all tests of this mode share.
-    async fn site(self) -> Result<&'static Site> {
-        static IMMUTABLE: OnceCell<Site> = OnceCell::const_new();
-        static MUTABLE: OnceCell<Site> = OnceCell::const_new();
+    async fn site(self) -> Result<Arc<Site>> {
+        static IMMUTABLE: Shared<Site> = Shared::new();
+        static MUTABLE: Shared<Site> = Shared::new();
         let (site, configuration) = match self {
             Self::Immutable => (&IMMUTABLE, ""),
             Self::Mutable => (&MUTABLE, CONFIGURATION),
         };
-        site.get_or_try_init(|| Box::pin(Site::start(configuration))).await
+        site.get(async || Site::start(configuration).await).await
     }
 }
 

@@ -7,6 +7,7 @@
 //! | `server-side apply` | PATCH | PATCH |
 //! | JSON patch | POST | `replace /spec` |
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use http::Method;
 use kube::Client;
 use serde_json::{Map, Value, json};
 
+use super::Site;
 use super::row::{Expect, Row};
 
 const VERSION: &str = "trainer.kubeflow.org/v1alpha1";
@@ -48,6 +50,8 @@ pub(crate) struct Place {
     pub(crate) namespace: String,
     kubernetes: Kubernetes,
     count: AtomicUsize,
+    /// The box that it is in, where tests share one: it stays as long as somebody has it.
+    pub(super) site: Option<Arc<Site>>,
 }
 
 impl Place {
@@ -56,7 +60,7 @@ impl Place {
         let client = cluster.client().await?;
         let namespace = cluster.namespace(prefix).await?;
         let kubernetes = cluster.versions().kubernetes;
-        Ok(Self { client, namespace, kubernetes, count: AtomicUsize::new(1) })
+        Ok(Self { client, namespace, kubernetes, count: AtomicUsize::new(1), site: None })
     }
 
     /// Sends each row in all ways; tells of all that are not as expected.

@@ -11,10 +11,12 @@ mod retention;
 mod topology;
 mod ttl;
 
+use std::sync::Arc;
+
 use anyhow::Result;
+use e2e::fixtures::shared::Shared;
 use e2e::kueue::{Clock, Setting};
 use serde_json::json;
-use tokio::sync::OnceCell;
 
 /// The field of the deadline.
 const DEADLINE: &str = "activeDeadlineSeconds";
@@ -22,13 +24,12 @@ const DEADLINE: &str = "activeDeadlineSeconds";
 const TTL: &str = "ttlSecondsAfterFinished";
 
 /// The box that all tests of a clock share. Its Kueue keeps Workloads as long as their jobs, as by default.
-async fn shared(clock: Clock) -> Result<&'static Setting> {
-    static CREATION: OnceCell<Setting> = OnceCell::const_new();
-    static LAST_RESUME: OnceCell<Setting> = OnceCell::const_new();
+async fn shared(clock: Clock) -> Result<Arc<Setting>> {
+    static CREATION: Shared<Setting> = Shared::new();
+    static LAST_RESUME: Shared<Setting> = Shared::new();
     let shared = match clock {
         Clock::Creation => &CREATION,
         Clock::LastResume => &LAST_RESUME,
     };
-    // On the heap: the future is large.
-    shared.get_or_try_init(|| Box::pin(Setting::start(clock, json!({})))).await
+    shared.get(async || Setting::start(clock, json!({})).await).await
 }

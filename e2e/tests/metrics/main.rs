@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{COMPLETES, FAILS, PATIENCE, Pool, RUNS, SYSTEM};
+use e2e::fixtures::{COMPLETES, FAILS, PATIENCE, POOL, RUNS, SYSTEM};
 use e2e::metrics_page::{self, Documented};
 use e2e::operator::{Operator, SERVICE_ACCOUNT, install_operator_rbac};
 use e2e::until::until_ok;
@@ -32,8 +32,6 @@ async fn test(
     prefix: &str,
     story: impl AsyncFnOnce(&Tenant<'_>, &Operator) -> Result<()>,
 ) -> Result<()> {
-    // Its own: what is counted is what is in the box.
-    static POOL: Pool = Pool::new();
     POOL.test(prefix, async |tenant| {
         let operator = tenant.world.start_operator().await?;
         story(tenant, &operator).await

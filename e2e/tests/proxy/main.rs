@@ -6,11 +6,13 @@ mod client;
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use client::{BOTH, Connection, Version};
 use e2e::cluster::{Cluster, Options};
+use e2e::fixtures::shared::Shared;
 use e2e::proxy::{Call, Fault, Injection, Proxy, Scope};
 use e2e::until::until;
 use futures::FutureExt;
@@ -18,13 +20,12 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
-use tokio::sync::OnceCell;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A proxy and a namespace.
 struct Scene {
-    cluster: &'static Cluster,
+    cluster: Arc<Cluster>,
     proxy: Proxy,
     namespace: String,
     /// The ConfigMaps of the namespace, as somebody sees them who does not use the proxy.
@@ -33,10 +34,10 @@ struct Scene {
 
 impl Scene {
     async fn new(scope: impl FnOnce(&str) -> Scope) -> Result<Self> {
-        static SHARED: OnceCell<Cluster> = OnceCell::const_new();
-        let cluster = SHARED.get_or_try_init(|| Cluster::start(Options::bare())).await?;
+        static SHARED: Shared<Cluster> = Shared::new();
+        let cluster = SHARED.get(async || Cluster::start(Options::bare()).await).await?;
         let namespace = cluster.namespace("proxy").await?;
-        let proxy = Proxy::start(cluster, scope(&namespace)).await?;
+        let proxy = Proxy::start(&cluster, scope(&namespace)).await?;
         let stored = Api::namespaced(cluster.client().await?, &namespace);
         Ok(Self { cluster, proxy, namespace, stored })
     }
@@ -47,7 +48,7 @@ impl Scene {
 
     async fn connect(&self, version: Version) -> Result<Connection> {
         let kubeconfig = self.proxy.kubeconfig(&self.cluster.kubeconfig())?;
-        Connection::open(self.cluster, &kubeconfig, version).await
+        Connection::open(&self.cluster, &kubeconfig, version).await
     }
 
     /// The path of the ConfigMaps.

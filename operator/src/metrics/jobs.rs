@@ -306,7 +306,7 @@ mod tests {
     fn what_failed_is_counted_by_reason() {
         let counted = lines(|jobs| {
             jobs.ttl_deletion_failed(FailureReason::Forbidden);
-            jobs.release_failed(Reason::Unanswered);
+            jobs.release_failed(FailureReason::Unanswered);
         });
         says(
             &counted,

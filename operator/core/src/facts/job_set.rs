@@ -8,7 +8,10 @@ use trainjob_api::{
     v1alpha1::train_job::JobStatus,
 };
 
-use super::{JobFacts, controlling_train_job, instant};
+use super::{
+    owner::controlling_train_job,
+    train_job::{JobFacts, instant},
+};
 
 /// The facts about a JobSet.
 #[derive(Debug, Clone, PartialEq)]

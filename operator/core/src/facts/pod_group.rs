@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use trainjob_api::podgroup::{CoschedulingPodGroupSpec, VolcanoPodGroupSpec};
 
-use super::controlling_train_job;
+use super::owner::controlling_train_job;
 
 /// The facts about a `PodGroup`.
 #[derive(Debug, Clone, PartialEq)]
