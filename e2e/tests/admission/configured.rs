@@ -1,5 +1,6 @@
 //! A webhook with another configuration, one that makes its certificate itself, and one that is down.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -140,8 +141,8 @@ async fn delete(place: &Place, name: &str) -> Result<Answer> {
 
 #[tokio::test]
 async fn a_new_certificate_is_taken_into_use() -> Result<()> {
-    let site = Box::pin(Site::start("")).await?;
-    let place = site.place("certificate").await?;
+    let site = Arc::new(Box::pin(Site::start("")).await?);
+    let place = Arc::clone(&site).place("certificate").await?;
     let (authority, folder) = site.webhook.authority().context("it makes its own")?;
     let before = site.webhook.log()?.len();
     authority.issue(folder)?;

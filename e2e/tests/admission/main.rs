@@ -57,8 +57,7 @@ impl Site {
 
     /// A namespace of this box.
     async fn place(self: Arc<Self>, prefix: &str) -> Result<Place> {
-        let place = Place::of(&self.cluster, prefix).await?;
-        Ok(Place { site: Some(self), ..place })
+        Ok(Place::of(&self.cluster, prefix).await?.keeping(self))
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct Place {
     kubernetes: Kubernetes,
     count: AtomicUsize,
     /// The box that it is in, where tests share one: it stays as long as somebody has it.
-    pub(super) site: Option<Arc<Site>>,
+    _site: Option<Arc<Site>>,
 }
 
 impl Place {
@@ -60,7 +60,12 @@ impl Place {
         let client = cluster.client().await?;
         let namespace = cluster.namespace(prefix).await?;
         let kubernetes = cluster.versions().kubernetes;
-        Ok(Self { client, namespace, kubernetes, count: AtomicUsize::new(1), site: None })
+        Ok(Self { client, namespace, kubernetes, count: AtomicUsize::new(1), _site: None })
+    }
+
+    /// Keeps the box that it is in for as long as it is there itself.
+    pub(crate) fn keeping(self, site: Arc<Site>) -> Self {
+        Self { _site: Some(site), ..self }
     }
 
     /// Sends each row in all ways; tells of all that are not as expected.

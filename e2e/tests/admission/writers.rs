@@ -4,6 +4,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use e2e::binaries::{Binaries, Program};
@@ -130,7 +131,7 @@ struct Terminal {
 impl Terminal {
     async fn open(mode: Mode, prefix: &str) -> Result<Self> {
         let site = mode.site().await?;
-        let place = site.place(prefix).await?;
+        let place = Arc::clone(&site).place(prefix).await?;
         place.make_runtime("r", &plain()).await?;
         let kubeconfig = site.cluster.kubeconfig().display().to_string();
         Ok(Self { kubectl: site.cluster.kubectl().to_owned(), kubeconfig, place })

@@ -26,7 +26,7 @@ async fn copy_is_stopped_by_its_deadline_and_left_by_the_ttl_until_its_end_is_mi
     // The manager's clock has no say: what MultiKueue manages is not ours there.
     let manager = shared(Clock::LastResume).await?;
     let worker = shared(Clock::Creation).await?;
-    connect(manager, worker).await?;
+    connect(&manager, &worker).await?;
     manager
         .story("multi", dispatched(), async |case| {
             let namespace = &case.tenant.namespace;
