@@ -26,6 +26,7 @@ use trainjob_core::{
     priority::{Priority, QueuePosition},
 };
 use trainjob_engine::{
+    events::{self, Sender},
     leader::LeaderGuard,
     lease::{self, Election, Watched},
     limit::Limiter,
@@ -45,7 +46,7 @@ use crate::{
     execute::Executor,
     initial_pods,
     kinds::Kind,
-    legacy_finalizer::{self, Finder},
+    legacy_finalizer::{self, Finder, Remover},
     metrics::{Metrics, gauges::Sources, work::End},
     reconcile::Reconciler,
 };
@@ -101,63 +102,15 @@ pub async fn run(
         restarts: metrics.work.restarts(lease::KIND).clone(),
     };
     let ready = complete(all_listed.clone());
-    let (mut election, leader) = take_part(config.leader_election, &clients, of_lease, ready);
+    let (mut election, leader) =
+        take_part(config.leader_election.clone(), &clients, of_lease, ready);
 
-    let limiter =
-        config.rate_limit.map(|rate| Arc::new(Limiter::new(rate.per_second, rate.burst.get())));
-    let (recorder, sender) = trainjob_engine::events::channel(
-        EVENT_REPORTER,
-        clients.work.clone(),
-        limiter.clone(),
-        leader.clone(),
-        config.normal_events,
-        metrics.work.events_dropped.clone(),
-    );
-    let events = Events { recorder, client: clients.work.clone() };
-    let (cache, queue) = (Arc::new(Cache::default()), Arc::new(Queue::standby()));
-    let sources = Sources {
-        cache: Arc::clone(&cache),
-        queue: Arc::clone(&queue),
-        leader: leader.clone(),
-        settings: config.settings,
-        nearest_deadlines: config.nearest_deadlines,
-    };
-    metrics.show(&clients.requests, sources)?;
-    let executor = Executor {
-        client: clients.work.clone(),
-        cache: Arc::clone(&cache),
-        events,
-        limiter,
-        leader: leader.clone(),
-    };
-    let reconciler = Arc::new(Reconciler::new(
-        Arc::clone(&cache),
-        Arc::clone(&queue),
-        executor,
-        metrics,
-        config.settings,
-    ));
+    let (reconciler, sender) = reconciler(&config, &clients, &leader, metrics)?;
     let (legacy, remover) = legacy_finalizer::channel(clients.work.clone(), leader.clone());
     let watcher = watcher(&clients, &reconciler, legacy, readiness.clone(), (listed, unreachable));
 
-    let mut tasks = JoinSet::new();
-    tasks.spawn(async move {
-        Box::pin(watcher.run()).await;
-        "the watches"
-    });
-    tasks.spawn(async move {
-        sender.run().await;
-        "the event sender"
-    });
-    tasks.spawn(async move {
-        remover.run().await;
-        "the remover of legacy finalizers"
-    });
     let timers = timers(&reconciler).map_err(RunError::Timers)?;
-    tasks.spawn(async move {
-        timers.await;
-        "the timers"
-    });
+    let mut tasks = tasks(watcher, sender, remover, timers);
 
     let begun = async move {
         complete(all_listed).await;
@@ -175,7 +128,7 @@ pub async fn run(
         Some(ended) = servers.ended() => ended.map_err(RunError::Server),
     };
     readiness.shutting_down();
-    queue.close();
+    reconciler.queue.close();
     tasks.shutdown().await;
     // Nobody is left who could write.
     if let Some(election) = election {
@@ -192,6 +145,70 @@ pub async fn run(
         }
         ended => ended,
     }
+}
+
+/// The reconciler with all that it uses, and what sends its events.
+fn reconciler(
+    config: &Config,
+    clients: &Clients,
+    leader: &LeaderGuard,
+    metrics: Arc<Metrics>,
+) -> Result<(Arc<Reconciler>, Sender), RunError> {
+    let limit = config.rate_limit.as_ref();
+    let limiter = limit.map(|rate| Arc::new(Limiter::new(rate.per_second, rate.burst.get())));
+    let (recorder, sender) = events::channel(
+        EVENT_REPORTER,
+        clients.work.clone(),
+        limiter.clone(),
+        leader.clone(),
+        config.normal_events,
+        metrics.work.events_dropped.clone(),
+    );
+    let (cache, queue) = (Arc::new(Cache::default()), Arc::new(Queue::standby()));
+    let sources = Sources {
+        cache: Arc::clone(&cache),
+        queue: Arc::clone(&queue),
+        leader: leader.clone(),
+        settings: config.settings,
+        nearest_deadlines: config.nearest_deadlines,
+    };
+    metrics.show(&clients.requests, sources)?;
+    let executor = Executor {
+        client: clients.work.clone(),
+        cache: Arc::clone(&cache),
+        events: Events { recorder, client: clients.work.clone() },
+        limiter,
+        leader: leader.clone(),
+    };
+    let reconciler = Reconciler::new(cache, queue, executor, metrics, config.settings);
+    Ok((Arc::new(reconciler), sender))
+}
+
+/// Starts what never ends by itself; each says what it was.
+fn tasks(
+    watcher: Watcher,
+    sender: Sender,
+    remover: Remover,
+    timers: impl Future<Output = ()> + Send + 'static,
+) -> JoinSet<&'static str> {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        Box::pin(watcher.run()).await;
+        "the watches"
+    });
+    tasks.spawn(async move {
+        sender.run().await;
+        "the event sender"
+    });
+    tasks.spawn(async move {
+        remover.run().await;
+        "the remover of legacy finalizers"
+    });
+    tasks.spawn(async move {
+        timers.await;
+        "the timers"
+    });
+    tasks
 }
 
 /// Serves health and metrics.

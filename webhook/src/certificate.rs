@@ -10,6 +10,7 @@
 //!   [`rotation`] decides, [`secret`] and [`webhook_configurations`] carry it out.
 
 pub mod authority;
+mod changes;
 pub mod files;
 mod request;
 pub mod rotation;

@@ -76,23 +76,8 @@ pub async fn run(
     let runtimes = Arc::new(Runtimes::default());
     metrics.show(Arc::clone(&runtimes))?;
     clients.requests.register(metrics.registry())?;
-    tasks.spawn({
-        let (runtimes, readiness) = (Arc::clone(&runtimes), readiness.clone());
-        let metrics = Arc::clone(&metrics);
-        async move {
-            runtimes.watch(&clients.watch, &readiness, metrics.restarts()).await;
-            "the watches"
-        }
-    });
-    tasks.spawn({
-        let (serving, readiness) = (serving.clone(), readiness.clone());
-        async move {
-            // It cannot fail while `serving` is here.
-            let _ = serving.subscribe().wait_for(Option::is_some).await;
-            readiness.set(CERTIFICATE, true);
-            std::future::pending().await
-        }
-    });
+    watch_runtimes(&mut tasks, &runtimes, &clients, &readiness, &metrics);
+    await_certificate(&mut tasks, &serving, &readiness);
 
     let listener = pages::listen(config.admission.address).await.map_err(RunError::Server)?;
     tracing::info!(address = %config.admission.address, "serving admission");
@@ -126,6 +111,32 @@ pub async fn run(
         ended.map_err(RunError::Server)?;
     }
     ended
+}
+
+fn watch_runtimes(
+    tasks: &mut JoinSet<&'static str>,
+    runtimes: &Arc<Runtimes>,
+    clients: &Clients,
+    readiness: &Readiness,
+    metrics: &Arc<Metrics>,
+) {
+    let (runtimes, client) = (Arc::clone(runtimes), clients.watch.clone());
+    let (readiness, metrics) = (readiness.clone(), Arc::clone(metrics));
+    tasks.spawn(async move {
+        runtimes.watch(&client, &readiness, metrics.restarts()).await;
+        "the watches"
+    });
+}
+
+/// Says when there is a certificate to serve with.
+fn await_certificate(tasks: &mut JoinSet<&'static str>, serving: &Serving, readiness: &Readiness) {
+    let (serving, readiness) = (serving.clone(), readiness.clone());
+    tasks.spawn(async move {
+        // It cannot fail while `serving` is here.
+        let _ = serving.subscribe().wait_for(Option::is_some).await;
+        readiness.set(CERTIFICATE, true);
+        std::future::pending().await
+    });
 }
 
 fn rules(config: &Config) -> Rules {

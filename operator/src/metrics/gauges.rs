@@ -144,16 +144,7 @@ impl JobGauges {
                 "state",
                 State::ALL.map(state_name),
             )?,
-            overdue_deadlines: LateGauges {
-                jobs: metrics.gauge(
-                    "trainjob_overdue_deadlines",
-                    "Unfinished jobs whose deadline is due; about 0 in health.",
-                )?,
-                longest: metrics.gauge(
-                    "trainjob_overdue_deadlines_longest_seconds",
-                    "For how long the longest overdue deadline has been due; 0 if there is none.",
-                )?,
-            },
+            overdue_deadlines: LateGauges::new(metrics, ("trainjob_overdue_deadlines", "Unfinished jobs whose deadline is due; about 0 in health."), ("trainjob_overdue_deadlines_longest_seconds", "For how long the longest overdue deadline has been due; 0 if there is none."))?,
             horizons: metrics.gauges(
                 (
                     "trainjob_active_deadlines",
@@ -164,16 +155,7 @@ impl JobGauges {
                 Horizon::ALL.map(horizon_name),
             )?,
             nearest,
-            unreleased: LateGauges {
-                jobs: metrics.gauge(
-                    "trainjob_unreleased",
-                    "Jobs failed by their deadline that are not yet released.",
-                )?,
-                longest: metrics.gauge(
-                    "trainjob_unreleased_longest_seconds",
-                    "For how long the longest unreleased job has been failed; 0 if there is none.",
-                )?,
-            },
+            unreleased: LateGauges::new(metrics, ("trainjob_unreleased", "Jobs failed by their deadline that are not yet released."), ("trainjob_unreleased_longest_seconds", "For how long the longest unreleased job has been failed; 0 if there is none."))?,
             blocked: metrics.gauge(
                 "trainjob_release_blocked",
                 "Jobs failed by their deadline whose Pods are gone and whose JobSet is kept by a \
@@ -183,16 +165,7 @@ impl JobGauges {
                 "trainjob_ttl_pending_deletions",
                 "Finished jobs with a TTL that is not yet due.",
             )?,
-            overdue: LateGauges {
-                jobs: metrics.gauge(
-                    "trainjob_ttl_overdue_deletions",
-                    "Finished jobs whose TTL is due and that are not being deleted; about 0 in health.",
-                )?,
-                longest: metrics.gauge(
-                    "trainjob_ttl_overdue_longest_seconds",
-                    "For how long the longest overdue TTL deletion has been due; 0 if there is none.",
-                )?,
-            },
+            overdue: LateGauges::new(metrics, ("trainjob_ttl_overdue_deletions", "Finished jobs whose TTL is due and that are not being deleted; about 0 in health."), ("trainjob_ttl_overdue_longest_seconds", "For how long the longest overdue TTL deletion has been due; 0 if there is none."))?,
             terminating: metrics.gauge(
                 "trainjob_ttl_terminating",
                 "Jobs past their TTL that are being deleted and still there.",
@@ -227,6 +200,13 @@ struct LateGauges {
 }
 
 impl LateGauges {
+    fn new(metrics: &mut Sampled, jobs: (&str, &str), longest: (&str, &str)) -> Result<Self> {
+        Ok(Self {
+            jobs: metrics.gauge(jobs.0, jobs.1)?,
+            longest: metrics.gauge(longest.0, longest.1)?,
+        })
+    }
+
     fn set(&self, late: Late) {
         set(&self.jobs, late.jobs);
         self.longest.set(late.longest);

@@ -41,19 +41,30 @@ pub struct Jobs {
     finished: [IntCounter; ENDS.len()],
     queued: Histogram,
     running: [Histogram; OUTCOMES.len()],
-    deadlines_exceeded: IntCounter,
-    deadline_enforcement_latency: Histogram,
+    deadlines: Deadlines,
+    ttl: TtlDeletions,
+}
+
+/// Deadlines that were enforced, and the releases that followed.
+#[derive(Debug)]
+struct Deadlines {
+    exceeded: IntCounter,
+    enforcement_latency: Histogram,
     release_latency: Histogram,
     release_failures: [IntCounter; FailureReason::ALL.len()],
-    ttl_deletions: [IntCounter; OUTCOMES.len()],
-    ttl_deletion_latency: Histogram,
-    ttl_deletion_failures: [IntCounter; FailureReason::ALL.len()],
+}
+
+/// Deletions that a TTL called for.
+#[derive(Debug)]
+struct TtlDeletions {
+    deletions: [IntCounter; OUTCOMES.len()],
+    latency: Histogram,
+    failures: [IntCounter; FailureReason::ALL.len()],
 }
 
 impl Jobs {
     pub(super) fn new(registry: &Registry) -> Result<Self> {
         let outcomes = OUTCOMES.map(label);
-        let failures = FailureReason::ALL.map(FailureReason::name);
         Ok(Self {
             started: counter(
                 registry,
@@ -80,63 +91,8 @@ impl Jobs {
                 "outcome",
                 outcomes,
             )?,
-            deadlines_exceeded: counter(
-                registry,
-                "trainjob_deadline_exceeded_total",
-                "Jobs that were failed by their deadline.",
-            )?,
-            deadline_enforcement_latency: histogram(
-                registry,
-                (
-                    "trainjob_deadline_enforcement_latency_seconds",
-                    "From the instant a deadline was due to the stored Failed condition.",
-                ),
-                &LATENESS,
-            )?,
-            release_latency: histogram(
-                registry,
-                (
-                    "trainjob_release_latency_seconds",
-                    "From the stored Failed condition of a deadline to the last Pod seen gone.",
-                ),
-                &LATENESS,
-            )?,
-            release_failures: counters(
-                registry,
-                (
-                    "trainjob_release_failures_total",
-                    "Failed requests to stop a job that its deadline failed, or to ask for its Pods, by \
-                     reason.",
-                ),
-                "reason",
-                failures,
-            )?,
-            ttl_deletions: counters(
-                registry,
-                (
-                    "trainjob_ttl_deletions_total",
-                    "TTL deletions that the API server accepted, by outcome of the job.",
-                ),
-                "outcome",
-                outcomes,
-            )?,
-            ttl_deletion_latency: histogram(
-                registry,
-                (
-                    "trainjob_ttl_deletion_latency_seconds",
-                    "From the instant a TTL deletion was due to its acceptance.",
-                ),
-                &LATENESS,
-            )?,
-            ttl_deletion_failures: counters(
-                registry,
-                (
-                    "trainjob_ttl_deletion_failures_total",
-                    "TTL deletions that failed and will be tried again, by reason.",
-                ),
-                "reason",
-                failures,
-            )?,
+            deadlines: Deadlines::new(registry)?,
+            ttl: TtlDeletions::new(registry)?,
         })
     }
 
@@ -160,29 +116,100 @@ impl Jobs {
 
     /// The condition of a deadline that was due at `due` has been stored.
     pub fn deadline_exceeded(&self, due: Timestamp) {
-        self.deadlines_exceeded.inc();
-        self.deadline_enforcement_latency.observe(elapsed(due.into()));
+        self.deadlines.exceeded.inc();
+        self.deadlines.enforcement_latency.observe(elapsed(due.into()));
     }
 
     /// The last Pod of a job that its deadline failed at `failed` has been seen gone.
     pub fn released(&self, failed: Timestamp) {
-        self.release_latency.observe(elapsed(failed.into()));
+        self.deadlines.release_latency.observe(elapsed(failed.into()));
     }
 
     /// A request that serves the release of such a job has failed.
     pub fn release_failed(&self, failure: FailureReason) {
-        failed(&self.release_failures, failure);
+        failed(&self.deadlines.release_failures, failure);
     }
 
     /// A TTL deletion that was possible from `due` on has been accepted.
     pub fn ttl_deleted(&self, outcome: Outcome, due: SystemTime) {
-        of(&self.ttl_deletions, outcome).for_each(IntCounter::inc);
-        self.ttl_deletion_latency.observe(elapsed(due));
+        of(&self.ttl.deletions, outcome).for_each(IntCounter::inc);
+        self.ttl.latency.observe(elapsed(due));
     }
 
     /// A TTL deletion has failed.
     pub fn ttl_deletion_failed(&self, failure: FailureReason) {
-        failed(&self.ttl_deletion_failures, failure);
+        failed(&self.ttl.failures, failure);
+    }
+}
+
+impl Deadlines {
+    fn new(registry: &Registry) -> Result<Self> {
+        Ok(Self {
+            exceeded: counter(
+                registry,
+                "trainjob_deadline_exceeded_total",
+                "Jobs that were failed by their deadline.",
+            )?,
+            enforcement_latency: histogram(
+                registry,
+                (
+                    "trainjob_deadline_enforcement_latency_seconds",
+                    "From the instant a deadline was due to the stored Failed condition.",
+                ),
+                &LATENESS,
+            )?,
+            release_latency: histogram(
+                registry,
+                (
+                    "trainjob_release_latency_seconds",
+                    "From the stored Failed condition of a deadline to the last Pod seen gone.",
+                ),
+                &LATENESS,
+            )?,
+            release_failures: counters(
+                registry,
+                (
+                    "trainjob_release_failures_total",
+                    "Failed requests to stop a job that its deadline failed, or to ask for its Pods, by \
+                     reason.",
+                ),
+                "reason",
+                FailureReason::ALL.map(FailureReason::name),
+            )?,
+        })
+    }
+}
+
+impl TtlDeletions {
+    fn new(registry: &Registry) -> Result<Self> {
+        Ok(Self {
+            deletions: counters(
+                registry,
+                (
+                    "trainjob_ttl_deletions_total",
+                    "TTL deletions that the API server accepted, by outcome of the job.",
+                ),
+                "outcome",
+                OUTCOMES.map(label),
+            )?,
+            latency: histogram(
+                registry,
+                (
+                    "trainjob_ttl_deletion_latency_seconds",
+                    "From the instant a TTL deletion was due to its acceptance.",
+                ),
+                &LATENESS,
+            )?,
+            failures: counters(
+                registry,
+                (
+                    "trainjob_ttl_deletion_failures_total",
+                    "TTL deletions that failed and will be tried again, by reason.",
+                ),
+                "reason",
+                FailureReason::ALL.map(FailureReason::name),
+            )?,
+        })
     }
 }
 

@@ -69,15 +69,7 @@ impl Work {
             registry.register(Box::new(gauge.clone()))?;
             Ok(gauge)
         };
-        let restarts = IntCounterVec::new(
-            Opts::new(
-                "trainjob_operator_watch_restarts_total",
-                "Watches that failed and were begun anew, by kind.",
-            ),
-            &["kind"],
-        )?;
-        registry.register(Box::new(restarts.clone()))?;
-        let restarts_of = |kind| restarts.with_label_values(&[kind]);
+        let restarts = restarts(registry)?;
         Ok(Self {
             passes: counters(
                 registry,
@@ -110,8 +102,8 @@ impl Work {
                 "lane",
                 priorities,
             )?,
-            restarts: Kind::ALL.map(|kind| restarts_of(kind.name())),
-            lease_restarts: restarts_of(lease::KIND),
+            restarts: Kind::ALL.map(|kind| restarts.with_label_values(&[kind.name()])),
+            lease_restarts: restarts.with_label_values(&[lease::KIND]),
             clock_offset: gauge(
                 "trainjob_operator_clock_offset_seconds",
                 "Clock of the API server minus that of the operator, as the last answer showed it, to the \
@@ -152,6 +144,16 @@ impl Work {
         let known = self.restarts.iter().zip(Kind::ALL).find(|(_, it)| it.name() == kind);
         known.map_or(&self.lease_restarts, |(counter, _)| counter)
     }
+}
+
+fn restarts(registry: &Registry) -> Result<IntCounterVec> {
+    let opts = Opts::new(
+        "trainjob_operator_watch_restarts_total",
+        "Watches that failed and were begun anew, by kind.",
+    );
+    let restarts = IntCounterVec::new(opts, &["kind"])?;
+    registry.register(Box::new(restarts.clone()))?;
+    Ok(restarts)
 }
 
 /// The one of these that is about this priority.

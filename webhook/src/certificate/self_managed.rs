@@ -5,25 +5,11 @@
 //! because a watch can be silent and a machine can have slept.
 
 use std::{
-    fmt::Debug,
-    pin::pin,
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
-use futures::StreamExt;
-use k8s_openapi::api::{
-    admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
-    core::v1::Secret,
-};
-use kube::{
-    Api, Client, Resource,
-    core::PartialObjectMeta,
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event, watcher},
-    },
-};
+use kube::Client;
 use thiserror::Error;
 use tokio::{
     sync::Notify,
@@ -34,19 +20,18 @@ use trainjob_engine::jitter;
 
 use super::{
     authority::{Authority, AuthorityError, Leaf},
+    changes::{LOOK, watch},
     request::RequestError,
     rotation::{Reason, Standing, State, Step, after, bundle, is_due, plan},
     secret::{self, Content},
     serving::Serving,
     settings::Settings,
     trouble::Trouble,
-    webhook_configurations::{self, MUTATING, VALIDATING, WebhookConfigurations},
+    webhook_configurations::{self, WebhookConfigurations},
     x509::to_pem,
 };
 use crate::metrics::Metrics;
 
-/// The longest time between two looks.
-const LOOK: Duration = Duration::from_secs(30);
 /// The shortest; what changes within it is seen together.
 const PAUSE: Duration = Duration::from_millis(100);
 /// First and longest wait after a failure.
@@ -329,52 +314,6 @@ fn backoff(failures: u32, conflict: bool) -> Duration {
     let (first, longest) = BACKOFF;
     let first = if conflict { PAUSE } else { first };
     jitter(first.saturating_mul(1 << failures.saturating_sub(1).min(8)).min(longest))
-}
-
-/// Says when one of the three objects may have changed; never ends.
-async fn watch(client: Client, settings: Settings, changed: &Notify) {
-    let secrets = Api::<PartialObjectMeta<Secret>>::namespaced(client.clone(), &settings.namespace);
-    let validating = Api::<PartialObjectMeta<ValidatingWebhookConfiguration>>::all(client.clone());
-    let mutating = Api::<PartialObjectMeta<MutatingWebhookConfiguration>>::all(client);
-    tokio::join!(
-        follow(secrets, &settings.secret, changed),
-        follow(validating, VALIDATING, changed),
-        follow(mutating, MUTATING, changed),
-    );
-}
-
-async fn follow<K>(api: Api<K>, name: &str, changed: &Notify)
-where
-    K: Resource + Clone + Debug + serde::de::DeserializeOwned + Send + 'static,
-{
-    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    let mut events = pin!(watcher(api, config).default_backoff());
-    let mut told = false;
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(Event::Apply(_) | Event::Delete(_) | Event::InitDone) => changed.notify_one(),
-            Ok(Event::Init | Event::InitApply(_)) => {}
-            // It may well be read all the same.
-            Err(error) if is_forbidden(&error) && !told => {
-                told = true;
-                tracing::warn!(
-                    name,
-                    %error,
-                    "not allowed to watch, so a change may be noticed only after {LOOK:?}"
-                );
-            }
-            // What is really wrong is seen, and said, when the object is read.
-            Err(error) => tracing::debug!(name, %error, "watch begins anew"),
-        }
-    }
-}
-
-fn is_forbidden(error: &watcher::Error) -> bool {
-    matches!(
-        error,
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) if status.code == 403
-    )
 }
 
 #[cfg(test)]
