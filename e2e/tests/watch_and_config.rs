@@ -1,7 +1,7 @@
 //! Runtimes that appear later, and what the configuration changes.
 //!
 //! All tests share one box and one operator, in which every setting of `lifecycle` that the operator
-//! heeds is other than its default; what the defaults do is in `traps_shared`.
+//! heeds is other than its default; what the defaults do is in `lifecycle`.
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::Options;

@@ -1,5 +1,5 @@
 //! Traps that others fell into (`docs/semantics.md`, last chapter), on a real control plane with
-//! the real operator. Those that take a restart of the operator are in `traps_crash.rs`.
+//! the real operator. Those that take a restart of the operator are in `crashes.rs`.
 //!
 //! All tests share one box and one operator; each has a namespace of its own.
 
