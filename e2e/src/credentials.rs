@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
 use base64::Engine as _;
@@ -109,9 +110,15 @@ impl Credentials {
         Ok(new)
     }
 
+    /// In one step: a program that reads the file while another is started with a new token finds the old one or the new.
     fn write(&self, name: &str, content: &str) -> Result<()> {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
         let path = self.path(name);
-        fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let unfinished = self.path(&format!("{name}.{number}"));
+        fs::write(&unfinished, content)
+            .and_then(|()| fs::rename(&unfinished, &path))
+            .with_context(|| format!("cannot write {}", path.display()))
     }
 
     fn write_tokens(&self) -> Result<()> {

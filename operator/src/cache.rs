@@ -7,6 +7,7 @@
 //! A record holds the facts that decisions need; a TrainJob itself is kept only while it is unfinished.
 
 mod count;
+mod groups;
 mod pod_groups;
 pub mod watch;
 
@@ -24,7 +25,7 @@ use trainjob_core::{
 };
 use trainjob_engine::versions::{self, Source, Versions};
 
-use self::pod_groups::{Group, Groups, presence};
+use self::groups::{Group, Groups, presence};
 
 /// What is remembered of a TrainJob.
 #[derive(Debug)]

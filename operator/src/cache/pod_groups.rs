@@ -4,26 +4,11 @@ use std::sync::Arc;
 
 use trainjob_core::{
     facts::{ObjectKey, PodGroupFacts, Scheduler},
-    observed::Presence,
     pass::JobMemory,
 };
 use trainjob_engine::versions::{self, Source, Versions};
 
 use super::{Cache, JobRecord};
-
-/// The PodGroups of one scheduler.
-pub(super) type Groups = Versions<Arc<PodGroupFacts>>;
-
-/// A PodGroup, where the API server knows the kind.
-pub(super) type Group = Option<Option<Arc<PodGroupFacts>>>;
-
-pub(super) fn presence(group: &Group) -> Presence<'_> {
-    match group {
-        None => Presence::NotServed,
-        Some(None) => Presence::Absent,
-        Some(Some(facts)) => Presence::There(facts),
-    }
-}
 
 impl Cache {
     /// Takes in a PodGroup that a watch or a reply showed. True when that is news.
