@@ -8,8 +8,10 @@ use anyhow::{Context, Result, ensure};
 use e2e::component::Component;
 use e2e::fixtures::status::{conditions_of, created_at, finished_at, is_failed_by_deadline};
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{PATIENCE, POOL, RUNS, SYSTEM, runtime, stays};
-use e2e::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT, install_operator_rbac, rights};
+use e2e::fixtures::{PATIENCE, POOL, RUNS, SYSTEM, consistently, runtime};
+use e2e::operator::{
+    Operator, OperatorOptions, SERVICE_ACCOUNT, install_operator_rbac, rbac_rules,
+};
 use e2e::proxy::{Proxy, Scope};
 use e2e::recorder::Recorder;
 use e2e::until::{until, until_ok};
@@ -51,14 +53,14 @@ struct Election {
 }
 
 /// Runs a test in a box to itself, without an operator and without a Lease.
-async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
+async fn test(prefix: &str, body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
     POOL.test(prefix, async |tenant| {
         let deleted = leases(tenant).delete(LEASE, &DeleteParams::default()).await;
         ensure!(
             matches!(&deleted, Ok(_) | Err(kube::Error::Api(_))),
             "the Lease cannot be deleted: {deleted:?}"
         );
-        story(tenant).await
+        body(tenant).await
     })
     .await
 }
@@ -175,7 +177,7 @@ async fn judge(tenant: &Tenant<'_>, recorder: &Recorder, replicas: &[&Replica]) 
     }
     requests.sort_by_key(|request| request.sent);
     let all = History { requests: requests.clone(), ..History::default() };
-    let mut violations = invariants::rights(&all, &rights()?);
+    let mut violations = invariants::undeclared_requests(&all, &rbac_rules()?);
     requests.retain(|request| request.namespace == tenant.namespace);
     let history = History {
         changes: recorder.changes(Some(&tenant.namespace)),
@@ -370,7 +372,7 @@ async fn a_leader_that_stood_still_writes_nothing_when_it_goes_on_and_ends() -> 
         first.operator.process().signal(Signal::CONT)?;
         let status = first.operator.wait(PATIENCE).await?;
         ensure!(status.code() == Some(1), "{status}");
-        ensure!(first.has_logged("leads no more")? > 0, "it does not say why");
+        ensure!(first.has_logged("lost the leader election")? > 0, "it does not say why");
         tenant.released("stopped").await?;
         let more = first.writes().split_off(known);
         ensure!(more.is_empty(), "it wrote {more:#?}");
@@ -397,7 +399,10 @@ async fn a_leader_without_an_api_server_ends_in_time_with_an_error() -> Result<(
         let log = first.operator.log()?;
         let last = log.lines().last().unwrap_or_default();
         let lease = format!("the Lease {SYSTEM}/{LEASE} was not renewed within 2s: no answer");
-        ensure!(last.contains("leads no more") && last.contains(&lease), "it says {last}");
+        ensure!(
+            last.contains("lost the leader election") && last.contains(&lease),
+            "it says {last}"
+        );
         println!("without an API server, the leader ended after {took} ms");
 
         let second = Replica::ready(tenant, "second", &SHORT).await?;
@@ -442,7 +447,7 @@ async fn beside_a_running_trainer_an_operator_waits_and_says_who_leads() -> Resu
         });
         let replica = Replica::ready(tenant, "replica", &SHORT).await?;
         tenant.create("job", RUNS, json!({})).await?;
-        stays("it waits", WINDOW, async || {
+        consistently("it waits", WINDOW, async || {
             ensure!(replica.writes().is_empty(), "it wrote {:#?}", replica.writes());
             Ok(())
         })
@@ -482,7 +487,7 @@ async fn without_rights_to_its_lease_an_operator_names_them_and_waits() -> Resul
             Ok(())
         })
         .await?;
-        stays("it waits", WINDOW, async || {
+        consistently("it waits", WINDOW, async || {
             ensure!(replica.writes().is_empty(), "it wrote {:#?}", replica.writes());
             ensure!(errors()? == 2, "it says more: {}", replica.operator.log()?);
             Ok(())

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::status::conditions_of;
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{PATIENCE, World, stays};
+use e2e::fixtures::{PATIENCE, World, consistently};
 use e2e::until::until_ok;
 use e2e::{workspace, yaml};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -44,8 +44,8 @@ const RUNTIMES: [(&str, &[&str]); 10] = [
     ),
 ];
 
-async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    World::shared().await?.test(prefix, story).await
+async fn test(prefix: &str, body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
+    World::shared().await?.test(prefix, body).await
 }
 
 /// A runtime that ships, under another name, with Jobs that do not try again.
@@ -177,7 +177,7 @@ async fn is_told(tenant: &Tenant<'_>) -> Result<()> {
 async fn a_job_on_each_runtime_that_ships_is_suspended_resumed_and_completes() -> Result<()> {
     for (file, beside) in RUNTIMES {
         let shipped = Shipped::read(file, "completes")?;
-        let story = async |tenant: &Tenant<'_>| {
+        let body = async |tenant: &Tenant<'_>| {
             shipped.install(tenant).await?;
             let spec = json!({
                 "suspend": true,
@@ -203,7 +203,7 @@ async fn a_job_on_each_runtime_that_ships_is_suspended_resumed_and_completes() -
             tenant.becomes("job", COMPLETE).await?;
             Ok(())
         };
-        test("shipped", story).await.with_context(|| file.to_owned())?;
+        test("shipped", body).await.with_context(|| file.to_owned())?;
     }
     Ok(())
 }
@@ -212,7 +212,7 @@ async fn a_job_on_each_runtime_that_ships_is_suspended_resumed_and_completes() -
 async fn a_job_on_each_runtime_that_ships_fails_when_its_training_does() -> Result<()> {
     for (file, _) in RUNTIMES {
         let shipped = Shipped::read(file, "fails")?;
-        let story = async |tenant: &Tenant<'_>| {
+        let body = async |tenant: &Tenant<'_>| {
             shipped.install(tenant).await?;
             let spec = json!({
                 "runtimePatches": shipped.outcome(true),
@@ -226,7 +226,7 @@ async fn a_job_on_each_runtime_that_ships_fails_when_its_training_does() -> Resu
             ensure!(conditions_of(&job).len() == 1, "{:?}", conditions_of(&job));
             Ok(())
         };
-        test("fails", story).await.with_context(|| file.to_owned())?;
+        test("fails", body).await.with_context(|| file.to_owned())?;
     }
     Ok(())
 }
@@ -276,7 +276,7 @@ async fn a_name_that_jobset_would_refuse_is_reported_and_not_tried() -> Result<(
         ensure!(
             tenant.tells(name, "TrainJobResourcesCreationFailed").await?.contains("metadata.name")
         );
-        stays("it is not tried", Duration::from_secs(5), async || {
+        consistently("it is not tried", Duration::from_secs(5), async || {
             let tried = tenant.requests("create", "jobsets", name)?;
             ensure!(tried.is_empty(), "{tried:?}");
             Ok(())

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::cluster::Options;
 use e2e::fixtures::status::{finished_at, now};
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, World, runtime, stays, train_job};
+use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, World, consistently, runtime, train_job};
 use e2e::until::until_ok;
 use e2e::webhook::{Webhook, WebhookOptions};
 use e2e::{workspace, yaml};
@@ -108,7 +108,7 @@ async fn seen(tenant: &Tenant<'_>, name: &str) -> Result<Value> {
 }
 
 async fn is_kept(tenant: &Tenant<'_>, name: &str) -> Result<()> {
-    stays("a finished job is kept", WINDOW, || async {
+    consistently("a finished job is kept", WINDOW, || async {
         let job = tenant.jobs.get(name).await?;
         ensure!(job.metadata.deletion_timestamp.is_none(), "it is being deleted");
         Ok(())
