@@ -372,7 +372,7 @@ fn runtimes() -> Vec<Value> {
 /// A ClusterTrainingRuntime of MPI, whose launcher and one node complete after a second.
 #[must_use]
 pub fn mpi() -> Value {
-    let step = |name: &str| {
+    let replicated_job = |name: &str| {
         let delay = json!({"pod-complete.stage.kwok.x-k8s.io/delay": "1s"});
         let pod = json!({
             "metadata": {"annotations": delay},
@@ -383,7 +383,7 @@ pub fn mpi() -> Value {
         });
         json!({"name": name, "template": {"spec": {"backoffLimit": 0, "template": pod}}})
     };
-    let jobs = json!([step("node"), step("launcher")]);
+    let jobs = json!([replicated_job("node"), replicated_job("launcher")]);
     json!({
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "ClusterTrainingRuntime",

@@ -17,7 +17,7 @@ use trainjob_api::{ClusterTrainingRuntime, TrainingRuntime};
 
 /// Longer than an operator that is about to do something wrong hesitates.
 const WINDOW: Duration = Duration::from_secs(3);
-/// Where the Pod template of the one step of a JobSet is.
+/// Where the Pod template of the one replicated job of a JobSet is.
 const POD: &str = "/spec/replicatedJobs/0/template/spec/template";
 /// The finalizer that earlier versions of Kubeflow Trainer put on runtimes.
 const IN_USE: &str = "trainer.kubeflow.org/resource-in-use";

@@ -69,7 +69,7 @@ impl Shipped {
         Ok(Self { name, manifest })
     }
 
-    fn steps(&self) -> impl Iterator<Item = &Value> {
+    fn replicated_jobs(&self) -> impl Iterator<Item = &Value> {
         self.manifest["spec"]["template"]["spec"]["replicatedJobs"].as_array().into_iter().flatten()
     }
 
@@ -77,8 +77,8 @@ impl Shipped {
     async fn install(&self, tenant: &Tenant<'_>) -> Result<()> {
         let cluster = &tenant.world.cluster;
         cluster.apply_yaml("default", &yaml::stream(std::slice::from_ref(&self.manifest))).await?;
-        let names = self.steps().filter_map(|step| {
-            let pod = &step["template"]["spec"]["template"]["spec"];
+        let names = self.replicated_jobs().filter_map(|replicated_job| {
+            let pod = &replicated_job["template"]["spec"]["template"]["spec"];
             pod["serviceAccountName"].as_str()
         });
         for name in names {
@@ -104,12 +104,13 @@ impl Shipped {
         jobset.makes_volumes() || self.claims().next().is_none()
     }
 
-    /// A patch that makes the Pods of each step end well, or those of the training step not so. What
-    /// serves until the training step is over runs on.
+    /// A patch that makes the Pods of each replicated job end well, or those of the trainer's replicated job
+    /// not so. What serves until the trainer's replicated job is over runs on.
     fn outcome(&self, fails: bool) -> Value {
         let label = "trainer.kubeflow.org/trainjob-ancestor-step";
-        let steps = self.steps().map(|step| {
-            let annotations = match step["template"]["metadata"]["labels"][label].as_str() {
+        let replicated_jobs = self.replicated_jobs().map(|replicated_job| {
+            let annotations = match replicated_job["template"]["metadata"]["labels"][label].as_str()
+            {
                 None => json!({"e2e.trainjob.dev/outcome": "hang"}),
                 Some("trainer") if fails => json!({
                     "e2e.trainjob.dev/outcome": "fail",
@@ -118,9 +119,9 @@ impl Shipped {
                 Some(_) => json!({"pod-complete.stage.kwok.x-k8s.io/delay": "100ms"}),
             };
             let pod = json!({"metadata": {"annotations": annotations}});
-            json!({"name": step["name"], "template": {"spec": {"template": pod}}})
+            json!({"name": replicated_job["name"], "template": {"spec": {"template": pod}}})
         });
-        let spec = json!({"replicatedJobs": steps.collect::<Vec<_>>()});
+        let spec = json!({"replicatedJobs": replicated_jobs.collect::<Vec<_>>()});
         json!([{"manager": "e2e.trainjob.dev/test", "trainingRuntimeSpec": {"template": {"spec": spec}}}])
     }
 }

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::check;
-use super::parts::{node, patch, patch_of, plain, runtime, step};
+use super::parts::{node, patch, patch_of, plain, replicated_job, runtime};
 use super::row::Row;
 
 fn with(what: &'static str, patches: Value) -> Row {
@@ -17,8 +17,8 @@ fn with(what: &'static str, patches: Value) -> Row {
             {"name": "sidecar", "image": "example.com/side:1", "env": [{"name": "A", "value": "1"}]},
         ],
     });
-    let steps = json!([step("node", Some("trainer"), &pod)]);
-    let runtime = runtime(&json!({"numNodes": 1}), &steps);
+    let replicated_jobs = json!([replicated_job("node", Some("trainer"), &pod)]);
+    let runtime = runtime(&json!({"numNodes": 1}), &replicated_jobs);
     Row::new(what, runtime, json!({"runtimePatches": patches}))
 }
 
@@ -99,7 +99,7 @@ fn variables() -> Vec<Row> {
         let pod = json!({list: [{"name": container, "env": env}]});
         with(what, json!([patch("a.io/b", "node", &pod)]))
     };
-    let steps = json!([step(
+    let replicated_jobs = json!([replicated_job(
         "node",
         Some("trainer"),
         &json!({
@@ -109,7 +109,7 @@ fn variables() -> Vec<Row> {
         })
     )]);
     let as_init = Row {
-        runtime: runtime(&json!({"numNodes": 1}), &steps),
+        runtime: runtime(&json!({"numNodes": 1}), &replicated_jobs),
         ..row("of an init container", "initContainers", "dataset-initializer")
     };
     let text = |name: &str| {
@@ -119,7 +119,7 @@ fn variables() -> Vec<Row> {
     };
     vec![
         row("of a sidecar", "containers", "sidecar"),
-        row("of the training step", "containers", "node").denied(&text("node")),
+        row("of the trainer's replicated job", "containers", "node").denied(&text("node")),
         as_init.denied(&text("dataset-initializer")),
     ]
 }
