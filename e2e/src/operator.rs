@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_chart_gives_the_right_to_delete_trainjobs_and_none_to_read_secrets() {
+    fn chart_permits_deleting_trainjobs_and_not_reading_secrets() {
         let rules = rbac_rules().unwrap();
         let gives = |resource: &str, verb: &str| {
             let names = |list: &[String], name: &str| list.iter().any(|it| it == name || it == "*");

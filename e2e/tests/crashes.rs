@@ -62,7 +62,7 @@ async fn an_operator_killed_between_the_failed_condition_and_the_deletion_releas
 }
 
 #[tokio::test]
-async fn a_missing_right_to_delete_jobsets_is_named_and_the_job_released_once_it_is_given()
+async fn missing_permission_to_delete_jobsets_is_reported_and_job_is_released_once_granted()
 -> Result<()> {
     test("rbac", async |tenant| {
         let roles: Api<ClusterRole> = Api::all(tenant.client.clone());

@@ -146,7 +146,7 @@ async fn without_its_snapshot_a_job_still_knows_its_secret() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_patches_say_while_a_job_is_suspended_reaches_its_jobset() -> Result<()> {
+async fn runtime_patches_of_a_suspended_job_reach_its_jobset() -> Result<()> {
     test("follows", async |tenant| {
         let runtime = publish(tenant, "only").await?;
         let before = pods(&json!({"labels": {"gone": "1"}}), &json!({}));
@@ -196,7 +196,7 @@ async fn what_patches_say_while_a_job_is_suspended_reaches_its_jobset() -> Resul
 }
 
 #[tokio::test]
-async fn what_patches_say_while_a_job_runs_does_not_touch_its_jobset() -> Result<()> {
+async fn runtime_patches_of_a_running_job_do_not_change_its_jobset() -> Result<()> {
     test("untouched", async |tenant| {
         let runtime = publish(tenant, "only").await?;
         tenant.create("job", &runtime, json!({})).await?;

@@ -196,7 +196,7 @@ async fn recorder(tenant: &Tenant<'_>) -> Result<Recorder> {
 }
 
 #[tokio::test]
-async fn one_of_two_acts_and_the_other_is_ready_and_writes_nothing() -> Result<()> {
+async fn only_the_leader_of_two_replicas_writes_and_both_are_ready() -> Result<()> {
     test("two", async |tenant| {
         let recorder = recorder(tenant).await?;
         // Everything that an operator writes without being asked by a job, too.
@@ -260,7 +260,7 @@ async fn one_of_two_acts_and_the_other_is_ready_and_writes_nothing() -> Result<(
 }
 
 #[tokio::test]
-async fn a_leader_that_is_asked_to_stop_hands_over_at_once() -> Result<()> {
+async fn stopping_leader_releases_its_lease_at_once() -> Result<()> {
     test("handover", async |tenant| {
         let recorder = recorder(tenant).await?;
         let first = Replica::ready(tenant, "first", &SHORT).await?;
@@ -336,7 +336,7 @@ async fn is_killed(tenant: &Tenant<'_>, election: &Election) -> Result<String> {
 }
 
 #[tokio::test]
-async fn a_leader_that_is_killed_is_replaced_when_its_lease_is_over() -> Result<()> {
+async fn killed_leader_is_replaced_when_its_lease_expires() -> Result<()> {
     test("killed", async |tenant| {
         println!("{}", is_killed(tenant, &SHORT).await?);
         Ok(())
@@ -345,7 +345,7 @@ async fn a_leader_that_is_killed_is_replaced_when_its_lease_is_over() -> Result<
 }
 
 #[tokio::test]
-async fn a_leader_that_is_killed_is_replaced_with_the_default_durations_too() -> Result<()> {
+async fn killed_leader_is_replaced_with_default_lease_durations() -> Result<()> {
     test("default", async |tenant| {
         println!("{}", is_killed(tenant, &DEFAULT).await?);
         Ok(())
@@ -354,7 +354,7 @@ async fn a_leader_that_is_killed_is_replaced_with_the_default_durations_too() ->
 }
 
 #[tokio::test]
-async fn a_leader_that_stood_still_writes_nothing_when_it_goes_on_and_ends() -> Result<()> {
+async fn paused_leader_exits_without_a_write_when_it_resumes() -> Result<()> {
     test("frozen", async |tenant| {
         let recorder = recorder(tenant).await?;
         let first = Replica::ready(tenant, "first", &SHORT).await?;
@@ -372,7 +372,7 @@ async fn a_leader_that_stood_still_writes_nothing_when_it_goes_on_and_ends() -> 
         first.operator.process().signal(Signal::CONT)?;
         let status = first.operator.wait(PATIENCE).await?;
         ensure!(status.code() == Some(1), "{status}");
-        ensure!(first.has_logged("lost the leader election")? > 0, "it does not say why");
+        ensure!(first.has_logged("leads no more")? > 0, "it does not say why");
         tenant.released("stopped").await?;
         let more = first.writes().split_off(known);
         ensure!(more.is_empty(), "it wrote {more:#?}");
@@ -383,7 +383,7 @@ async fn a_leader_that_stood_still_writes_nothing_when_it_goes_on_and_ends() -> 
 }
 
 #[tokio::test]
-async fn a_leader_without_an_api_server_ends_in_time_with_an_error() -> Result<()> {
+async fn leader_without_api_server_exits_with_an_error_before_its_lease_expires() -> Result<()> {
     test("outage", async |tenant| {
         let first = Replica::ready(tenant, "first", &SHORT).await?;
         first.leads(tenant).await?;
@@ -399,10 +399,7 @@ async fn a_leader_without_an_api_server_ends_in_time_with_an_error() -> Result<(
         let log = first.operator.log()?;
         let last = log.lines().last().unwrap_or_default();
         let lease = format!("the Lease {SYSTEM}/{LEASE} was not renewed within 2s: no answer");
-        ensure!(
-            last.contains("lost the leader election") && last.contains(&lease),
-            "it says {last}"
-        );
+        ensure!(last.contains("leads no more") && last.contains(&lease), "it says {last}");
         println!("without an API server, the leader ended after {took} ms");
 
         let second = Replica::ready(tenant, "second", &SHORT).await?;
@@ -474,7 +471,7 @@ async fn beside_a_running_trainer_an_operator_waits_and_says_who_leads() -> Resu
 }
 
 #[tokio::test]
-async fn without_rights_to_its_lease_an_operator_names_them_and_waits() -> Result<()> {
+async fn operator_without_lease_permissions_logs_them_and_waits() -> Result<()> {
     test("powerless", async |tenant| {
         let bindings: Api<RoleBinding> = Api::namespaced(tenant.client.clone(), SYSTEM);
         bindings.delete(SERVICE_ACCOUNT, &DeleteParams::default()).await?;

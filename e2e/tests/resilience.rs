@@ -104,7 +104,7 @@ fn is_about_the_configuration(line: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn an_api_server_that_is_not_there_at_the_start_is_said_once_and_waited_for() -> Result<()> {
+async fn unreachable_api_server_at_start_is_logged_once_and_waited_for() -> Result<()> {
     test("late", async |tenant| {
         let cluster = &tenant.world.cluster;
         tenant.create("job", RUNS, json!({})).await?;
@@ -126,8 +126,7 @@ async fn an_api_server_that_is_not_there_at_the_start_is_said_once_and_waited_fo
 }
 
 #[tokio::test]
-async fn an_api_server_that_goes_away_is_said_once_and_what_came_due_is_done_when_it_is_back()
--> Result<()> {
+async fn api_server_outage_is_logged_once_and_due_work_is_done_afterwards() -> Result<()> {
     test("away", async |tenant| {
         let cluster = &tenant.world.cluster;
         let operator = tenant.world.start_operator().await?;
@@ -196,7 +195,7 @@ async fn an_api_server_that_hangs_delays_a_deadline_and_loses_nothing() -> Resul
 }
 
 #[tokio::test]
-async fn rights_that_are_missing_are_named_and_waited_for() -> Result<()> {
+async fn missing_rbac_permissions_are_logged_and_waited_for() -> Result<()> {
     test("powerless", async |tenant| {
         let bindings: Api<ClusterRoleBinding> = Api::all(tenant.client.clone());
         let name = format!("{SERVICE_ACCOUNT}-{SYSTEM}");
@@ -330,8 +329,7 @@ async fn an_idle_operator_stops_at_once() -> Result<()> {
 }
 
 #[tokio::test]
-async fn kinds_that_are_not_installed_are_named_with_how_to_install_them_and_waited_for()
--> Result<()> {
+async fn missing_crds_are_logged_with_install_instructions_and_waited_for() -> Result<()> {
     let options = Options { nodes: None, controllers: false, ..Options::default() };
     let world = Box::pin(World::without_crds(options)).await?;
     let body = async |tenant: &Tenant<'_>| {

@@ -296,7 +296,7 @@ async fn define_job_sets(
 
 /// JobSet 0.10 makes no volumes: its definition would drop them without a word.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_jobset_does_not_know_is_told_and_waits_for_a_jobset_that_does() -> Result<()> {
+async fn fields_unknown_to_jobset_are_reported_and_wait_for_a_newer_jobset() -> Result<()> {
     let world = Box::pin(World::start()).await?;
     if !world.cluster.versions().jobset.makes_volumes() {
         // There is nothing to give back; tests of the runtimes that ship show the rest.

@@ -72,7 +72,7 @@ pub enum RunError {
     #[error(transparent)]
     Certificate(#[from] SelfSignedError),
     /// It has lost the leader election.
-    #[error("this process lost the leader election: {0}")]
+    #[error("this process leads no more: {0}")]
     LeadershipLost(String),
     /// A task that never ends has ended.
     #[error("{0} ended unexpectedly")]
@@ -187,7 +187,7 @@ pub async fn run(
     }
     match ended {
         Err(RunError::LeadershipLost(why)) if *stopping.borrow() => {
-            tracing::warn!(why, "this process lost the leader election, and was to stop anyway");
+            tracing::warn!(why, "this process leads no more, and was to stop anyway");
             Ok(())
         }
         ended => ended,

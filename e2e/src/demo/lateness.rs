@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_demo_deletes_itself_is_not_measured() {
+    fn deletion_by_the_demo_is_not_measured() {
         let mut scenario = ended("Complete", "AllJobsCompleted", 9, 9.5);
         scenario.removed_at = Some(at(12.0));
         assert_eq!(deletion(scenario, 12.0, 12.1), None);

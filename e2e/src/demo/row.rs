@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_more_is_no_news() {
+    fn another_running_pod_is_no_news() {
         let one = row(&[job(|_| {}), pod("a", PodPhase::Running, 1)]);
         let two =
             row(&[job(|_| {}), pod("a", PodPhase::Running, 1), pod("b", PodPhase::Running, 1)]);

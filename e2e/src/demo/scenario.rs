@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_never_be_is_noted_once() {
+    fn forbidden_observations_are_recorded_once() {
         let mut scenario = Scenario::default();
         let suspended = job(|job| job.spec.suspend = true);
         scenario.see(at(1.0), &suspended);

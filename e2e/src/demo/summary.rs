@@ -99,7 +99,7 @@ mod tests {
     use crate::demo::testing::{at, job};
 
     #[test]
-    fn what_was_not_met_is_told_with_the_reason_and_what_is_left_by_its_name() {
+    fn summary_names_unmet_promises_and_leftover_objects() {
         let mut model = Model::default();
         let complete = job(|job| {
             job.spec.ttl_seconds_after_finished = Some(10);

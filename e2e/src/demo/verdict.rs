@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn courses_with_a_deed_of_the_demo_have_to_be_walked() {
+    fn scenario_without_its_action_breaks_its_promise() {
         let ends = || vec![(15.5, job(complete)), (25.0, Change::JobGone)];
         assert_eq!(told("suspended", ends()), ["it was never suspended and resumed"]);
         let refused = "it was not refused and then started with its runtime";

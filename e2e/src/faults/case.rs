@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_can_be_struck_in_21_ways_and_each_is_read_as_it_is_written() {
+    fn each_of_21_faults_of_a_call_round_trips_through_its_name() {
         let call = Nth { purpose: "patch trainjobs status job Failed".to_owned(), number: 2 };
         let mut written = Vec::new();
         for fault in InjectedFault::all() {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_case_is_refused() {
+    fn invalid_case_names_are_rejected() {
         for text in ["deadline", "deadline/x/before", "no/x 1/before", "deadline/x 1/never"] {
             assert!(text.parse::<Case>().is_err(), "{text}");
         }

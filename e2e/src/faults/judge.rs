@@ -140,12 +140,12 @@ mod tests {
     }
 
     #[test]
-    fn a_life_that_went_as_the_undisturbed_one_is_good() {
+    fn run_equal_to_its_baseline_is_accepted() {
         assert_eq!(judged(&life(&good_steps()), "before"), Vec::<String>::new());
     }
 
     #[test]
-    fn whatever_is_doctored_is_found() {
+    fn run_that_differs_from_its_baseline_is_rejected() {
         let made_twice =
             [good_steps(), vec![(job_set("second"), false), (job_set("second"), true)]];
         let mut other_reason = good_steps();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_may_be_told_but_not_what_did_not_happen() {
+    fn extra_error_events_are_accepted_and_false_events_rejected() {
         let told = |reason: &str| {
             let told = BTreeSet::from([reason.to_owned()]);
             Life { told, ..life(&good_steps()) }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn undisturbed_lives_that_end_in_different_ways_are_no_reference() {
+    fn baseline_runs_that_end_differently_are_rejected() {
         let other = [good_steps(), vec![(job(Some("DeadlineExceeded")), true)]].concat();
         assert!(Reference::of(&[life(&good_steps()), life(&other)], Vec::new()).is_err());
         assert!(Reference::of(&[], Vec::new()).is_err());

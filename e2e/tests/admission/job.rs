@@ -93,7 +93,7 @@ async fn a_deprecated_cluster_runtime_is_warned_of() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_name_leaves_room_for_those_of_the_pods() -> Result<()> {
+async fn train_job_name_leaves_room_for_pod_names() -> Result<()> {
     let place = place("name").await?;
     place.make_runtime("r", &plain()).await?;
     let spec = json!({"runtimeRef": {"name": "r", "kind": "TrainingRuntime"}});
@@ -114,7 +114,7 @@ async fn a_name_leaves_room_for_those_of_the_pods() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_initializer_needs_its_job_its_container_and_its_volume() -> Result<()> {
+async fn initializer_needs_its_replicated_job_container_and_volume() -> Result<()> {
     check("initializer", initializers()).await
 }
 
@@ -162,7 +162,7 @@ fn initializers() -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn what_a_short_ttl_and_a_deadline_in_a_queue_mean_is_told() -> Result<()> {
+async fn short_ttl_and_queued_deadline_give_warnings() -> Result<()> {
     check("lifecycle", warnings()).await
 }
 
@@ -193,7 +193,7 @@ fn warnings() -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn a_deadline_in_a_queue_of_kueue_is_told() -> Result<()> {
+async fn deadline_of_a_queued_job_gives_a_warning() -> Result<()> {
     let place = place("queue").await?;
     place.make_runtime("r", &plain()).await?;
     let reference = json!({"name": "r", "kind": "TrainingRuntime"});

@@ -47,7 +47,7 @@ fn managers() -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn a_patch_names_what_the_runtime_has() -> Result<()> {
+async fn patch_of_a_name_unknown_to_the_runtime_is_denied() -> Result<()> {
     check("names", names()).await
 }
 
@@ -89,7 +89,7 @@ fn names() -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn a_patch_sets_no_variables_of_the_steps() -> Result<()> {
+async fn patch_of_environment_variables_of_ancestor_replicated_jobs_is_denied() -> Result<()> {
     check("variables", variables()).await
 }
 
@@ -125,7 +125,7 @@ fn variables() -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn a_patch_gives_nothing_two_sources() -> Result<()> {
+async fn patch_that_gives_a_field_two_sources_is_denied() -> Result<()> {
     check("sources", sources()).await
 }
 
@@ -149,7 +149,7 @@ fn sources() -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn of_metadata_labels_and_annotations_count() -> Result<()> {
+async fn patch_of_metadata_other_than_labels_and_annotations_gives_a_warning() -> Result<()> {
     check("metadata", metadata()).await
 }
 
@@ -168,7 +168,7 @@ fn metadata() -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn what_kueue_does_is_admitted() -> Result<()> {
+async fn updates_by_kueue_are_admitted() -> Result<()> {
     check("kueue", kueue()).await
 }
 

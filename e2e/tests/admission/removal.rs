@@ -99,7 +99,7 @@ async fn a_removal_is_asked_for_with_an_annotation_that_is_not_stored() -> Resul
 }
 
 #[tokio::test]
-async fn a_wish_that_cannot_be_granted_is_refused_with_what_would_be_right() -> Result<()> {
+async fn invalid_remove_fields_annotation_is_denied_with_the_expected_value() -> Result<()> {
     const DENIED: &str = "admission webhook \"defaulter.trainjob.trainer.kubeflow.org\" denied the request: metadata.annotations[lifecycle.trainjob.dev/remove-fields]: ";
     for (mode, names, spec, expected) in [
         (
@@ -276,7 +276,7 @@ async fn register_older(mode: Mode, place: &Place, policy: &str) -> Result<Revie
 }
 
 #[tokio::test]
-async fn what_a_later_webhook_drops_is_put_back() -> Result<()> {
+async fn fields_dropped_by_a_later_webhook_are_restored() -> Result<()> {
     for mode in Mode::ALL {
         let place = prepared(mode, "later").await?;
         let _reviews = register_older(mode, &place, "Never").await?;
@@ -315,7 +315,7 @@ async fn a_removal_that_was_asked_for_stays_one_when_a_later_webhook_has_changed
 }
 
 #[tokio::test]
-async fn what_the_last_webhook_drops_is_refused_where_fields_are_immutable() -> Result<()> {
+async fn fields_dropped_by_the_last_webhook_are_denied_when_immutable() -> Result<()> {
     let place = prepared(Mode::Immutable, "last").await?;
     let _reviews = register_older(Mode::Immutable, &place, "IfNeeded").await?;
     place.create(Way::Replace, "job", &full()).await?;

@@ -165,7 +165,7 @@ async fn a_runtime_has_what_a_job_needs() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_update_of_a_runtime_is_refused_for_what_it_brings_in() -> Result<()> {
+async fn runtime_update_is_denied_only_for_new_errors() -> Result<()> {
     let place = place("updates").await?;
     let disabled = json!({"trainer.kubeflow.org/webhook-validation": "disabled"});
     let of = |replicated_jobs: Value| runtime(&json!({"numNodes": 1}), &replicated_jobs);

@@ -198,7 +198,7 @@ fn documented_of_requests() -> Result<BTreeMap<String, Documented>> {
 // Trap 16: the permission to delete TrainJobs is missing.
 
 #[tokio::test]
-async fn without_the_right_to_delete_trainjobs_there_is_an_event_and_a_metric() -> Result<()> {
+async fn missing_permission_to_delete_trainjobs_gives_an_event_and_a_metric() -> Result<()> {
     test("rbac", async |tenant, operator| {
         without_delete(tenant).await?;
         tenant.create("job", COMPLETES, json!({"ttlSecondsAfterFinished": 1})).await?;

@@ -82,7 +82,7 @@ async fn allow(tenant: &Tenant<'_>, name: &str, namespace: &str, rules: Value) -
 }
 
 #[tokio::test]
-async fn metrics_over_tls_are_for_those_who_may_read_them() -> Result<()> {
+async fn metrics_over_tls_require_metrics_auth() -> Result<()> {
     test("readers", async |tenant, _| {
         let operator = tenant.world.start_operator_with(AUTH).await?;
         let address = operator.metrics_address();

@@ -128,6 +128,6 @@ impl Play for World {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_operator_misses_each_of_its_rights_and_asks_for_nothing_else() -> Result<()> {
+async fn operator_rbac_rules_are_sufficient_and_each_is_needed() -> Result<()> {
     each_is_missed(&world().await?, &of_operator()?).await
 }

@@ -179,6 +179,6 @@ impl Play for Site {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_webhook_misses_each_of_its_rights_and_asks_for_nothing_else() -> Result<()> {
+async fn webhook_rbac_rules_are_sufficient_and_each_is_needed() -> Result<()> {
     each_is_missed(&Box::pin(site()).await?, &of_webhook()?).await
 }

@@ -229,7 +229,7 @@ impl Candidate {
             let left = until.saturating_sub(self.now());
             tracing::warn!(lease, %error, "cannot renew the Lease; leading for {left:.1?} more");
         } else if first && error.class() == Class::Denied {
-            tracing::error!(lease, %error, "cannot use the Lease. Waiting for the permission");
+            tracing::error!(lease, %error, "cannot use the Lease. Waiting for the right");
         } else {
             // That the API server cannot be reached is said by the watches.
             tracing::debug!(lease, %error, "cannot use the Lease");

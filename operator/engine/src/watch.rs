@@ -209,7 +209,7 @@ impl Trouble<'_> {
                 );
             }
             Cause::Forbidden => {
-                tracing::error!(kind, %error, "not allowed to list and watch {kind}. Waiting for the permission");
+                tracing::error!(kind, %error, "not allowed to list and watch {kind}. Waiting for the right");
             }
             Cause::Unreachable if self.unreachable.swap(true, Ordering::Relaxed) => {}
             Cause::Unreachable => {

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registration_holds_what_every_one_of_its_webhooks_trusts() {
+    fn webhook_configuration_holds_a_ca_that_all_its_webhooks_trust() {
         let now = SystemTime::now();
         let authority = || Authority::create(now, Duration::from_hours(1)).unwrap();
         let (one, two) = (authority(), authority());

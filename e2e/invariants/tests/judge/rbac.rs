@@ -19,7 +19,7 @@ fn declared() -> Vec<RbacRule> {
 }
 
 #[test]
-fn what_is_declared_is_allowed_and_used() {
+fn declared_and_used_rules_give_no_violation() {
     let scenario = complete();
     assert_eq!(undeclared_requests(&scenario.history, &declared()), []);
     assert_eq!(unused_rules(&scenario.history.requests, &declared()), [""; 0]);

@@ -25,7 +25,7 @@ pub(super) const VETOED: &str = "e2e.trainjob.dev/veto";
 /// A finalizer of somebody else.
 const HOLD: &str = "e2e.trainjob.dev/hold";
 
-/// The ClusterRole of the operator, as it was before permissions were taken away.
+/// The `ClusterRole` of the operator, as it was before permissions were taken away.
 pub(super) struct RbacBackup(Value);
 
 impl RbacBackup {

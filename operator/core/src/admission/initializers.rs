@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn an_initializer_needs_its_job_its_container_and_its_volume() {
+    fn initializer_needs_its_replicated_job_container_and_volume() {
         let mounts = json!([{"name": "initializer", "mountPath": "/workspace"}]);
         for (field, name, input) in [
             ("dataset", "dataset-initializer", "datasetConfig"),

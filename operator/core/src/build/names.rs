@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_too_long_for_any_name_is_the_runtime_s_to_change() {
+    fn too_long_replicated_job_name_is_for_the_runtime_to_change() {
         let message = name_problem(&job_set(1, &"s".repeat(60), 1, pods(1))).unwrap();
         assert!(message.contains("in the runtime"), "{message}");
         assert!(!message.contains("at most"), "{message}");

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn every_job_of_a_step_counts() {
+    fn every_job_of_a_replicated_job_counts() {
         let mut node = replicated_job("node", 3, &json!({"nvidia.com/gpu": "2"}), &json!(null));
         node["replicas"] = json!(2);
         let objects = built(

@@ -69,7 +69,7 @@ mod tests {
     use super::super::testing::{built, container, job, replicated_job, runtime, variable};
 
     #[test]
-    fn they_meet_at_the_first_pod_of_the_training_step() {
+    fn processes_meet_at_the_first_pod_of_the_trainer_replicated_job() {
         for (name, network, expected) in [
             ("node", json!({}), "tj-node-0-0.tj"),
             ("worker", json!({}), "tj-worker-0-0.tj"),

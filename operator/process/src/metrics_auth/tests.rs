@@ -43,7 +43,7 @@ async fn asks(auth: &MetricsAuth, authorization: Option<&'static str>, path: &st
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_who_is_known_and_allowed_may_pass() {
+async fn only_authenticated_and_authorized_clients_are_admitted() {
     let (auth, _) = auth();
     for (authorization, path, expected) in [
         (None, "/metrics", 401),
@@ -60,7 +60,7 @@ async fn only_who_is_known_and_allowed_may_pass() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_yes_holds_for_a_minute_and_a_no_is_asked_again() {
+async fn positive_metrics_auth_is_cached_for_a_minute_and_negative_is_not() {
     let (auth, asked) = auth();
     for (token, after, questions) in [
         ("Bearer good", 0, 2),
@@ -77,7 +77,7 @@ async fn a_yes_holds_for_a_minute_and_a_no_is_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn strangers_cannot_have_the_api_server_flooded() {
+async fn rate_of_metrics_auth_reviews_is_limited() {
     let (auth, asked) = auth();
     let mut refusals = Vec::new();
     for _ in 0..100 {

@@ -64,7 +64,7 @@ fn a_patch_names_only_what_the_runtime_has() {
 }
 
 #[test]
-fn variables_of_the_steps_are_set_by_the_job_s_own_fields() {
+fn environment_variables_of_ancestor_replicated_jobs_are_set_by_job_fields() {
     let detail =
         "must not have envs for the dataset-initializer, model-initializer, node containers";
     for name in ["dataset-initializer", "model-initializer", "node"] {

@@ -20,7 +20,7 @@ fn with_replicas(mut replicated_job: Value, replicas: i32) -> Value {
 }
 
 #[test]
-fn a_step_has_one_replica() {
+fn ancestor_replicated_job_has_one_replica() {
     let other = replicated_job("other", Some("evaluator"), &json!({"containers": []}));
     for (replicated_job, replicas) in [
         (node(), None),
@@ -41,7 +41,7 @@ fn a_step_has_one_replica() {
 }
 
 #[test]
-fn a_step_has_its_container() {
+fn ancestor_replicated_job_has_its_container() {
     for (ancestor, container) in [
         ("trainer", "node"),
         ("dataset-initializer", "dataset-initializer"),
@@ -63,7 +63,7 @@ fn a_step_has_its_container() {
 }
 
 #[test]
-fn a_step_is_there_once() {
+fn ancestor_label_is_there_once() {
     let expected = "spec.template.spec.replicatedJobs[1].template.metadata.labels[trainer.kubeflow.org/trainjob-ancestor-step]: Invalid value: \"trainer\": must be the step of one replicated job only: an earlier one has this label";
     assert_eq!(found(&of(&json!([node(), node()]))), [expected]);
     let other = replicated_job("other", Some("evaluator"), &json!({"containers": []}));

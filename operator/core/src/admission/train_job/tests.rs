@@ -176,7 +176,7 @@ fn a_job_that_cannot_be_built_yet_is_warned_of() {
 }
 
 #[test]
-fn what_cannot_change_what_runs_is_let_through() {
+fn update_without_spec_change_is_admitted() {
     let stored = wrong(false);
     let mut labelled = stored.clone();
     labelled.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());

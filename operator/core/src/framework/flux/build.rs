@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_without_a_training_step_is_left_alone() {
+    fn template_without_a_trainer_replicated_job_is_left_alone() {
         let runtime =
             runtime(&json!({"mlPolicy": {"flux": {}}, "template": {"spec": {"replicatedJobs": [
                 replicated_job("node", None, &json!([{"name": "node"}])),

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_runtime_s_own_nodes_go_to_the_step_that_is_labelled() {
+    fn num_nodes_of_the_runtime_goes_to_the_labelled_replicated_job() {
         let spec = |node, launcher| {
             runtime(
                 &json!({"mlPolicy": {"numNodes": 3, "mpi": {}}, "template": {"spec": {"replicatedJobs": [

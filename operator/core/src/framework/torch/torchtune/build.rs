@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn every_training_step_gets_the_command() {
+    fn every_trainer_replicated_job_gets_the_command() {
         let replicated_job = |name| {
             crate::build::testing::replicated_job(name, Some("trainer"), &json!([{"name": "node"}]))
         };
