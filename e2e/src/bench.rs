@@ -2,7 +2,7 @@
 //! `cargo bench-box NAME`. What each bench does and how to read it is in `docs/benchmarks.md`.
 //!
 //! The operator runs as it ships, with its default configuration. The raw client lives in this
-//! process, has the same HTTP stack, the same rights in the same flow of the API server's priority
+//! process, has the same HTTP stack, the same permissions in the same flow of the API server's priority
 //! and fairness, and as many requests under way. Both are measured by what the API server noted, in
 //! rounds that alternate, each in a control plane of its own, so that none inherits the heap or the
 //! store of another.

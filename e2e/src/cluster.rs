@@ -290,7 +290,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// A client with all rights. It belongs to the async runtime it is made in.
+    /// A client with all permissions. It belongs to the async runtime it is made in.
     ///
     /// # Errors
     ///
@@ -299,7 +299,7 @@ impl Cluster {
         client(&self.kubeconfig()).await
     }
 
-    /// The kubeconfig with all rights.
+    /// The kubeconfig with all permissions.
     #[must_use]
     pub fn kubeconfig(&self) -> PathBuf {
         self.site.credentials.kubeconfig(Identity::Admin)

@@ -153,7 +153,7 @@ impl Site {
             "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
             format!("--service-account-signing-key-file={}", credential("service-accounts.key")),
             format!("--service-account-key-file={}", credential("service-accounts.pub")),
-            // On in OpenShift: it shows which rights on finalizers `blockOwnerDeletion` needs.
+            // On in OpenShift: it shows which permissions on finalizers `blockOwnerDeletion` needs.
             "--enable-admission-plugins=OwnerReferencesPermissionEnforcement".to_owned(),
         ];
         arguments.extend(self.serving_certificate_flags());
@@ -170,7 +170,7 @@ impl Site {
             format!("--secure-port={}", self.ports.controller_manager.number()),
             format!("--root-ca-file={}", credential("ca.crt")),
             format!("--service-account-private-key-file={}", credential("service-accounts.key")),
-            // Each controller with its own rights, as in a real cluster.
+            // Each controller with its own permissions, as in a real cluster.
             "--use-service-account-credentials".to_owned(),
             // With the defaults, garbage collection is what a test waits for.
             "--kube-api-qps=500".to_owned(),

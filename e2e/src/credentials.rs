@@ -18,7 +18,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, 
 
 /// Who a token of the box stands for.
 ///
-/// The components have the identities they have in a real cluster, because the API server's rights
+/// The components have the identities they have in a real cluster, because the API server's permissions
 /// and its priority and fairness depend on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Identity {
@@ -182,7 +182,7 @@ users:
     }
 }
 
-/// A client with the rights `kubeconfig` gives.
+/// A client with the permissions `kubeconfig` gives.
 ///
 /// It belongs to the async runtime it is made in: each test makes its own.
 ///
@@ -195,7 +195,7 @@ pub async fn client(kubeconfig: &Path) -> Result<Client> {
     Ok(Client::try_from(config)?)
 }
 
-/// A token nobody can guess: some of them give every right in the box.
+/// A token nobody can guess: some of them give every permission in the box.
 fn random_token() -> Result<String> {
     let mut bytes = [0_u8; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

@@ -1,22 +1,22 @@
 //! `cargo demo`: the examples on a real control plane, and whether each keeps its promise.
 //!
-//! The way of data: [`watch`] → [`seen`] → [`story`] (one for each job, in a [`model`]) → [`row`] for
+//! The way of data: [`watch`] → [`seen`] → [`scenario`] (one for each job, in a [`model`]) → [`row`] for
 //! the eye, and [`lateness`] and [`verdict`] for the [`summary`]. All of it but the first and the
 //! [`screen`] is pure. The demo shares no code with the operator: it sees what any user could see,
 //! and draws its own conclusions.
 
-pub mod cast;
 pub mod clock;
 pub mod judgement;
 pub mod lateness;
 pub mod leftovers;
 pub mod model;
 pub mod row;
+pub mod scenario;
+pub mod scenarios;
 pub mod screen;
 pub mod seen;
 pub mod setup;
 pub mod show;
-pub mod story;
 pub mod summary;
 pub mod table;
 pub mod verdict;

@@ -11,17 +11,17 @@
 //! Every [`case`] has a name that runs it alone. Cases share a box, but each has a namespace, a proxy
 //! and an operator of its own, so that many run side by side.
 
+mod baseline;
 pub mod campaign;
 pub mod case;
 mod ground;
 mod judge;
-mod learn;
 mod left;
 mod life;
+mod operator_slot;
 mod purpose;
 pub mod report;
 pub mod scenario;
-mod seat;
 mod strike;
 pub mod verdict;
 

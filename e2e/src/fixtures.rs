@@ -1,17 +1,17 @@
 //! What the tests of the operator share: a box with the operator in it, a namespace for each test,
 //! and faults to put in its way.
 //!
-//! A test is a story about one [`Tenant`]: create a job, wait for what must happen, see that what
+//! A test is a scenario about one [`Tenant`]: create a job, wait for what must happen, see that what
 //! must not happen does not. When it fails, [`Tenant::explained`] adds what the cluster and the
 //! operator have to say about it.
 
-mod door;
 mod policy;
 mod requests;
 mod reviews;
 pub mod shared;
 pub mod status;
 pub mod tenant;
+mod test_webhook;
 
 use std::fs;
 use std::path::PathBuf;
@@ -29,11 +29,11 @@ use crate::proxy::{Proxy, Scope};
 
 use self::shared::Shared;
 
-pub use door::{Door, Verdict};
 pub use policy::{Denial, Operation};
 pub use requests::{Request, audit_flags, noted_requests};
 pub use reviews::Reviews;
 pub use tenant::Tenant;
+pub use test_webhook::{TestWebhook, Verdict};
 
 /// Long enough for two cores that build something else at the same time.
 pub const PATIENCE: Duration = Duration::from_mins(1);
@@ -63,7 +63,7 @@ pub const STUBBORN: &str = "stubborn";
 /// The grace period of the Pods of [`STUBBORN`].
 pub const STUBBORN_SECONDS: i64 = 8;
 
-/// Between two looks of [`stays`].
+/// Between two looks of [`consistently`].
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A box that has everything the operator needs, and at most one operator.
@@ -76,7 +76,7 @@ pub struct World {
 }
 
 impl World {
-    /// Starts a box with the CRDs, the operator's rights and the runtimes of this module, but
+    /// Starts a box with the CRDs, the operator's permissions and the runtimes of this module, but
     /// without an operator.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ impl World {
         Ok(world)
     }
 
-    /// Starts a box with the operator's rights and nothing else that it needs.
+    /// Starts a box with the operator's permissions and nothing else that it needs.
     ///
     /// # Errors
     ///
@@ -231,11 +231,11 @@ impl World {
     pub async fn test<T>(
         &self,
         prefix: &str,
-        story: impl AsyncFnOnce(&Tenant<'_>) -> Result<T>,
+        body: impl AsyncFnOnce(&Tenant<'_>) -> Result<T>,
     ) -> Result<T> {
         let tenant = self.tenant(prefix).await?;
         // On the heap: the future of a long test is large.
-        tenant.explained(Box::pin(story(&tenant))).await
+        tenant.explained(Box::pin(body(&tenant))).await
     }
 
     /// What all operators of this box have logged, the last one last.
@@ -283,7 +283,7 @@ impl Pool {
     pub async fn test(
         &self,
         prefix: &str,
-        story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>,
+        body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>,
     ) -> Result<()> {
         let free = self.worlds().pop();
         let world = match free {
@@ -293,7 +293,7 @@ impl Pool {
         let is_clear = world
             .test(prefix, async |tenant| {
                 // On the heap: the future of a long test is large.
-                Box::pin(story(tenant)).await?;
+                Box::pin(body(tenant)).await?;
                 tenant.clear().await
             })
             .await?;
@@ -312,13 +312,13 @@ impl Pool {
     pub async fn test_behind_proxy(
         &self,
         prefix: &str,
-        story: impl AsyncFnOnce(&Tenant<'_>, &Proxy) -> Result<()>,
+        body: impl AsyncFnOnce(&Tenant<'_>, &Proxy) -> Result<()>,
     ) -> Result<()> {
         self.test(prefix, async |tenant| {
             let proxy = Proxy::start(&tenant.world.cluster, Scope::Cluster).await?;
             tenant.world.launch_operator_through(&proxy, "").await?.wait_ready().await?;
             // On the heap: the future of a long test is large.
-            Box::pin(story(tenant, &proxy)).await?;
+            Box::pin(body(tenant, &proxy)).await?;
             // While it can still reach the API server.
             tenant.world.stop_operator().await
         })
@@ -330,7 +330,9 @@ impl Pool {
     }
 }
 
-/// Sees that `check` holds all through `window`; fails at the first look at which it does not.
+/// Sees that `check` holds all through `window`; fails at the first poll at which it does not.
+///
+/// The name is that of Gomega's `Consistently`.
 ///
 /// That something does not happen has no event to wait for. This is the one way in which tests let
 /// time pass, and it is for nothing else.
@@ -338,7 +340,7 @@ impl Pool {
 /// # Errors
 ///
 /// The check failed.
-pub async fn stays(
+pub async fn consistently(
     what: &str,
     window: Duration,
     check: impl AsyncFn() -> Result<()>,
@@ -370,7 +372,7 @@ fn runtimes() -> Vec<Value> {
 /// A ClusterTrainingRuntime of MPI, whose launcher and one node complete after a second.
 #[must_use]
 pub fn mpi() -> Value {
-    let step = |name: &str| {
+    let replicated_job = |name: &str| {
         let delay = json!({"pod-complete.stage.kwok.x-k8s.io/delay": "1s"});
         let pod = json!({
             "metadata": {"annotations": delay},
@@ -381,7 +383,7 @@ pub fn mpi() -> Value {
         });
         json!({"name": name, "template": {"spec": {"backoffLimit": 0, "template": pod}}})
     };
-    let jobs = json!([step("node"), step("launcher")]);
+    let jobs = json!([replicated_job("node"), replicated_job("launcher")]);
     json!({
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "ClusterTrainingRuntime",

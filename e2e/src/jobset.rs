@@ -1,4 +1,4 @@
-//! The JobSet controller, with the definitions and webhook registrations of its own release.
+//! The JobSet controller, with the definitions and webhook configurations of its own release.
 
 use std::fs;
 use std::time::Duration;
@@ -43,13 +43,13 @@ pub(crate) async fn install(client: &Client, site: &Site) -> Result<()> {
 
     let definition = site.modules()?.jobset.read(DEFINITION)?;
     let definitions = apply(client, "default", yaml::documents(&definition)?).await?;
-    apply(client, "default", rights(site)?).await?;
-    apply(client, "default", registrations(site)?).await?;
+    apply(client, "default", rbac(site)?).await?;
+    apply(client, "default", webhook_configurations(site)?).await?;
     established(client, &definitions).await
 }
 
-/// The rights its release asks for, for the user that it is here.
-fn rights(site: &Site) -> Result<Vec<Value>> {
+/// The permissions its release asks for, for the user that it is here.
+fn rbac(site: &Site) -> Result<Vec<Value>> {
     let mut objects = yaml::documents(&site.modules()?.jobset.read(ROLE)?)?;
     let role = objects.first_mut().context("JobSet has no role")?;
     let name = "jobset-manager";
@@ -68,16 +68,17 @@ fn rights(site: &Site) -> Result<Vec<Value>> {
     Ok(objects)
 }
 
-/// Its webhook registrations, pointed at the port it has here.
-fn registrations(site: &Site) -> Result<Vec<Value>> {
+/// Its webhook configurations, pointed at the port it has here.
+fn webhook_configurations(site: &Site) -> Result<Vec<Value>> {
     let mut objects = yaml::documents(&site.modules()?.jobset.read(WEBHOOKS)?)?;
     let authority = ByteString(site.credentials.authority().into());
     let address = site.ports.jobset_webhook.address();
     for object in &mut objects {
-        let name = object.pointer_mut("/metadata/name").context("a registration has no name")?;
+        let name =
+            object.pointer_mut("/metadata/name").context("a webhook configuration has no name")?;
         *name = json!(format!("jobset-{}", name.as_str().unwrap_or_default()));
         let webhooks = object.get_mut("webhooks").and_then(Value::as_array_mut);
-        for webhook in webhooks.context("a registration has no webhooks")? {
+        for webhook in webhooks.context("a webhook configuration has no webhooks")? {
             let path = webhook.pointer("/clientConfig/service/path").and_then(Value::as_str);
             let url = format!("https://{address}{}", path.context("a webhook has no path")?);
             let of_pods = webhook.pointer("/rules/0/resources/0") == Some(&json!("pods"));

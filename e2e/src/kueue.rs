@@ -1,7 +1,7 @@
-//! Kueue, with the definitions, rights and webhook registrations of its own release.
+//! Kueue, with the definitions, RBAC and webhook configurations of its own release.
 //!
 //! It runs as the `ServiceAccount` of its release and not as an administrator, so that a test sees what its
-//! rights do not allow. The frameworks that it manages are those of its default configuration that the box has.
+//! permissions do not allow. The frameworks that it manages are those of its default configuration that the box has.
 
 mod case;
 mod install;
@@ -62,7 +62,7 @@ pub struct KueueOptions {
     pub config: Value,
 }
 
-/// A running Kueue. Dropped, it is asked to stop, and killed if it does not; its registrations stay.
+/// A running Kueue. Dropped, it is asked to stop, and killed if it does not; its webhook configurations stay.
 #[derive(Debug)]
 pub struct Kueue {
     process: Process,

@@ -10,7 +10,7 @@
 //!
 //! static SHARED: OnceCell<Cluster> = OnceCell::const_new();
 //! let cluster = SHARED.get_or_try_init(|| Cluster::start(Options::default())).await?;
-//! let namespace = cluster.namespace("story").await?;
+//! let namespace = cluster.namespace("test").await?;
 //! cluster.apply_yaml(&namespace, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}").await?;
 //! # Ok(())
 //! # }
@@ -47,9 +47,9 @@ pub mod ports;
 pub mod process;
 pub mod product;
 pub mod proxy;
+pub mod rbac;
 pub mod recorder;
 pub mod release;
-pub mod rights;
 mod sent;
 mod service;
 pub mod stopped;

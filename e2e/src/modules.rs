@@ -1,4 +1,4 @@
-//! The files that come with JobSet, KWOK and the other programs: definitions, webhook registrations, stages.
+//! The files that come with JobSet, KWOK and the other programs: definitions, webhook configurations, stages.
 //!
 //! They are dependencies to run, like the programs: read from the Go modules that the programs were
 //! built from, never copied into this repository.

@@ -39,7 +39,7 @@ const ADDRESS: &str = "10.77.0.1";
 /// A node and the cluster that it belongs to. Dropped, all of it ends.
 #[derive(Debug)]
 pub struct Node {
-    /// The cluster, with the operator's rights and definitions in it but no operator yet.
+    /// The cluster, with the operator's permissions and definitions in it but no operator yet.
     pub world: World,
     _name_server: Process,
     _kubelet: Process,

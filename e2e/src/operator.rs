@@ -1,9 +1,9 @@
-//! The operator under test: the real binary, with the rights the chart gives it.
+//! The operator under test: the real binary, with the permissions the chart gives it.
 
 use std::ops::Deref;
 
 use anyhow::Result;
-use invariants::Right;
+use invariants::RbacRule;
 
 use crate::cluster::Cluster;
 use crate::product::{CHART, Product, Rules};
@@ -52,7 +52,7 @@ pub async fn install_crds(cluster: &Cluster) -> Result<()> {
     crate::apply::established(&cluster.client().await?, &definitions).await
 }
 
-/// Creates `namespace` with the operator's `ServiceAccount` and the rights the chart gives it.
+/// Creates `namespace` with the operator's `ServiceAccount` and the permissions the chart gives it.
 /// [`Cluster::service_account_kubeconfig`] then gives its kubeconfig.
 ///
 /// # Errors
@@ -67,8 +67,8 @@ pub async fn install_operator_rbac(cluster: &Cluster, namespace: &str) -> Result
 /// # Errors
 ///
 /// The chart's rules are missing, or are no rules.
-pub fn rights() -> Result<Vec<Right>> {
-    RULES.rights()
+pub fn rbac_rules() -> Result<Vec<RbacRule>> {
+    RULES.rbac_rules()
 }
 
 #[cfg(test)]
@@ -76,11 +76,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_chart_gives_the_right_to_delete_trainjobs_and_none_to_read_secrets() {
-        let rights = rights().unwrap();
+    fn chart_permits_deleting_trainjobs_and_not_reading_secrets() {
+        let rules = rbac_rules().unwrap();
         let gives = |resource: &str, verb: &str| {
             let names = |list: &[String], name: &str| list.iter().any(|it| it == name || it == "*");
-            rights.iter().any(|it| names(&it.resources, resource) && names(&it.verbs, verb))
+            rules.iter().any(|it| names(&it.resources, resource) && names(&it.verbs, verb))
         };
         assert!(gives("trainjobs", "delete"));
         assert!(!["get", "list", "watch"].iter().any(|verb| gives("secrets", verb)));

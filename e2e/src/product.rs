@@ -1,4 +1,4 @@
-//! The programs under test: the real binaries, with the rights the chart gives them.
+//! The programs under test: the real binaries, with the permissions the chart gives them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use invariants::Right;
+use invariants::RbacRule;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ pub struct Options {
     pub extra_args: Vec<String>,
     /// Environment variables.
     pub env: Vec<(String, String)>,
-    /// Whose rights it has; by default those of the administrator.
+    /// Whose permissions it has; by default those of the administrator.
     pub kubeconfig: Option<PathBuf>,
     /// The folder that it takes for the whole file system, and in which it is; by default it sees everything.
     pub root: Option<PathBuf>,
@@ -161,7 +161,7 @@ fn told(config: &Path, kubeconfig: &Path) -> Vec<String> {
     files.map(|(flag, file)| format!("--{flag}={}", file.display())).into()
 }
 
-/// How `unshare` runs a program that sees nothing but `root`. It takes no rights: what is root within is nobody new
+/// How `unshare` runs a program that sees nothing but `root`. It takes no privileges: what is root within is nobody new
 /// without.
 pub(crate) fn confined(root: &Path, program: &Path) -> Vec<String> {
     let root = format!("--root={}", root.display());
@@ -194,7 +194,7 @@ fn with_addresses(config_yaml: &str, health: &Port, metrics: &Port) -> Result<Va
     Ok(config)
 }
 
-/// The files of the chart with the rights of a program: its own list of rules for the whole cluster
+/// The files of the chart with the permissions of a program: its own list of rules for the whole cluster
 /// and for its own namespace.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
@@ -203,7 +203,7 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Creates `namespace` with the `ServiceAccount` `name`, which gets these rights.
+    /// Creates `namespace` with the `ServiceAccount` `name`, which gets these permissions.
     pub(crate) async fn install(
         self,
         cluster: &Cluster,
@@ -214,14 +214,14 @@ impl Rules {
     }
 
     /// All of them.
-    pub(crate) fn rights(self) -> Result<Vec<Right>> {
+    pub(crate) fn rbac_rules(self) -> Result<Vec<RbacRule>> {
         let Granted { cluster, namespace } = self.read()?;
-        let rights = cluster.into_iter().chain(namespace).map(|rule| Right {
+        let rules = cluster.into_iter().chain(namespace).map(|rule| RbacRule {
             groups: rule.api_groups.unwrap_or_default(),
             resources: rule.resources.unwrap_or_default(),
             verbs: rule.verbs,
         });
-        Ok(rights.collect())
+        Ok(rules.collect())
     }
 
     /// The rules in the files.

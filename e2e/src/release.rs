@@ -69,7 +69,7 @@ impl Release {
         Ok(Self { cluster, tools, webhook })
     }
 
-    /// Where the registrations expect the webhook.
+    /// Where the webhook configurations expect the webhook.
     pub(crate) fn webhook_address(&self) -> String {
         self.webhook.address()
     }
@@ -109,7 +109,7 @@ impl Release {
         let tools = self.tools.for_user(kubeconfig);
         let probe = train_job("probe", "torch-distributed", &json!({}));
         let create = ["create", "--dry-run=server", "--namespace", &namespace, "-f", "-"];
-        // The API server hears of rights and registrations a moment after they were made.
+        // The API server hears of RBAC rules and webhook configurations a moment after they were made.
         until_ok("a user may create a job", PATIENCE, || {
             tools.kubectl(&create, Some(probe.to_string()))
         })

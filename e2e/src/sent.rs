@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_and_a_patch_say_the_same() {
+    fn fields_are_found_in_objects_and_in_json_patches() {
         let object = json!({"metadata": {"uid": "u"}, "spec": {"suspend": false}});
         let patch = json!([
             {"op": "replace", "path": "/metadata/uid", "value": "u"},

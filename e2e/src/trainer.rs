@@ -47,7 +47,7 @@ pub(crate) async fn files() -> Result<ModuleFiles> {
 /// Its release, ready to be applied.
 #[derive(Debug, Clone)]
 pub(crate) struct Manifests {
-    /// The manager and what it needs: definitions, rights, registrations and its Deployment, without JobSet.
+    /// The manager and what it needs: definitions, RBAC, webhook configurations and its Deployment, without JobSet.
     pub(crate) manager: Vec<Value>,
     /// The runtimes that come with it.
     pub(crate) runtimes: Vec<Value>,
@@ -85,7 +85,7 @@ impl Manifests {
     }
 }
 
-/// Points the webhook registrations among `objects` at an admission server that runs beside the cluster.
+/// Points the webhook configurations among `objects` at an admission server that runs beside the cluster.
 pub(crate) fn point(objects: &mut [Value], cluster: &Cluster, webhook: &Port) -> Result<()> {
     let authority = ByteString(cluster.authority().into());
     for object in objects {
@@ -94,7 +94,7 @@ pub(crate) fn point(objects: &mut [Value], cluster: &Cluster, webhook: &Port) ->
             continue;
         }
         let webhooks = object.get_mut("webhooks").and_then(Value::as_array_mut);
-        for registered in webhooks.context("a registration has no webhooks")? {
+        for registered in webhooks.context("a webhook configuration has no webhooks")? {
             let path = registered.pointer("/clientConfig/service/path").and_then(Value::as_str);
             let path = path.context("a webhook has no path")?;
             let url = format!("https://{}{path}", webhook.address());

@@ -1,6 +1,6 @@
-//! The webhook under test: the real binary, with the rights and the registrations of the chart.
+//! The webhook under test: the real binary, with the RBAC rules and the webhook configurations of the chart.
 //!
-//! The API server runs beside it and not in the cluster, so the registrations have its URL in the place
+//! The API server runs beside it and not in the cluster, so the webhook configurations have its URL in the place
 //! of a Service; nothing else of them differs from what the chart installs.
 
 use std::ops::Deref;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use invariants::Right;
+use invariants::RbacRule;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
@@ -34,16 +34,16 @@ pub const SERVICE_ACCOUNT: &str = "trainjob-operator-webhook";
 pub const NAMESPACE: &str = "kubeflow-system";
 /// The Secret of its certificate, where it makes that itself.
 pub const SECRET: &str = "kubeflow-trainer-webhook-cert";
-/// The registration of the defaulter.
+/// The webhook configuration of the defaulter.
 pub const DEFAULTER: &str = "defaulter.trainer.kubeflow.org";
-/// The registration of the validators.
+/// The webhook configuration of the validators.
 pub const VALIDATOR: &str = "validator.trainer.kubeflow.org";
 
 pub(crate) const RULES: Rules =
     Rules { cluster: "webhook-cluster-rules.yaml", namespace: "webhook-namespace-rules.yaml" };
-const REGISTRATIONS: &str = "webhooks.yaml";
+const WEBHOOK_CONFIGURATIONS: &str = "webhooks.yaml";
 
-/// How long the API server may take to notice a registration, on a busy machine.
+/// How long the API server may take to notice a webhook configuration, on a busy machine.
 const NOTICED: Duration = Duration::from_mins(1);
 
 /// Where the webhook has its certificate from.
@@ -52,7 +52,7 @@ pub enum Certificates {
     /// From files, which the test issues; see [`Webhook::authority`].
     #[default]
     Files,
-    /// It makes them itself and puts its authority into the registrations.
+    /// It makes them itself and puts its authority into the webhook configurations.
     SelfManaged,
 }
 
@@ -63,13 +63,13 @@ pub struct WebhookOptions {
     pub config_yaml: String,
     /// Where it has its certificate from.
     pub certificates: Certificates,
-    /// Whose rights it has; by default those the chart gives it.
+    /// Whose permissions it has; by default those the chart gives it.
     pub kubeconfig: Option<PathBuf>,
     /// Its namespace; by default [`NAMESPACE`].
     pub namespace: Option<String>,
 }
 
-/// A running webhook. Dropped, it is asked to stop, and killed if it does not; its registrations stay.
+/// A running webhook. Dropped, it is asked to stop, and killed if it does not; its webhook configurations stay.
 #[derive(Debug)]
 pub struct Webhook {
     product: Product,
@@ -79,7 +79,7 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// Starts a webhook with the rights and registrations of the chart. Whether it is ready, and
+    /// Starts a webhook with the permissions and webhook configurations of the chart. Whether it is ready, and
     /// whether the API server asks it, are other questions: [`Product::wait_ready`] and
     /// [`Webhook::wait_asked`].
     ///
@@ -92,7 +92,7 @@ impl Webhook {
         Ok(webhook)
     }
 
-    /// Starts a webhook with the rights of the chart, whom nobody asks yet.
+    /// Starts a webhook with the permissions of the chart, whom nobody asks yet.
     ///
     /// # Errors
     ///
@@ -102,14 +102,14 @@ impl Webhook {
         Self::unregistered(cluster, options).await
     }
 
-    /// Installs the chart's registrations for it, each webhook of them with a change.
+    /// Installs the chart's webhook configurations for it, each webhook of them with a change.
     ///
     /// # Errors
     ///
     /// They are missing, or the API server refuses.
     pub async fn register(&self, client: &Client, change: impl Fn(&mut Value)) -> Result<()> {
         let pem = self.authority.as_ref().map(Authority::pem);
-        let mut objects = registrations(&self.address(), pem.as_deref())?;
+        let mut objects = webhook_configurations(&self.address(), pem.as_deref())?;
         for object in &mut objects {
             let webhooks = object.get_mut("webhooks").and_then(Value::as_array_mut);
             webhooks.into_iter().flatten().for_each(&change);
@@ -204,22 +204,22 @@ impl Deref for Webhook {
 /// # Errors
 ///
 /// The chart's rules are missing, or are no rules.
-pub fn rights() -> Result<Vec<Right>> {
-    RULES.rights()
+pub fn rbac_rules() -> Result<Vec<RbacRule>> {
+    RULES.rbac_rules()
 }
 
-/// Installs the chart's registrations, pointed at a webhook at `address`, whether or not there is one,
+/// Installs the chart's webhook configurations, pointed at a webhook at `address`, whether or not there is one,
 /// whose certificate this authority has signed.
 ///
 /// # Errors
 ///
 /// They are missing, or the API server refuses.
 pub async fn register(client: &Client, address: &str, authority: Option<&str>) -> Result<()> {
-    apply(client, "default", registrations(address, authority)?).await?;
+    apply(client, "default", webhook_configurations(address, authority)?).await?;
     Ok(())
 }
 
-/// Removes the registrations: from now on nobody is asked.
+/// Removes the webhook configurations: from now on nobody is asked.
 ///
 /// # Errors
 ///
@@ -272,12 +272,12 @@ fn configured(
     Ok(config)
 }
 
-/// The chart's registrations, with the URL of a webhook at `address` in the place of its Service.
-fn registrations(address: &str, authority: Option<&str>) -> Result<Vec<Value>> {
-    let mut objects = file_of_chart(REGISTRATIONS)?;
+/// The chart's webhook configurations, with the URL of a webhook at `address` in the place of its Service.
+fn webhook_configurations(address: &str, authority: Option<&str>) -> Result<Vec<Value>> {
+    let mut objects = file_of_chart(WEBHOOK_CONFIGURATIONS)?;
     for object in &mut objects {
         let webhooks = object.get_mut("webhooks").and_then(Value::as_array_mut);
-        for webhook in webhooks.context("a registration has no webhooks")? {
+        for webhook in webhooks.context("a webhook configuration has no webhooks")? {
             let path = webhook.pointer("/clientConfig/service/path").and_then(Value::as_str);
             let url = format!("https://{address}{}", path.context("a webhook has no path")?);
             webhook["clientConfig"] = match authority {
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn the_chart_lets_the_webhook_change_nothing_but_its_own() {
-        let mut writes: Vec<_> = rights()
+        let mut writes: Vec<_> = rbac_rules()
             .unwrap()
             .into_iter()
             .filter(|it| it.verbs.iter().any(|verb| !["get", "list", "watch"].contains(&&**verb)))
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn registrations_are_those_of_the_chart_but_for_where_the_webhook_is() {
-        let objects = registrations("127.0.0.1:1", Some("PEM")).unwrap();
+        let objects = webhook_configurations("127.0.0.1:1", Some("PEM")).unwrap();
         let names: Vec<_> = objects.iter().map(|object| &object["metadata"]["name"]).collect();
         assert_eq!(names, [DEFAULTER, VALIDATOR]);
         let webhooks: Vec<_> =
@@ -341,7 +341,7 @@ mod tests {
             assert!(webhook.get("matchConditions").is_some());
             assert_eq!(webhook.get("objectSelector").is_some(), resource != "trainjobs");
         }
-        let unmanaged = registrations("127.0.0.1:1", None).unwrap();
+        let unmanaged = webhook_configurations("127.0.0.1:1", None).unwrap();
         assert_eq!(unmanaged[0]["webhooks"][0]["clientConfig"].get("caBundle"), None);
     }
 

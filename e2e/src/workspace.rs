@@ -39,9 +39,9 @@ pub fn webhook() -> Result<PathBuf> {
 }
 
 /// The file of the server that the webhook is compared with in a bench.
-pub(crate) fn empty_door() -> Result<PathBuf> {
+pub(crate) fn empty_webhook() -> Result<PathBuf> {
     static BUILT: Built = OnceLock::new();
-    provide(&BUILT, "empty-door")
+    provide(&BUILT, "empty-webhook")
 }
 
 /// The file of the demo.

@@ -49,10 +49,10 @@ mod observability;
 mod proxy;
 #[path = "races.rs"]
 mod races;
+#[path = "rbac/main.rs"]
+mod rbac;
 #[path = "resilience.rs"]
 mod resilience;
-#[path = "rights/main.rs"]
-mod rights;
 #[path = "runtimes.rs"]
 mod runtimes;
 #[path = "suspension.rs"]

@@ -140,9 +140,9 @@ async fn the_webhook_of_jobset_refuses_nonsense() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_service_account_has_its_own_rights_and_no_others() -> Result<()> {
+async fn service_account_has_only_its_own_permissions() -> Result<()> {
     let cluster = shared().await?;
-    let namespace = cluster.namespace("rights").await?;
+    let namespace = cluster.namespace("rbac").await?;
     let client = cluster.service_account_client(&namespace, "default").await?;
     let pods: Api<Pod> = Api::namespaced(client, &namespace);
     let refusal = pods.list(&ListParams::default()).await.unwrap_err().to_string();

@@ -320,7 +320,7 @@ async fn two_replicas_on_an_empty_cluster_have_one_authority() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_somebody_does_to_a_bundle_is_repaired() -> Result<()> {
+async fn changed_ca_bundle_is_repaired() -> Result<()> {
     let cluster = cluster().await?;
     let client = cluster.client().await?;
     let webhook = Webhook::start(&cluster, self_managed("")).await?;

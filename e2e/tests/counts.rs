@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{Operation, POOL, RUNS, stays};
+use e2e::fixtures::{Operation, POOL, RUNS, consistently};
 use kube::api::ListParams;
 use serde_json::json;
 
 /// Runs a test in a box to itself, with an operator.
-async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
+async fn test(prefix: &str, body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
     POOL.test(prefix, async |tenant| {
         tenant.world.start_operator().await?;
-        story(tenant).await
+        body(tenant).await
     })
     .await
 }
@@ -29,7 +29,7 @@ async fn a_job_that_cannot_be_made_is_told_about_once_and_written_no_more_often(
         tenant.create("job", RUNS, json!({})).await?;
         tenant.tells("job", "TrainJobResourcesCreationFailed").await?;
         let told = tenant.jobs.get("job").await?;
-        stays("what is known is not said again", HOURS, async || {
+        consistently("what is known is not said again", HOURS, async || {
             let job = tenant.jobs.get("job").await?;
             let version = |job: &trainjob_api::TrainJob| job.metadata.resource_version.clone();
             ensure!(version(&job) == version(&told), "its status was written: {:?}", job.status);

@@ -9,7 +9,9 @@ use e2e::fixtures::status::{
     conditions_of, created_at, deleted_at, finished_at, is_failed_by_deadline, on_time, time_until,
 };
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{COMPLETES, FAILS, Operation, PATIENCE, POOL, RUNS, SYSTEM, VANISHES, stays};
+use e2e::fixtures::{
+    COMPLETES, FAILS, Operation, PATIENCE, POOL, RUNS, SYSTEM, VANISHES, consistently,
+};
 use e2e::operator::{SERVICE_ACCOUNT, install_operator_rbac};
 use e2e::until::{until, until_ok};
 use futures::future::try_join_all;
@@ -20,10 +22,10 @@ use serde_json::{Value, json};
 use trainjob_api::conditions::{self, COMPLETE, FAILED};
 
 /// Runs a test in a box to itself, with an operator.
-async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
+async fn test(prefix: &str, body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
     let with_operator = async |tenant: &Tenant<'_>| {
         tenant.world.start_operator().await?;
-        story(tenant).await
+        body(tenant).await
     };
     POOL.test(prefix, with_operator).await
 }
@@ -60,9 +62,9 @@ async fn an_operator_killed_between_the_failed_condition_and_the_deletion_releas
 }
 
 #[tokio::test]
-async fn a_missing_right_to_delete_jobsets_is_named_and_the_job_released_once_it_is_given()
+async fn missing_permission_to_delete_jobsets_is_reported_and_job_is_released_once_granted()
 -> Result<()> {
-    test("rights", async |tenant| {
+    test("rbac", async |tenant| {
         let roles: Api<ClusterRole> = Api::all(tenant.client.clone());
         let name = format!("{SERVICE_ACCOUNT}-{SYSTEM}");
         let mut role = roles.get(&name).await?;
@@ -77,7 +79,10 @@ async fn a_missing_right_to_delete_jobsets_is_named_and_the_job_released_once_it
         tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 3})).await?;
         tenant.fails_by_deadline("job").await?;
         let note = tenant.tells("job", "ReleaseFailed").await?;
-        ensure!(note.contains("cannot delete resource \"jobsets\""), "which right it is: {note}");
+        ensure!(
+            note.contains("cannot delete resource \"jobsets\""),
+            "which permission it is: {note}"
+        );
         ensure!(tenant.running_pods_of("job").await? == 1, "its Pod does not run any more");
 
         install_operator_rbac(&tenant.world.cluster, SYSTEM).await?;
@@ -125,7 +130,7 @@ async fn a_finished_job_keeps_its_end_and_gets_no_second_jobset_however_the_firs
         as_they_were().await?;
         crash(tenant).await?;
         try_join_all(ended.iter().map(|(name, _)| tenant.poke(name, 5))).await?;
-        stays("the jobs are as they were", Duration::from_secs(4), as_they_were).await?;
+        consistently("the jobs are as they were", Duration::from_secs(4), as_they_were).await?;
 
         for (name, end) in &ended {
             let made = creations(tenant, name)?;
@@ -164,23 +169,31 @@ async fn a_job_that_completed_before_its_deadline_is_complete_even_if_both_are_s
         })
         .await?;
         let due = created_at(&job).plus(6);
-        stays("nobody looks while the deadline passes", time_until(due.plus(1)), async || {
-            ensure!(conditions_of(&tenant.jobs.get("job").await?).is_empty(), "it has an end");
-            Ok(())
-        })
+        consistently(
+            "nobody looks while the deadline passes",
+            time_until(due.plus(1)),
+            async || {
+                ensure!(conditions_of(&tenant.jobs.get("job").await?).is_empty(), "it has an end");
+                Ok(())
+            },
+        )
         .await?;
 
         tenant.world.start_operator().await?;
         let job = tenant.becomes("job", COMPLETE).await?;
         let at = finished_at(&job)?.to_string();
         ensure!(at == completed_at, "it finished at {at}, its JobSet at {completed_at}");
-        stays("it stays Complete, and its JobSet stays", Duration::from_secs(3), async || {
-            let job = tenant.jobs.get("job").await?;
-            let failed = conditions::find(conditions_of(&job), FAILED);
-            ensure!(failed.is_none(), "it is also {failed:?}");
-            ensure!(tenant.job_sets.get_opt("job").await?.is_some(), "its JobSet is gone");
-            Ok(())
-        })
+        consistently(
+            "it stays Complete, and its JobSet stays",
+            Duration::from_secs(3),
+            async || {
+                let job = tenant.jobs.get("job").await?;
+                let failed = conditions::find(conditions_of(&job), FAILED);
+                ensure!(failed.is_none(), "it is also {failed:?}");
+                ensure!(tenant.job_sets.get_opt("job").await?.is_some(), "its JobSet is gone");
+                Ok(())
+            },
+        )
         .await?;
         let told = tenant.told("job", "DeadlineExceeded").await?.len();
         ensure!(told == 0, "DeadlineExceeded was told {told} times");
@@ -201,7 +214,7 @@ async fn a_deadline_and_a_ttl_that_pass_while_no_operator_runs_are_acted_on_at_i
         let expired = tenant.becomes("expired", COMPLETE).await?;
         tenant.world.kill_operator();
         let due = created_at(&stopped).plus(6).max(finished_at(&expired)?.plus(3));
-        stays("nobody acts", time_until(due.plus(1)), async || {
+        consistently("nobody acts", time_until(due.plus(1)), async || {
             ensure!(finished_at(&tenant.jobs.get("stopped").await?).is_err(), "it was stopped");
             ensure!(deleted_at(&tenant.jobs.get("expired").await?).is_none(), "it was deleted");
             Ok(())
@@ -237,7 +250,7 @@ async fn an_operator_killed_while_it_makes_a_job_goes_on_after_its_start_and_mak
         tenant.runs("job").await?;
         crash(tenant).await?;
         tenant.poke("job", 5).await?;
-        stays("there is one of each, as it was", Duration::from_secs(3), async || {
+        consistently("there is one of each, as it was", Duration::from_secs(3), async || {
             let now = tenant.job_sets.get("job").await?;
             ensure!(now.uid() == job_set.uid(), "its JobSet was made anew");
             let now = tenant.config_maps.get("job-runtime-snapshot").await?;

@@ -24,9 +24,9 @@ const REPLACED_WITHIN: Millis = 10_000 + 2_000;
 /// Runs a test in a box to itself, with an operator behind a proxy.
 async fn test(
     prefix: &str,
-    story: impl AsyncFnOnce(&Tenant<'_>, &Proxy) -> Result<()>,
+    body: impl AsyncFnOnce(&Tenant<'_>, &Proxy) -> Result<()>,
 ) -> Result<()> {
-    POOL.test_behind_proxy(prefix, story).await
+    POOL.test_behind_proxy(prefix, body).await
 }
 
 fn now() -> Result<Millis> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{MPI, PATIENCE, World, runtime, stays};
+use e2e::fixtures::{MPI, PATIENCE, World, consistently, runtime};
 use e2e::until::until_ok;
 use k8s_openapi::api::{batch::v1::Job, core::v1::Secret};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -17,13 +17,13 @@ use trainjob_api::{ClusterTrainingRuntime, TrainingRuntime};
 
 /// Longer than an operator that is about to do something wrong hesitates.
 const WINDOW: Duration = Duration::from_secs(3);
-/// Where the Pod template of the one step of a JobSet is.
+/// Where the Pod template of the one replicated job of a JobSet is.
 const POD: &str = "/spec/replicatedJobs/0/template/spec/template";
 /// The finalizer that earlier versions of Kubeflow Trainer put on runtimes.
 const IN_USE: &str = "trainer.kubeflow.org/resource-in-use";
 
-async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    World::shared().await?.test(prefix, story).await
+async fn test(prefix: &str, body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
+    World::shared().await?.test(prefix, body).await
 }
 
 /// Makes a runtime of this test's own, or changes it: its Pods are annotated with this `edition`.
@@ -146,7 +146,7 @@ async fn without_its_snapshot_a_job_still_knows_its_secret() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_patches_say_while_a_job_is_suspended_reaches_its_jobset() -> Result<()> {
+async fn runtime_patches_of_a_suspended_job_reach_its_jobset() -> Result<()> {
     test("follows", async |tenant| {
         let runtime = publish(tenant, "only").await?;
         let before = pods(&json!({"labels": {"gone": "1"}}), &json!({}));
@@ -196,7 +196,7 @@ async fn what_patches_say_while_a_job_is_suspended_reaches_its_jobset() -> Resul
 }
 
 #[tokio::test]
-async fn what_patches_say_while_a_job_runs_does_not_touch_its_jobset() -> Result<()> {
+async fn runtime_patches_of_a_running_job_do_not_change_its_jobset() -> Result<()> {
     test("untouched", async |tenant| {
         let runtime = publish(tenant, "only").await?;
         tenant.create("job", &runtime, json!({})).await?;
@@ -204,7 +204,7 @@ async fn what_patches_say_while_a_job_runs_does_not_touch_its_jobset() -> Result
         let running = tenant.job_sets.get("job").await?;
         let patches = pods(&json!({"labels": {"new": "1"}}), &json!({"nodeSelector": {"a": "b"}}));
         tenant.patch("job", &json!({"spec": {"runtimePatches": patches}})).await?;
-        stays("the JobSet is as it was", WINDOW, async || {
+        consistently("the JobSet is as it was", WINDOW, async || {
             let job_set = tenant.job_sets.get("job").await?;
             ensure!(job_set.uid() == running.uid(), "it was made anew");
             ensure!(job_set.data["spec"] == running.data["spec"], "{}", job_set.data["spec"]);

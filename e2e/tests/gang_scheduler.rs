@@ -13,7 +13,7 @@ use e2e::cluster::Options;
 use e2e::coscheduling::{Coscheduling, SCHEDULER_NAME};
 use e2e::fixtures::shared::Shared;
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{PATIENCE, World, runtime, stays};
+use e2e::fixtures::{PATIENCE, World, consistently, runtime};
 use e2e::until::until_ok;
 use e2e::yaml;
 use k8s_openapi::api::core::v1::Pod;
@@ -32,7 +32,7 @@ const GANG: &str = "gang";
 const WINDOW: Duration = Duration::from_secs(3);
 
 /// Runs one test with both nodes to itself, and frees them.
-async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
+async fn test(prefix: &str, body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
     static SHARED: Shared<(World, Coscheduling)> = Shared::new();
     static NODES: Mutex<()> = Mutex::const_new(());
     let shared = SHARED.get(start).await?;
@@ -41,7 +41,7 @@ async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) 
     world
         .test(prefix, async |tenant| {
             // On the heap: the future of a long test is large.
-            Box::pin(story(tenant)).await?;
+            Box::pin(body(tenant)).await?;
             for job in tenant.jobs.list(&ListParams::default()).await? {
                 remove(tenant, &job.metadata.name.unwrap_or_default()).await?;
             }
@@ -125,7 +125,7 @@ async fn gang_waits(tenant: &Tenant<'_>, job: &str) -> Result<()> {
         Ok(())
     })
     .await?;
-    stays("none of its Pods holds a node", WINDOW, async || {
+    consistently("none of its Pods holds a node", WINDOW, async || {
         let pods = tenant.pods_of(job).await?;
         ensure!(nodes(&pods).is_empty(), "they are on {:?}", nodes(&pods));
         Ok(())

@@ -13,7 +13,7 @@ use e2e::coscheduling;
 use e2e::fixtures::shared::Shared;
 use e2e::fixtures::status::conditions_of;
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{PATIENCE, World, runtime, stays};
+use e2e::fixtures::{PATIENCE, World, consistently, runtime};
 use e2e::until::until_ok;
 use e2e::{volcano, yaml};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams};
@@ -106,10 +106,10 @@ impl Scheduler {
     }
 }
 
-async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
+async fn test(prefix: &str, body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
     // Its own: the kinds of PodGroups come while these tests run.
     static SHARED: Shared<World> = Shared::new();
-    SHARED.get(World::start).await?.test(prefix, story).await
+    SHARED.get(World::start).await?.test(prefix, body).await
 }
 
 /// Waits until a job says that it waits, for this reason.
@@ -121,7 +121,7 @@ async fn waits(tenant: &Tenant<'_>, job: &str, reason: &str) -> Result<()> {
     Ok(())
 }
 
-/// The story of a scheduler, from before it is installed on. One test each: what is installed stays.
+/// The life of a scheduler, from before it is installed on. One test each: what is installed stays.
 async fn gangs_of(scheduler: &Scheduler, prefix: &str) -> Result<()> {
     test(prefix, async |tenant| {
         let completes = scheduler.runtime(tenant, &json!({DELAY: "1s"})).await?;
@@ -169,7 +169,7 @@ async fn belongs_to_somebody_else(
     let theirs = groups.create(&PostParams::default(), &theirs).await?;
     tenant.create("taken", runtime, json!({})).await?;
     waits(tenant, "taken", "PodGroupConflict").await?;
-    stays("it is left alone", WINDOW, async || {
+    consistently("it is left alone", WINDOW, async || {
         let group = groups.get("taken").await?;
         ensure!(group.resource_version() == theirs.resource_version(), "it was changed");
         ensure!(tenant.job_sets.get_opt("taken").await?.is_none(), "the job has a JobSet");

@@ -67,7 +67,7 @@ fn short_help_is_short_and_tells_of_the_long_one() {
 }
 
 #[test]
-fn what_help_says_of_the_exit_status_is_so() {
+fn exit_status_is_as_help_documents() {
     for (name, program) in programs() {
         let version = run(&program, "--version");
         assert!(version.status.success(), "{name}");

@@ -8,8 +8,10 @@ use anyhow::{Context, Result, ensure};
 use e2e::component::Component;
 use e2e::fixtures::status::{conditions_of, created_at, finished_at, is_failed_by_deadline};
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{PATIENCE, POOL, RUNS, SYSTEM, runtime, stays};
-use e2e::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT, install_operator_rbac, rights};
+use e2e::fixtures::{PATIENCE, POOL, RUNS, SYSTEM, consistently, runtime};
+use e2e::operator::{
+    Operator, OperatorOptions, SERVICE_ACCOUNT, install_operator_rbac, rbac_rules,
+};
 use e2e::proxy::{Proxy, Scope};
 use e2e::recorder::Recorder;
 use e2e::until::{until, until_ok};
@@ -51,14 +53,14 @@ struct Election {
 }
 
 /// Runs a test in a box to itself, without an operator and without a Lease.
-async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
+async fn test(prefix: &str, body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
     POOL.test(prefix, async |tenant| {
         let deleted = leases(tenant).delete(LEASE, &DeleteParams::default()).await;
         ensure!(
             matches!(&deleted, Ok(_) | Err(kube::Error::Api(_))),
             "the Lease cannot be deleted: {deleted:?}"
         );
-        story(tenant).await
+        body(tenant).await
     })
     .await
 }
@@ -175,7 +177,7 @@ async fn judge(tenant: &Tenant<'_>, recorder: &Recorder, replicas: &[&Replica]) 
     }
     requests.sort_by_key(|request| request.sent);
     let all = History { requests: requests.clone(), ..History::default() };
-    let mut violations = invariants::rights(&all, &rights()?);
+    let mut violations = invariants::undeclared_requests(&all, &rbac_rules()?);
     requests.retain(|request| request.namespace == tenant.namespace);
     let history = History {
         changes: recorder.changes(Some(&tenant.namespace)),
@@ -194,7 +196,7 @@ async fn recorder(tenant: &Tenant<'_>) -> Result<Recorder> {
 }
 
 #[tokio::test]
-async fn one_of_two_acts_and_the_other_is_ready_and_writes_nothing() -> Result<()> {
+async fn only_the_leader_of_two_replicas_writes_and_both_are_ready() -> Result<()> {
     test("two", async |tenant| {
         let recorder = recorder(tenant).await?;
         // Everything that an operator writes without being asked by a job, too.
@@ -258,7 +260,7 @@ async fn one_of_two_acts_and_the_other_is_ready_and_writes_nothing() -> Result<(
 }
 
 #[tokio::test]
-async fn a_leader_that_is_asked_to_stop_hands_over_at_once() -> Result<()> {
+async fn stopping_leader_releases_its_lease_at_once() -> Result<()> {
     test("handover", async |tenant| {
         let recorder = recorder(tenant).await?;
         let first = Replica::ready(tenant, "first", &SHORT).await?;
@@ -334,7 +336,7 @@ async fn is_killed(tenant: &Tenant<'_>, election: &Election) -> Result<String> {
 }
 
 #[tokio::test]
-async fn a_leader_that_is_killed_is_replaced_when_its_lease_is_over() -> Result<()> {
+async fn killed_leader_is_replaced_when_its_lease_expires() -> Result<()> {
     test("killed", async |tenant| {
         println!("{}", is_killed(tenant, &SHORT).await?);
         Ok(())
@@ -343,7 +345,7 @@ async fn a_leader_that_is_killed_is_replaced_when_its_lease_is_over() -> Result<
 }
 
 #[tokio::test]
-async fn a_leader_that_is_killed_is_replaced_with_the_default_durations_too() -> Result<()> {
+async fn killed_leader_is_replaced_with_default_lease_durations() -> Result<()> {
     test("default", async |tenant| {
         println!("{}", is_killed(tenant, &DEFAULT).await?);
         Ok(())
@@ -352,7 +354,7 @@ async fn a_leader_that_is_killed_is_replaced_with_the_default_durations_too() ->
 }
 
 #[tokio::test]
-async fn a_leader_that_stood_still_writes_nothing_when_it_goes_on_and_ends() -> Result<()> {
+async fn paused_leader_exits_without_a_write_when_it_resumes() -> Result<()> {
     test("frozen", async |tenant| {
         let recorder = recorder(tenant).await?;
         let first = Replica::ready(tenant, "first", &SHORT).await?;
@@ -381,7 +383,7 @@ async fn a_leader_that_stood_still_writes_nothing_when_it_goes_on_and_ends() -> 
 }
 
 #[tokio::test]
-async fn a_leader_without_an_api_server_ends_in_time_with_an_error() -> Result<()> {
+async fn leader_without_api_server_exits_with_an_error_before_its_lease_expires() -> Result<()> {
     test("outage", async |tenant| {
         let first = Replica::ready(tenant, "first", &SHORT).await?;
         first.leads(tenant).await?;
@@ -442,7 +444,7 @@ async fn beside_a_running_trainer_an_operator_waits_and_says_who_leads() -> Resu
         });
         let replica = Replica::ready(tenant, "replica", &SHORT).await?;
         tenant.create("job", RUNS, json!({})).await?;
-        stays("it waits", WINDOW, async || {
+        consistently("it waits", WINDOW, async || {
             ensure!(replica.writes().is_empty(), "it wrote {:#?}", replica.writes());
             Ok(())
         })
@@ -469,7 +471,7 @@ async fn beside_a_running_trainer_an_operator_waits_and_says_who_leads() -> Resu
 }
 
 #[tokio::test]
-async fn without_rights_to_its_lease_an_operator_names_them_and_waits() -> Result<()> {
+async fn operator_without_lease_permissions_logs_them_and_waits() -> Result<()> {
     test("powerless", async |tenant| {
         let bindings: Api<RoleBinding> = Api::namespaced(tenant.client.clone(), SYSTEM);
         bindings.delete(SERVICE_ACCOUNT, &DeleteParams::default()).await?;
@@ -482,7 +484,7 @@ async fn without_rights_to_its_lease_an_operator_names_them_and_waits() -> Resul
             Ok(())
         })
         .await?;
-        stays("it waits", WINDOW, async || {
+        consistently("it waits", WINDOW, async || {
             ensure!(replica.writes().is_empty(), "it wrote {:#?}", replica.writes());
             ensure!(errors()? == 2, "it says more: {}", replica.operator.log()?);
             Ok(())

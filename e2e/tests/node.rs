@@ -41,12 +41,12 @@ async fn on_a_real_node_pods_talk_a_deadline_waits_for_the_last_process_and_memo
         let small = runtime(RUNTIME, &json!({}), i64::try_from(GRACE.as_secs())?, None);
         node.world.cluster.apply_yaml("default", &yaml::stream(&[small])).await?;
         node.world.start_operator().await?;
-        node.world.test("node", async |tenant| Box::pin(stories(node, tenant, tell)).await).await
+        node.world.test("node", async |tenant| Box::pin(scenarios(node, tenant, tell)).await).await
     })
     .await
 }
 
-async fn stories(node: &Node, tenant: &Tenant<'_>, tell: &Tell) -> Result<()> {
+async fn scenarios(node: &Node, tenant: &Tenant<'_>, tell: &Tell) -> Result<()> {
     tokio::try_join!(talk(tenant, tell), stubborn(node, tenant, tell), greedy(tenant, tell))?;
     let left = leftovers::find(&tenant.client, &tenant.namespace).await?;
     ensure!(left.is_empty(), "{} are left", left.join(", "));

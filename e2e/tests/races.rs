@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::cluster::Options;
 use e2e::fixtures::status::{conditions_of, created_at, finished_at, now};
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{COMPLETES, PATIENCE, POOL, RUNS, World, stays};
+use e2e::fixtures::{COMPLETES, PATIENCE, POOL, RUNS, World, consistently};
 use e2e::proxy::{Call, Fault, Proxy, Scope};
 use e2e::until::until_ok;
 use invariants::Request;
@@ -27,9 +27,9 @@ const WINDOW: Duration = Duration::from_secs(3);
 /// Runs a test in a box to itself, with an operator behind a proxy.
 async fn test(
     prefix: &str,
-    story: impl AsyncFnOnce(&Tenant<'_>, &Proxy) -> Result<()>,
+    body: impl AsyncFnOnce(&Tenant<'_>, &Proxy) -> Result<()>,
 ) -> Result<()> {
-    POOL.test_behind_proxy(prefix, story).await
+    POOL.test_behind_proxy(prefix, body).await
 }
 
 fn deletes_a_job(call: &Call) -> bool {
@@ -81,7 +81,7 @@ async fn a_ttl_removed_in_the_last_moment_wins_and_the_job_stays() -> Result<()>
         held.reached().await?;
         tenant.patch("job", &json!({"spec": {"ttlSecondsAfterFinished": null}})).await?;
         held.release();
-        stays("the job stays", WINDOW, async || {
+        consistently("the job stays", WINDOW, async || {
             let job = tenant.jobs.get("job").await?;
             ensure!(job.metadata.deletion_timestamp.is_none(), "it is being deleted");
             Ok(())
@@ -110,7 +110,7 @@ async fn a_job_that_completes_while_its_failure_is_held_up_is_complete() -> Resu
         finished_at(&job)?;
         held.release();
         held.holds_none().await?;
-        stays("the job stays complete", WINDOW, async || {
+        consistently("the job stays complete", WINDOW, async || {
             let job = tenant.jobs.get("job").await?;
             finished_at(&job)?;
             ensure!(conditions_of(&job).iter().all(|it| it.type_ != FAILED), "it has failed");
@@ -128,7 +128,7 @@ async fn a_deadline_raised_while_the_failure_is_under_way_wins() -> Result<()> {
     let world = Box::pin(World::without_operator(Options::default())).await?;
     let mutable = crd::yaml(&crd::train_job_crd(FieldUpdates::Mutable))?;
     world.cluster.apply_yaml("default", &mutable).await?;
-    let story = async |tenant: &Tenant<'_>| {
+    let body = async |tenant: &Tenant<'_>| {
         let proxy = Proxy::start(&tenant.world.cluster, Scope::Cluster).await?;
         let operator = tenant.world.launch_operator_through(&proxy, "").await?;
         operator.wait_ready().await?;
@@ -144,12 +144,12 @@ async fn a_deadline_raised_while_the_failure_is_under_way_wins() -> Result<()> {
         goes_on(tenant, created_at(&job).plus(5)).await?;
         tenant.world.stop_operator().await
     };
-    world.test("deadline-raised", story).await
+    world.test("deadline-raised", body).await
 }
 
 /// Sees that a job runs on although an instant has passed.
 async fn goes_on(tenant: &Tenant<'_>, past: Timestamp) -> Result<()> {
-    stays("the job runs on", WINDOW, async || {
+    consistently("the job runs on", WINDOW, async || {
         ensure!(now() >= past, "that was before it");
         let job = tenant.jobs.get("job").await?;
         ensure!(finished_at(&job).is_err(), "it has finished: {:?}", conditions_of(&job));

@@ -14,7 +14,8 @@ use e2e::fixtures::status::{
 };
 use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{
-    COMPLETES, LATE, OPERATOR_USER, PATIENCE, POOL, RUNS, SYSTEM, Verdict, World, runtime, stays,
+    COMPLETES, LATE, OPERATOR_USER, PATIENCE, POOL, RUNS, SYSTEM, Verdict, World, consistently,
+    runtime,
 };
 use e2e::operator::{Operator, SERVICE_ACCOUNT, install_operator_rbac};
 use e2e::until::{until, until_ok};
@@ -31,8 +32,8 @@ use trainjob_api::conditions::{COMPLETE, FAILED};
 const WINDOW: Duration = Duration::from_secs(4);
 
 /// Runs a test in a box to itself, without an operator.
-async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    POOL.test(prefix, story).await
+async fn test(prefix: &str, body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
+    POOL.test(prefix, body).await
 }
 
 /// Everything else that talks to the API server. It sleeps during an outage, or it would take its
@@ -87,7 +88,7 @@ async fn complains(operator: &Operator) -> Result<String> {
 
 /// Sees that it waits: alive, not ready, and with nothing more to say than so many complaints.
 async fn waits_quietly(operator: &Operator, complaints: usize) -> Result<()> {
-    stays("the operator waits", WINDOW, async || {
+    consistently("the operator waits", WINDOW, async || {
         let said = [logged(operator, "ERROR")?, logged(operator, "WARN")?].concat();
         let about_jobs: Vec<_> = said.iter().filter(|it| !is_about_the_configuration(it)).collect();
         ensure!(about_jobs.len() == complaints, "it said {about_jobs:#?}");
@@ -103,7 +104,7 @@ fn is_about_the_configuration(line: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn an_api_server_that_is_not_there_at_the_start_is_said_once_and_waited_for() -> Result<()> {
+async fn unreachable_api_server_at_start_is_logged_once_and_waited_for() -> Result<()> {
     test("late", async |tenant| {
         let cluster = &tenant.world.cluster;
         tenant.create("job", RUNS, json!({})).await?;
@@ -125,8 +126,7 @@ async fn an_api_server_that_is_not_there_at_the_start_is_said_once_and_waited_fo
 }
 
 #[tokio::test]
-async fn an_api_server_that_goes_away_is_said_once_and_what_came_due_is_done_when_it_is_back()
--> Result<()> {
+async fn api_server_outage_is_logged_once_and_due_work_is_done_afterwards() -> Result<()> {
     test("away", async |tenant| {
         let cluster = &tenant.world.cluster;
         let operator = tenant.world.start_operator().await?;
@@ -139,7 +139,7 @@ async fn an_api_server_that_goes_away_is_said_once_and_what_came_due_is_done_whe
         begin_outage(cluster)?;
         complains(&operator).await?;
         let outage = time_until(due.plus(2)).max(WINDOW);
-        stays("it says so once", outage, async || {
+        consistently("it says so once", outage, async || {
             let said = [logged(&operator, "ERROR")?, logged(&operator, "WARN")?].concat();
             let said: Vec<_> = said.iter().filter(|it| !is_about_the_configuration(it)).collect();
             ensure!(said.len() == 1, "it said {said:#?}");
@@ -177,7 +177,7 @@ async fn an_api_server_that_hangs_delays_a_deadline_and_loses_nothing() -> Resul
         // Longer than the operator waits for an answer: what it sent is carried out late, and again.
         let due = created_at(&job).plus(5);
         let outage = time_until(due.plus(17));
-        stays("nothing can happen", outage, async || {
+        consistently("nothing can happen", outage, async || {
             cluster.process(Component::ApiServer).map(|_| ())
         })
         .await?;
@@ -195,12 +195,12 @@ async fn an_api_server_that_hangs_delays_a_deadline_and_loses_nothing() -> Resul
 }
 
 #[tokio::test]
-async fn rights_that_are_missing_are_named_and_waited_for() -> Result<()> {
+async fn missing_rbac_permissions_are_logged_and_waited_for() -> Result<()> {
     test("powerless", async |tenant| {
         let bindings: Api<ClusterRoleBinding> = Api::all(tenant.client.clone());
         let name = format!("{SERVICE_ACCOUNT}-{SYSTEM}");
         bindings.delete(&name, &DeleteParams::default()).await?;
-        let lost = until("the rights are gone", PATIENCE, || async {
+        let lost = until("the permissions are gone", PATIENCE, || async {
             may(tenant, "list", "trainer.kubeflow.org", "trainjobs").await.ok().filter(|may| !may)
         });
         lost.await?;
@@ -214,7 +214,7 @@ async fn rights_that_are_missing_are_named_and_waited_for() -> Result<()> {
         waits_quietly(&operator, 6).await?;
         for line in logged(&operator, "ERROR")? {
             let named = line.to_string();
-            ensure!(named.contains("cannot list resource"), "which right it is: {named}");
+            ensure!(named.contains("cannot list resource"), "which permission it is: {named}");
         }
         install_operator_rbac(&tenant.world.cluster, SYSTEM).await?;
         operator.wait_ready().await?;
@@ -225,7 +225,7 @@ async fn rights_that_are_missing_are_named_and_waited_for() -> Result<()> {
     .await
 }
 
-/// Whether the operator has a right in the whole cluster.
+/// Whether the operator has a permission in the whole cluster.
 async fn may(tenant: &Tenant<'_>, verb: &str, group: &str, resource: &str) -> Result<bool> {
     let api: Api<SubjectAccessReview> = Api::all(tenant.client.clone());
     let attributes = ResourceAttributes {
@@ -246,7 +246,7 @@ async fn may(tenant: &Tenant<'_>, verb: &str, group: &str, resource: &str) -> Re
 
 #[tokio::test]
 async fn the_operator_is_no_administrator() -> Result<()> {
-    test("rights", async |tenant| {
+    test("rbac", async |tenant| {
         tenant.world.start_operator().await?;
         let trainer = "trainer.kubeflow.org";
         for (verb, group, resource, expected) in [
@@ -283,10 +283,10 @@ async fn a_stopping_operator_is_unready_first_begins_nothing_finishes_its_work_a
         ensure!(health(&operator, "/readyz")?.0 == 200, "it is not ready");
         // The deletion is under way for as long as the API server waits for the webhook.
         let hang_once = |_: &str, time| if time == 1 { Verdict::Hang } else { Verdict::Allow };
-        let door = tenant.door(3, hang_once).await?;
+        let webhook = tenant.test_webhook(3, hang_once).await?;
         tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 3})).await?;
         until("the deletion is under way", PATIENCE, || async {
-            (door.asked("job") == 1).then_some(())
+            (webhook.asked("job") == 1).then_some(())
         })
         .await?;
 
@@ -329,11 +329,10 @@ async fn an_idle_operator_stops_at_once() -> Result<()> {
 }
 
 #[tokio::test]
-async fn kinds_that_are_not_installed_are_named_with_how_to_install_them_and_waited_for()
--> Result<()> {
+async fn missing_crds_are_logged_with_install_instructions_and_waited_for() -> Result<()> {
     let options = Options { nodes: None, controllers: false, ..Options::default() };
     let world = Box::pin(World::without_crds(options)).await?;
-    let story = async |tenant: &Tenant<'_>| {
+    let body = async |tenant: &Tenant<'_>| {
         let jobset = uninstall_jobset(tenant).await?;
         let operator = tenant.world.launch_operator("").await?;
         until_ok("every kind is named", PATIENCE, || async {
@@ -371,7 +370,7 @@ async fn kinds_that_are_not_installed_are_named_with_how_to_install_them_and_wai
         ensure!(said.len() == 4, "it said more: {said:#?}");
         Ok(())
     };
-    world.test("bare", story).await
+    world.test("bare", body).await
 }
 
 fn definitions(tenant: &Tenant<'_>) -> Api<CustomResourceDefinition> {

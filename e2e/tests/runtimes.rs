@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::status::conditions_of;
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{PATIENCE, World, stays};
+use e2e::fixtures::{PATIENCE, World, consistently};
 use e2e::until::until_ok;
 use e2e::{workspace, yaml};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -44,8 +44,8 @@ const RUNTIMES: [(&str, &[&str]); 10] = [
     ),
 ];
 
-async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    World::shared().await?.test(prefix, story).await
+async fn test(prefix: &str, body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
+    World::shared().await?.test(prefix, body).await
 }
 
 /// A runtime that ships, under another name, with Jobs that do not try again.
@@ -69,7 +69,7 @@ impl Shipped {
         Ok(Self { name, manifest })
     }
 
-    fn steps(&self) -> impl Iterator<Item = &Value> {
+    fn replicated_jobs(&self) -> impl Iterator<Item = &Value> {
         self.manifest["spec"]["template"]["spec"]["replicatedJobs"].as_array().into_iter().flatten()
     }
 
@@ -77,8 +77,8 @@ impl Shipped {
     async fn install(&self, tenant: &Tenant<'_>) -> Result<()> {
         let cluster = &tenant.world.cluster;
         cluster.apply_yaml("default", &yaml::stream(std::slice::from_ref(&self.manifest))).await?;
-        let names = self.steps().filter_map(|step| {
-            let pod = &step["template"]["spec"]["template"]["spec"];
+        let names = self.replicated_jobs().filter_map(|replicated_job| {
+            let pod = &replicated_job["template"]["spec"]["template"]["spec"];
             pod["serviceAccountName"].as_str()
         });
         for name in names {
@@ -104,12 +104,13 @@ impl Shipped {
         jobset.makes_volumes() || self.claims().next().is_none()
     }
 
-    /// A patch that makes the Pods of each step end well, or those of the training step not so. What
-    /// serves until the training step is over runs on.
+    /// A patch that makes the Pods of each replicated job end well, or those of the trainer's replicated job
+    /// not so. What serves until the trainer's replicated job is over runs on.
     fn outcome(&self, fails: bool) -> Value {
         let label = "trainer.kubeflow.org/trainjob-ancestor-step";
-        let steps = self.steps().map(|step| {
-            let annotations = match step["template"]["metadata"]["labels"][label].as_str() {
+        let replicated_jobs = self.replicated_jobs().map(|replicated_job| {
+            let annotations = match replicated_job["template"]["metadata"]["labels"][label].as_str()
+            {
                 None => json!({"e2e.trainjob.dev/outcome": "hang"}),
                 Some("trainer") if fails => json!({
                     "e2e.trainjob.dev/outcome": "fail",
@@ -118,9 +119,9 @@ impl Shipped {
                 Some(_) => json!({"pod-complete.stage.kwok.x-k8s.io/delay": "100ms"}),
             };
             let pod = json!({"metadata": {"annotations": annotations}});
-            json!({"name": step["name"], "template": {"spec": {"template": pod}}})
+            json!({"name": replicated_job["name"], "template": {"spec": {"template": pod}}})
         });
-        let spec = json!({"replicatedJobs": steps.collect::<Vec<_>>()});
+        let spec = json!({"replicatedJobs": replicated_jobs.collect::<Vec<_>>()});
         json!([{"manager": "e2e.trainjob.dev/test", "trainingRuntimeSpec": {"template": {"spec": spec}}}])
     }
 }
@@ -177,7 +178,7 @@ async fn is_told(tenant: &Tenant<'_>) -> Result<()> {
 async fn a_job_on_each_runtime_that_ships_is_suspended_resumed_and_completes() -> Result<()> {
     for (file, beside) in RUNTIMES {
         let shipped = Shipped::read(file, "completes")?;
-        let story = async |tenant: &Tenant<'_>| {
+        let body = async |tenant: &Tenant<'_>| {
             shipped.install(tenant).await?;
             let spec = json!({
                 "suspend": true,
@@ -203,7 +204,7 @@ async fn a_job_on_each_runtime_that_ships_is_suspended_resumed_and_completes() -
             tenant.becomes("job", COMPLETE).await?;
             Ok(())
         };
-        test("shipped", story).await.with_context(|| file.to_owned())?;
+        test("shipped", body).await.with_context(|| file.to_owned())?;
     }
     Ok(())
 }
@@ -212,7 +213,7 @@ async fn a_job_on_each_runtime_that_ships_is_suspended_resumed_and_completes() -
 async fn a_job_on_each_runtime_that_ships_fails_when_its_training_does() -> Result<()> {
     for (file, _) in RUNTIMES {
         let shipped = Shipped::read(file, "fails")?;
-        let story = async |tenant: &Tenant<'_>| {
+        let body = async |tenant: &Tenant<'_>| {
             shipped.install(tenant).await?;
             let spec = json!({
                 "runtimePatches": shipped.outcome(true),
@@ -226,7 +227,7 @@ async fn a_job_on_each_runtime_that_ships_fails_when_its_training_does() -> Resu
             ensure!(conditions_of(&job).len() == 1, "{:?}", conditions_of(&job));
             Ok(())
         };
-        test("fails", story).await.with_context(|| file.to_owned())?;
+        test("fails", body).await.with_context(|| file.to_owned())?;
     }
     Ok(())
 }
@@ -276,7 +277,7 @@ async fn a_name_that_jobset_would_refuse_is_reported_and_not_tried() -> Result<(
         ensure!(
             tenant.tells(name, "TrainJobResourcesCreationFailed").await?.contains("metadata.name")
         );
-        stays("it is not tried", Duration::from_secs(5), async || {
+        consistently("it is not tried", Duration::from_secs(5), async || {
             let tried = tenant.requests("create", "jobsets", name)?;
             ensure!(tried.is_empty(), "{tried:?}");
             Ok(())

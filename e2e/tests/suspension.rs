@@ -11,7 +11,7 @@ use e2e::fixtures::status::{
     conditions_of, created_at, finished_at, is_failed_by_deadline, now, on_time, time_until,
 };
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{PATIENCE, RUNS, World, stays};
+use e2e::fixtures::{PATIENCE, RUNS, World, consistently};
 use e2e::until::until_ok;
 use futures::future::try_join_all;
 use kube::ResourceExt as _;
@@ -24,11 +24,11 @@ use trainjob_api::time::Timestamp;
 /// Longer than an operator that is about to do something wrong hesitates.
 const WINDOW: Duration = Duration::from_secs(3);
 
-async fn by_creation(story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    World::shared().await?.test("creation", story).await
+async fn by_creation(body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
+    World::shared().await?.test("creation", body).await
 }
 
-async fn by_last_resume(story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
+async fn by_last_resume(body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
     static SHARED: Shared<World> = Shared::new();
     let world = SHARED
         .get(async || {
@@ -37,7 +37,7 @@ async fn by_last_resume(story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> R
             Ok(world)
         })
         .await?;
-    world.test("resume", story).await
+    world.test("resume", body).await
 }
 
 async fn suspend(tenant: &Tenant<'_>, name: &str, suspend: bool) -> Result<TrainJob> {
@@ -63,7 +63,7 @@ async fn fails_after_its_resume(tenant: &Tenant<'_>, name: &str) -> Result<()> {
 /// Sees that a job that its deadline has failed stays as it is and gets nothing any more.
 async fn stays_failed(tenant: &Tenant<'_>, name: &str) -> Result<()> {
     let failed = tenant.jobs.get(name).await?;
-    stays("the job stays stopped", WINDOW, async || {
+    consistently("the job stays stopped", WINDOW, async || {
         let job = tenant.jobs.get(name).await?;
         ensure!(job.status == failed.status, "{:?}", job.status);
         ensure!(tenant.job_sets.get_opt(name).await?.is_none(), "it has a JobSet");
@@ -89,7 +89,7 @@ async fn stands_still(tenant: &Tenant<'_>, name: &str) -> Result<()> {
 /// Sees that a job is unfinished until `at` and a little longer.
 async fn unfinished_past(tenant: &Tenant<'_>, name: &str, at: Timestamp) -> Result<()> {
     let what = format!("{name} is not stopped");
-    stays(&what, time_until(at) + WINDOW, async || {
+    consistently(&what, time_until(at) + WINDOW, async || {
         let job = tenant.jobs.get(name).await?;
         ensure!(finished_at(&job).is_err(), "{:?}", conditions_of(&job));
         Ok(())
@@ -224,18 +224,22 @@ async fn from_the_last_resume_a_job_that_is_suspended_in_time_stands_still_and_a
         let names = race(tenant).await?;
         let created: Vec<_> = tenant.jobs.list(&kube::api::ListParams::default()).await?.items;
         let last = created.iter().map(created_at).max().unwrap_or_else(now);
-        stays("what stands still is not stopped", time_until(last.plus(4)) + WINDOW, async || {
-            for job in tenant.jobs.list(&kube::api::ListParams::default()).await? {
-                let failed = finished_at(&job).is_ok();
-                let suspended = conditions::find_true(conditions_of(&job), SUSPENDED);
-                // Which of the two it was is decided at the deadline, and stays.
-                let stands = suspended.is_some() && !failed;
-                let due = created_at(&job).plus(4);
-                let settled = now().since(due) < 2 || failed || stands;
-                ensure!(settled, "{}: {:?}", job.name_any(), conditions_of(&job));
-            }
-            Ok(())
-        })
+        consistently(
+            "what stands still is not stopped",
+            time_until(last.plus(4)) + WINDOW,
+            async || {
+                for job in tenant.jobs.list(&kube::api::ListParams::default()).await? {
+                    let failed = finished_at(&job).is_ok();
+                    let suspended = conditions::find_true(conditions_of(&job), SUSPENDED);
+                    // Which of the two it was is decided at the deadline, and stays.
+                    let stands = suspended.is_some() && !failed;
+                    let due = created_at(&job).plus(4);
+                    let settled = now().since(due) < 2 || failed || stands;
+                    ensure!(settled, "{}: {:?}", job.name_any(), conditions_of(&job));
+                }
+                Ok(())
+            },
+        )
         .await?;
         try_join_all(names.iter().map(|name| ends_as_it_must(tenant, name))).await?;
         Ok(())

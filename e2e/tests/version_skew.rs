@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::cluster::Options;
 use e2e::fixtures::status::{finished_at, now};
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, World, runtime, stays, train_job};
+use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, World, consistently, runtime, train_job};
 use e2e::until::until_ok;
 use e2e::webhook::{Webhook, WebhookOptions};
 use e2e::{workspace, yaml};
@@ -108,7 +108,7 @@ async fn seen(tenant: &Tenant<'_>, name: &str) -> Result<Value> {
 }
 
 async fn is_kept(tenant: &Tenant<'_>, name: &str) -> Result<()> {
-    stays("a finished job is kept", WINDOW, || async {
+    consistently("a finished job is kept", WINDOW, || async {
         let job = tenant.jobs.get(name).await?;
         ensure!(job.metadata.deletion_timestamp.is_none(), "it is being deleted");
         Ok(())
@@ -296,7 +296,7 @@ async fn define_job_sets(
 
 /// JobSet 0.10 makes no volumes: its definition would drop them without a word.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_jobset_does_not_know_is_told_and_waits_for_a_jobset_that_does() -> Result<()> {
+async fn fields_unknown_to_jobset_are_reported_and_wait_for_a_newer_jobset() -> Result<()> {
     let world = Box::pin(World::start()).await?;
     if !world.cluster.versions().jobset.makes_volumes() {
         // There is nothing to give back; tests of the runtimes that ship show the rest.

@@ -8,7 +8,7 @@ use e2e::cluster::Options;
 use e2e::fixtures::shared::Shared;
 use e2e::fixtures::status::{conditions_of, created_at, finished_at, now, on_time, time_until};
 use e2e::fixtures::tenant::{Tenant, hold, let_go};
-use e2e::fixtures::{COMPLETES, LATE, RUNS, World, runtime, stays};
+use e2e::fixtures::{COMPLETES, LATE, RUNS, World, consistently, runtime};
 use kube::ResourceExt as _;
 use serde_json::json;
 use trainjob_api::conditions::{self, FAILED, SUSPENDED};
@@ -21,7 +21,7 @@ lifecycle:
   ttlForManagedElsewhere: true
 ";
 
-async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
+async fn test(prefix: &str, body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
     static SHARED: Shared<World> = Shared::new();
     let world = SHARED
         .get(async || {
@@ -30,7 +30,7 @@ async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) 
             Ok(world)
         })
         .await?;
-    world.test(prefix, story).await
+    world.test(prefix, body).await
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn the_clock_of_the_last_resume_stands_still_while_a_job_is_suspended() ->
         let spec = json!({"suspend": true, "activeDeadlineSeconds": 4});
         let job = tenant.create("job", RUNS, spec).await?;
         let due = created_at(&job).plus(4);
-        stays("the suspended job is not stopped", time_until(due.plus(3)), async || {
+        consistently("the suspended job is not stopped", time_until(due.plus(3)), async || {
             let job = tenant.jobs.get("job").await?;
             ensure!(finished_at(&job).is_err(), "{:?}", conditions_of(&job));
             Ok(())
@@ -105,7 +105,7 @@ async fn by_configuration_the_ttl_and_never_the_deadline_applies_to_jobs_managed
         tenant.gone("finished").await?;
         on_time(due, now())?;
         let due = created_at(&job).plus(1);
-        stays("the unfinished one is left alone", time_until(due.plus(4)), async || {
+        consistently("the unfinished one is left alone", time_until(due.plus(4)), async || {
             ensure!(tenant.jobs.get("unfinished").await? == job, "it has changed");
             Ok(())
         })

@@ -1,4 +1,4 @@
-//! The webhook is down and its registrations say that nothing passes without it: whatever need not pass
+//! The webhook is down and its webhook configurations say that nothing passes without it: whatever need not pass
 //! it goes on.
 
 use anyhow::{Context, Result, bail, ensure};
@@ -17,7 +17,7 @@ use trainjob_api::v1alpha1::TRAINING_RUNTIME_KIND;
 /// Jobs in the namespace that is deleted.
 const MANY: usize = 100;
 
-/// A box with an operator and with the registrations of a webhook that was there and is not any more.
+/// A box with an operator and with the webhook configurations of a webhook that was there and is not any more.
 /// What `before` makes is admitted by it.
 async fn test(
     prefix: &str,

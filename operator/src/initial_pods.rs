@@ -1,4 +1,4 @@
-//! The first look at Pods after a start.
+//! The initial Pod list after a start.
 //!
 //! Every job that its deadline failed has to be seen released, and after a restart nothing is known of
 //! any of them. One list of the running Pods of all JobSets answers for all jobs at once; what it

@@ -2,8 +2,8 @@
 //!
 //! Starting: health is served at once, watches begin, and nothing is decided before every cache has
 //! been filled and, where a leader is elected, this process leads. Until then it only watches. Stopping:
-//! readiness goes off, no new work is taken in, the work under way is finished, the Lease is released,
-//! then the servers end. A process that has led and does not any more ends at once, with an error: what
+//! readiness starts failing, no new work is taken in, the work under way is finished, the Lease is released,
+//! then the servers end. A process that has lost the leader election ends at once, with an error: what
 //! it had under way is for its successor to decide anew.
 
 use std::{
@@ -72,7 +72,7 @@ pub enum RunError {
     /// There is no certificate for them.
     #[error(transparent)]
     Certificate(#[from] SelfSignedError),
-    /// It has led and does not any more.
+    /// It has lost the leader election.
     #[error("this process leads no more: {0}")]
     LeadershipLost(String),
     /// A task that never ends has ended.

@@ -125,8 +125,11 @@ impl Lookup {
         match self.get(&api, name).await {
             Ok(job_set) if !is_controlled_by(&job_set.metadata, job) => Ok(Vec::new()),
             Ok(job_set) => {
-                let steps = job_set.status.replicated_jobs_status.into_iter();
-                Ok(steps.filter(|step| step.active > 0).map(|step| step.name).collect())
+                let replicated_jobs = job_set.status.replicated_jobs_status.into_iter();
+                Ok(replicated_jobs
+                    .filter(|replicated_job| replicated_job.active > 0)
+                    .map(|replicated_job| replicated_job.name)
+                    .collect())
             }
             Err(Unknown::Absent) => Ok(Vec::new()),
             Err(Unknown::Failed(problem)) => Err(problem),

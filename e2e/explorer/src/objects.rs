@@ -104,8 +104,8 @@ fn patched(number: usize) -> TrainJob {
         return JOB.clone();
     }
     let pod = json!({"metadata": {"labels": {"patch": number.to_string()}}});
-    let step = json!({"name": "node", "template": {"spec": {"template": pod}}});
-    let template = json!({"spec": {"replicatedJobs": [step]}});
+    let replicated_job = json!({"name": "node", "template": {"spec": {"template": pod}}});
+    let template = json!({"spec": {"replicatedJobs": [replicated_job]}});
     parsed(json!({"metadata": {}, "spec": {
         "runtimeRef": {"name": "plain"},
         "runtimePatches": [{

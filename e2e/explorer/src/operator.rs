@@ -39,7 +39,7 @@ pub struct Operator {
     keys: Vec<ObjectKey>,
     cache: Cache,
     deliveries: Deliveries,
-    surveyed: bool,
+    initial_pods_listed: bool,
     queue: BTreeSet<usize>,
     passes: BTreeMap<usize, Pass>,
     requeues: BTreeMap<usize, Timestamp>,
@@ -73,7 +73,7 @@ impl Operator {
             keys: server.slots.iter().map(|slot| slot.key.clone()).collect(),
             cache: Cache::default(),
             deliveries: Deliveries::default(),
-            surveyed: false,
+            initial_pods_listed: false,
             queue: BTreeSet::new(),
             passes: BTreeMap::new(),
             requeues: BTreeMap::new(),
@@ -98,7 +98,7 @@ impl Operator {
     /// Everything that it may do next. Nothing before the first lists are complete.
     #[must_use]
     pub fn turns(&self, server: &Server) -> Vec<Turn> {
-        if !self.surveyed {
+        if !self.initial_pods_listed {
             return Vec::new();
         }
         let free = |name: &&usize| !self.passes.contains_key(*name);

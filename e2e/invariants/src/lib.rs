@@ -9,7 +9,7 @@
 pub mod history;
 mod index;
 mod outcome;
-mod rights;
+mod rbac;
 mod rules;
 mod violation;
 
@@ -17,11 +17,11 @@ pub use history::{
     Answer, Change, Clock, Condition, History, Job, JobSet, Millis, Object, Request, State, Terms,
 };
 pub use outcome::Outcome;
-pub use rights::{Right, rights, unused_rules};
+pub use rbac::{RbacRule, undeclared_requests, unused_rules};
 pub use violation::{Rule, Violation};
 
 /// Everything in this history that breaks a rule, but for those that need more than one history to be
-/// judged: L6 is told by [`Outcome::differences`], and the lists of S9 by [`rights`] and
+/// judged: L6 is told by [`Outcome::differences`], and the lists of S9 by [`undeclared_requests`] and
 /// [`unused_rules`].
 #[must_use]
 pub fn check(history: &History) -> Vec<Violation> {

@@ -35,7 +35,7 @@ pub(crate) const CHECKS: &[Check] = &[
     one::at_most_one_child,
     release::durable_before_destroy,
     version::user_edits_win,
-    identity::rights_that_nobody_has,
+    identity::permissions_that_nobody_has,
     pressure::few_at_a_time,
     pressure::retry_after_is_honoured,
     pressure::no_hot_loop,

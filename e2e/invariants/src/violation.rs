@@ -29,7 +29,7 @@ pub enum Rule {
     /// User edits win. A write that depends on what an object says names its version, and takes effect
     /// only on that version.
     S8,
-    /// Rights. Nothing is asked for outside the declared rules, no Secret is read, and no child is in
+    /// RBAC. Nothing is asked for outside the declared rules, no Secret is read, and no child is in
     /// another namespace than its job.
     S9,
     /// Bounded pressure. Few requests at a time, no hot loop, `Retry-After` is honoured, and no write
@@ -84,7 +84,7 @@ impl Rule {
             Self::S6 => "at most one child",
             Self::S7 => "durable before destroy",
             Self::S8 => "user edits win",
-            Self::S9 => "rights",
+            Self::S9 => "RBAC",
             Self::S10 => "bounded pressure",
             Self::S11 => "monotone status",
             Self::L1 => "every TTL ends in absence",

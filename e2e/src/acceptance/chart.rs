@@ -1,7 +1,7 @@
 //! The chart, from the first rendering to the last trace of a release.
 //!
 //! Its Pods run on fake nodes, as far as Pod Security "restricted" lets them. Beside them run the real
-//! programs, with the accounts and the configuration of the chart, and the registrations point at
+//! programs, with the accounts and the configuration of the chart, and the webhook configurations point at
 //! the real webhook by its URL.
 
 use std::time::Duration;
@@ -126,7 +126,7 @@ impl<'a> Trial<'a> {
         .await?;
         let running = until_ok("its JobSet is there", PATIENCE, || self.uids()).await?;
         tell(
-            "operator and webhook run with the chart's accounts, rights, registrations and configuration",
+            "operator and webhook run with the chart's accounts, RBAC, webhook configurations and configuration",
         );
 
         for sets in [
@@ -136,7 +136,7 @@ impl<'a> Trial<'a> {
             self.install("upgrade", sets).await?;
             ensure!(self.uids().await? == running, "an upgrade has replaced the job or its JobSet");
         }
-        // The registrations still trust the certificate that the webhook has made itself.
+        // The webhook configurations still trust the certificate that the webhook has made itself.
         let create = ["create", "--dry-run=server", "-f", "-"];
         let refusal = self.tools.kubectl(&create, Some(job("missing").to_string())).await.err();
         let refusal = refusal.context("a job without a runtime was admitted")?;

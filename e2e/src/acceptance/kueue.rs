@@ -48,7 +48,7 @@ const ALLOWANCE: i64 = 30_000;
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let setting = Setting::start(Clock::LastResume, json!({})).await?;
     tell("Kueue queues TrainJobs, with the RBAC of its release");
-    let story = async |case: &Case<'_>| {
+    let body = async |case: &Case<'_>| {
         let recorder = Recorder::start(case.tenant.client.clone()).await?;
         let begun = Instant::now();
         pass(case, &recorder, tell).await?;
@@ -59,7 +59,7 @@ pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
         judge(&setting, &recorder, &case.tenant.namespace)
     };
     // On the heap: the future is large.
-    Box::pin(setting.story("queue", QueueOptions::default(), story)).await?;
+    Box::pin(setting.test("queue", QueueOptions::default(), body)).await?;
     tell(
         "no webhook refused a request of Kueue, no job and no Workload is left, no invariant was violated",
     );

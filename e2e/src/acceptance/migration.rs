@@ -227,7 +227,7 @@ impl<'a> Journey<'a> {
 
     async fn install_trainer(&self, origin: &Origin) -> Result<()> {
         let chart = self.charts.trainer.display().to_string();
-        // The box has certificates, and so does what the registrations say of them.
+        // The box has certificates, and so does what the webhook configurations say of them.
         let certificates = "manager.config.certManagement.enable=false";
         let mut install = vec![
             "install",

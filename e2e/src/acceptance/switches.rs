@@ -30,7 +30,7 @@ pub(super) const SWITCHES: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "rights of somebody else",
+        "permissions of somebody else",
         &[
             "rbac.create=false",
             "rbac.aggregate.enabled=false",
@@ -40,7 +40,7 @@ pub(super) const SWITCHES: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "rights for more people",
+        "permissions for more people",
         &["rbac.aggregate.kubeflow=true", "rbac.clusterRuntimesForAll=true"],
     ),
     ("every runtime", &["runtimes.defaultEnabled=true"]),

@@ -101,12 +101,12 @@ struct Empty {
 
 impl Empty {
     async fn start(cluster: &Cluster, certificates: &Path, records: Option<&Path>) -> Result<Self> {
-        let binary = tokio::task::spawn_blocking(workspace::empty_door).await??;
+        let binary = tokio::task::spawn_blocking(workspace::empty_webhook).await??;
         let port = Port::take()?;
         let address = port.address();
         let mut arguments = vec![address.clone(), certificates.display().to_string()];
         arguments.extend(records.map(|folder| folder.display().to_string()));
-        let name = if records.is_some() { "empty-door-recorder" } else { "empty-door" };
+        let name = if records.is_some() { "empty-webhook-recorder" } else { "empty-webhook" };
         let process = Arc::new(cluster.spawn(name, &binary, &arguments, &[])?);
         until_ok("the empty server listens", Duration::from_secs(10), || async {
             Ok(TcpStream::connect(&address).await?)

@@ -25,7 +25,7 @@ use crate::workspace;
 use super::calls::{Micros, Noted};
 use super::progress::Progress;
 
-/// The namespace of the raw client, which is the same `ServiceAccount` with the same rights there.
+/// The namespace of the raw client, which is the same `ServiceAccount` with the same permissions there.
 const RAW: &str = "raw-client";
 
 /// The namespace in which the operator's requests are noted with all that was sent and answered.
@@ -44,7 +44,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Where a round takes place.
 pub(super) struct Rig {
     pub(super) cluster: Cluster,
-    /// Has all rights and is not subject to priority and fairness: it prepares.
+    /// Has all permissions and is not subject to priority and fairness: it prepares.
     pub(super) admin: Client,
     /// The client that the operator is compared with.
     pub(super) raw: Client,
@@ -53,7 +53,7 @@ pub(super) struct Rig {
 }
 
 impl Rig {
-    /// Starts a control plane of what `options` asks for, with the CRDs, a runtime and both sides' rights.
+    /// Starts a control plane of what `options` asks for, with the CRDs, a runtime and both sides' permissions.
     pub(super) async fn start(mut options: Options, progress: &Progress) -> Result<Self> {
         progress.step("starting a control plane", 0);
         options.apiserver_flags.extend([

@@ -19,7 +19,7 @@ pub(super) struct Trainer {
 }
 
 impl Trainer {
-    /// Brings its definitions, in the place of the operator's, and its rights. Its admission server is not asked,
+    /// Brings its definitions, in the place of the operator's, and its permissions. Its admission server is not asked,
     /// nor is the operator's where that is measured.
     pub(super) async fn install(rig: &Rig) -> Result<Self> {
         let webhook = Port::take()?;

@@ -18,7 +18,7 @@ struct Arguments {
     #[arg(long, default_value_t = 20, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
     lanes: usize,
     /// Only the cases whose name contains this; may be given several times. A name is
-    /// SCENARIO/CALL NUMBER/MISHAP, such as 'deadline/delete jobsets job 1/before'.
+    /// SCENARIO/CALL NUMBER/FAULT, such as 'deadline/delete jobsets job 1/before'.
     #[arg(long)]
     only: Vec<String>,
     /// Prints the names of the cases and runs none.

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_time_is_never_due() {
+    fn overflowing_due_time_is_the_end_of_time() {
         assert_eq!(after(Timestamp::UNIX_EPOCH, i64::MAX), Timestamp::MAX);
     }
 }

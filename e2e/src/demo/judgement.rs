@@ -8,7 +8,7 @@ use invariants::{History, Terms, Violation};
 
 use crate::demo::setup::Setup;
 use crate::fixtures::noted_requests;
-use crate::operator::rights;
+use crate::operator::rbac_rules;
 
 /// What the rules say of a run.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub async fn judge(setup: &Setup) -> Result<Judgement> {
         end: i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis())?,
     };
     let mut violations = invariants::check(&history);
-    violations.extend(invariants::rights(&history, &rights()?));
+    violations.extend(invariants::undeclared_requests(&history, &rbac_rules()?));
     Ok(Judgement::of(&history, &violations))
 }
 

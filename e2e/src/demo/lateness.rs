@@ -7,7 +7,7 @@
 //! it ended in), nor one that its deadline failed before it is released.
 
 use crate::demo::clock::{SignedDuration, Timestamp, after};
-use crate::demo::story::{Outcome, Story};
+use crate::demo::scenario::{Outcome, Scenario};
 
 /// What the operator is measured against.
 pub const TARGET: SignedDuration = SignedDuration::from_millis(250);
@@ -49,9 +49,9 @@ impl Appointment {
 
 /// How punctually the deadline failed a job; `None` if it did not.
 #[must_use]
-pub fn of_deadline(story: &Story) -> Option<Punctuality> {
-    let finish = story.finished.as_ref().filter(|it| it.outcome == Outcome::DeadlineExceeded)?;
-    let job = story.job.as_ref()?;
+pub fn of_deadline(scenario: &Scenario) -> Option<Punctuality> {
+    let finish = scenario.finished.as_ref().filter(|it| it.outcome == Outcome::DeadlineExceeded)?;
+    let job = scenario.job.as_ref()?;
     let due = after(job.created, job.spec.active_deadline_seconds?);
     let (stored, seen) = (Some(finish.at), finish.seen);
     Some(Appointment { due, possible: due, stored, seen }.punctuality())
@@ -59,23 +59,23 @@ pub fn of_deadline(story: &Story) -> Option<Punctuality> {
 
 /// When the time to live of a finished job is over.
 #[must_use]
-pub fn deletion_due(story: &Story) -> Option<Timestamp> {
-    let finish = story.finished.as_ref()?;
-    Some(after(finish.at, story.job.as_ref()?.spec.ttl_seconds_after_finished?))
+pub fn deletion_due(scenario: &Scenario) -> Option<Timestamp> {
+    let finish = scenario.finished.as_ref()?;
+    Some(after(finish.at, scenario.job.as_ref()?.spec.ttl_seconds_after_finished?))
 }
 
 /// How punctually the time to live deleted a job; `None` if it did not, or the demo itself did.
 #[must_use]
-pub fn of_deletion(story: &Story) -> Option<Punctuality> {
-    let seen = story.deleted_at.filter(|_| story.removed_at.is_none())?;
-    let finish = story.finished.as_ref()?;
+pub fn of_deletion(scenario: &Scenario) -> Option<Punctuality> {
+    let seen = scenario.deleted_at.filter(|_| scenario.removed_at.is_none())?;
+    let finish = scenario.finished.as_ref()?;
     let ended = match finish.outcome {
-        Outcome::DeadlineExceeded => story.released_at,
-        _ => story.ended_at,
+        Outcome::DeadlineExceeded => scenario.released_at,
+        _ => scenario.ended_at,
     };
     let possible = ended.unwrap_or(finish.seen);
-    let stored = story.job.as_ref().and_then(|job| job.deleted);
-    Some(Appointment { due: deletion_due(story)?, possible, stored, seen }.punctuality())
+    let stored = scenario.job.as_ref().and_then(|job| job.deleted);
+    Some(Appointment { due: deletion_due(scenario)?, possible, stored, seen }.punctuality())
 }
 
 #[cfg(test)]
@@ -91,9 +91,9 @@ mod tests {
     }
 
     /// A job with deadline 10 and TTL 10 that ended with `reason` at second `stored`.
-    fn ended(kind: &str, reason: &str, stored: i32, seen: f64) -> Story {
-        let mut story = Story::default();
-        story.see(
+    fn ended(kind: &str, reason: &str, stored: i32, seen: f64) -> Scenario {
+        let mut scenario = Scenario::default();
+        scenario.see(
             at(seen),
             &job(|job| {
                 job.spec.active_deadline_seconds = Some(10);
@@ -101,14 +101,14 @@ mod tests {
                 job.finish(kind, reason, stored);
             }),
         );
-        story
+        scenario
     }
 
-    fn deletion(mut story: Story, stored: f64, seen: f64) -> Option<Punctuality> {
-        let mut state = story.job.clone().unwrap();
+    fn deletion(mut scenario: Scenario, stored: f64, seen: f64) -> Option<Punctuality> {
+        let mut state = scenario.job.clone().unwrap();
         state.deleted = Some(at(stored));
-        story.see(at(seen), &Change::Job(Box::new(state)));
-        of_deletion(&story)
+        scenario.see(at(seen), &Change::Job(Box::new(state)));
+        of_deletion(&scenario)
     }
 
     #[test]
@@ -120,8 +120,8 @@ mod tests {
             // Seen when it was due, but stored before.
             (9, 10.1, Early(millis(1_000))),
         ] {
-            let story = ended("Failed", "DeadlineExceeded", stored, seen);
-            assert_eq!(of_deadline(&story), Some(expected), "{stored} {seen}");
+            let scenario = ended("Failed", "DeadlineExceeded", stored, seen);
+            assert_eq!(of_deadline(&scenario), Some(expected), "{stored} {seen}");
         }
         assert_eq!(of_deadline(&ended("Failed", "FailedJobs", 9, 9.9)), None);
     }
@@ -133,34 +133,34 @@ mod tests {
             (18.0, 18.9, Early(millis(1_000))),
             (18.0, 19.5, Early(millis(1_000))),
         ] {
-            let story = ended("Complete", "AllJobsCompleted", 9, 9.5);
-            assert_eq!(deletion(story, stored, seen), Some(expected), "{stored} {seen}");
+            let scenario = ended("Complete", "AllJobsCompleted", 9, 9.5);
+            assert_eq!(deletion(scenario, stored, seen), Some(expected), "{stored} {seen}");
         }
     }
 
     #[test]
     fn a_time_to_live_of_zero_is_not_late_because_a_second_has_fractions() {
-        let mut story = ended("Complete", "AllJobsCompleted", 9, 9.9);
-        story.job.as_mut().unwrap().spec.ttl_seconds_after_finished = Some(0);
-        assert_eq!(deletion(story.clone(), 9.0, 9.92), Some(Late(millis(20))));
+        let mut scenario = ended("Complete", "AllJobsCompleted", 9, 9.9);
+        scenario.job.as_mut().unwrap().spec.ttl_seconds_after_finished = Some(0);
+        assert_eq!(deletion(scenario.clone(), 9.0, 9.92), Some(Late(millis(20))));
         // But because the end of the JobSet was passed on late.
-        story.ended_at = Some(at(9.5));
-        assert_eq!(deletion(story, 9.0, 9.92), Some(Late(millis(420))));
+        scenario.ended_at = Some(at(9.5));
+        assert_eq!(deletion(scenario, 9.0, 9.92), Some(Late(millis(420))));
     }
 
     #[test]
     fn the_deletion_of_a_job_that_its_deadline_failed_waits_for_its_release() {
-        let mut story = ended("Failed", "DeadlineExceeded", 10, 10.1);
-        story.released_at = Some(at(25.0));
-        assert_eq!(deletion(story.clone(), 25.0, 25.04), Some(Late(millis(40))));
+        let mut scenario = ended("Failed", "DeadlineExceeded", 10, 10.1);
+        scenario.released_at = Some(at(25.0));
+        assert_eq!(deletion(scenario.clone(), 25.0, 25.04), Some(Late(millis(40))));
         // Two watches: the release may be seen after what followed from it.
-        assert_eq!(deletion(story, 24.0, 24.99), Some(Late(millis(0))));
+        assert_eq!(deletion(scenario, 24.0, 24.99), Some(Late(millis(0))));
     }
 
     #[test]
-    fn what_the_demo_deletes_itself_is_not_measured() {
-        let mut story = ended("Complete", "AllJobsCompleted", 9, 9.5);
-        story.removed_at = Some(at(12.0));
-        assert_eq!(deletion(story, 12.0, 12.1), None);
+    fn deletion_by_the_demo_is_not_measured() {
+        let mut scenario = ended("Complete", "AllJobsCompleted", 9, 9.5);
+        scenario.removed_at = Some(at(12.0));
+        assert_eq!(deletion(scenario, 12.0, 12.1), None);
     }
 }

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_no_train_job_owns_may_stay() {
+    fn leftovers_exclude_objects_of_the_namespace_itself() {
         assert!(belongs("ConfigMap", "kube-root-ca.crt"));
         assert!(belongs("ServiceAccount", "default"));
         assert!(!belongs("ConfigMap", "my-training-runtime-snapshot"));

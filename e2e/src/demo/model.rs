@@ -1,11 +1,11 @@
-//! All stories together, and what the demo itself does to them.
+//! All scenarios together, and what the demo itself does to them.
 
 use std::collections::BTreeMap;
 
-use crate::demo::cast::{Course, EXAMPLES, Example};
 use crate::demo::clock::{SignedDuration, Timestamp};
+use crate::demo::scenario::{Outcome, Scenario};
+use crate::demo::scenarios::{Course, EXAMPLES, Example};
 use crate::demo::seen::Seen;
-use crate::demo::story::{Outcome, Story};
 
 /// How long a job is left suspended, or refused, for everybody to see.
 const LEFT_ALONE: SignedDuration = SignedDuration::from_secs(5);
@@ -38,31 +38,31 @@ impl Deed {
 /// Everything that was seen and done.
 #[derive(Debug)]
 pub struct Model {
-    stories: Vec<(Example, Story)>,
+    scenarios: Vec<(Example, Scenario)>,
     deeds: BTreeMap<Deed, Timestamp>,
     most_gpus: i64,
 }
 
 impl Default for Model {
     fn default() -> Self {
-        let stories = EXAMPLES.iter().map(|example| (*example, Story::default())).collect();
-        Self { stories, deeds: BTreeMap::new(), most_gpus: 0 }
+        let scenarios = EXAMPLES.iter().map(|example| (*example, Scenario::default())).collect();
+        Self { scenarios, deeds: BTreeMap::new(), most_gpus: 0 }
     }
 }
 
 impl Model {
     /// Adds what was seen; of jobs that are no example, nothing.
     pub fn see(&mut self, seen: &Seen) {
-        let story = self.stories.iter_mut().find(|(example, _)| example.job == seen.job);
-        if let Some((_, story)) = story {
-            story.see(seen.at, &seen.change);
+        let scenario = self.scenarios.iter_mut().find(|(example, _)| example.job == seen.job);
+        if let Some((_, scenario)) = scenario {
+            scenario.see(seen.at, &seen.change);
         }
         self.most_gpus = self.most_gpus.max(self.held_gpus());
     }
 
-    /// Every example with its story.
-    pub fn stories(&self) -> impl Iterator<Item = (&Example, &Story)> {
-        self.stories.iter().map(|(example, story)| (example, story))
+    /// Every example with its scenario.
+    pub fn scenarios(&self) -> impl Iterator<Item = (&Example, &Scenario)> {
+        self.scenarios.iter().map(|(example, scenario)| (example, scenario))
     }
 
     /// What is to be done at `now`; each deed only once, from when it has [begun](Self::begin).
@@ -74,19 +74,20 @@ impl Model {
     }
 
     fn is_time(&self, deed: Deed, now: Timestamp) -> bool {
-        let Some((_, story)) = self.stories().find(|(it, _)| it.course == deed.course()) else {
+        let Some((_, scenario)) = self.scenarios().find(|(it, _)| it.course == deed.course())
+        else {
             return false;
         };
         let long_ago = |at: Timestamp| now.duration_since(at) >= LEFT_ALONE;
         match deed {
-            Deed::Resume => story.suspended_at.is_some_and(long_ago),
-            Deed::BringRuntime => story.refused_at.is_some_and(long_ago),
+            Deed::Resume => scenario.suspended_at.is_some_and(long_ago),
+            Deed::BringRuntime => scenario.refused_at.is_some_and(long_ago),
             Deed::Remove => {
                 let complete =
-                    story.finished.as_ref().is_some_and(|it| it.outcome == Outcome::Complete);
-                let others = self.stories().filter(|(it, _)| it.course != Course::Armed);
-                complete && story.deleted_at.is_none() && { others }
-                    .all(|(_, story)| story.is_over())
+                    scenario.finished.as_ref().is_some_and(|it| it.outcome == Outcome::Complete);
+                let others = self.scenarios().filter(|(it, _)| it.course != Course::Armed);
+                complete && scenario.deleted_at.is_none() && { others }
+                    .all(|(_, scenario)| scenario.is_over())
             }
         }
     }
@@ -94,11 +95,11 @@ impl Model {
     /// Notes that a deed begins, and where it is for; returns the job it is for.
     pub fn begin(&mut self, deed: Deed, now: Timestamp) -> &'static str {
         self.deeds.insert(deed, now);
-        let mut of_deed = self.stories.iter_mut().filter(|(it, _)| it.course == deed.course());
-        let Some((example, story)) = of_deed.next() else { return "" };
+        let mut of_deed = self.scenarios.iter_mut().filter(|(it, _)| it.course == deed.course());
+        let Some((example, scenario)) = of_deed.next() else { return "" };
         match deed {
-            Deed::Resume => story.resumed_at = Some(now),
-            Deed::Remove => story.removed_at = Some(now),
+            Deed::Resume => scenario.resumed_at = Some(now),
+            Deed::Remove => scenario.removed_at = Some(now),
             Deed::BringRuntime => {}
         }
         example.job
@@ -113,13 +114,13 @@ impl Model {
     /// Whether every job is gone with its JobSet and Pods.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.stories().all(|(_, story)| story.is_over())
+        self.scenarios().all(|(_, scenario)| scenario.is_over())
     }
 
     /// The GPUs that are held now.
     #[must_use]
     pub fn held_gpus(&self) -> i64 {
-        self.stories().map(|(_, story)| story.held_gpus()).sum()
+        self.scenarios().map(|(_, scenario)| scenario.held_gpus()).sum()
     }
 
     /// The most GPUs that were held at a time.
@@ -131,7 +132,7 @@ impl Model {
     /// GPUs times the seconds they were held.
     #[must_use]
     pub fn gpu_seconds(&self) -> f64 {
-        self.stories().map(|(_, story)| story.gpu_seconds).sum()
+        self.scenarios().map(|(_, scenario)| scenario.gpu_seconds).sum()
     }
 }
 

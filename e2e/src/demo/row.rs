@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::demo::clock::{Timestamp, after, countdown};
 use crate::demo::lateness::deletion_due;
-use crate::demo::story::{Outcome, Story};
+use crate::demo::scenario::{Outcome, Scenario};
 
 /// How a job is, in a word or two.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,22 +34,22 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The phase of a story.
+    /// The phase of a scenario.
     #[must_use]
-    pub fn of(story: &Story) -> Self {
-        let Some(job) = &story.job else {
-            return if story.refused_at.is_some() { Self::Refused } else { Self::Unknown };
+    pub fn of(scenario: &Scenario) -> Self {
+        let Some(job) = &scenario.job else {
+            return if scenario.refused_at.is_some() { Self::Refused } else { Self::Unknown };
         };
-        let finished = story.finished.as_ref().map(|finish| &finish.outcome);
+        let finished = scenario.finished.as_ref().map(|finish| &finish.outcome);
         match finished {
-            _ if story.gone_at.is_some() => Self::Gone,
-            _ if story.deleted_at.is_some() => Self::Deleting,
-            Some(Outcome::DeadlineExceeded) if !story.holds_nothing() => Self::Releasing,
+            _ if scenario.gone_at.is_some() => Self::Gone,
+            _ if scenario.deleted_at.is_some() => Self::Deleting,
+            Some(Outcome::DeadlineExceeded) if !scenario.holds_nothing() => Self::Releasing,
             Some(outcome) => Self::Finished(outcome.clone()),
             None if job.spec.suspend || job.condition("Suspended").is_some() => Self::Suspended,
             None if job.condition("Waiting").is_some() => Self::Waiting,
-            None if story.running_pods() > 0 => Self::Running,
-            None if story.has_run() => Self::Ending,
+            None if scenario.running_pods() > 0 => Self::Running,
+            None if scenario.has_run() => Self::Ending,
             None => Self::Starting,
         }
     }
@@ -77,14 +77,14 @@ pub enum Next {
 }
 
 impl Next {
-    fn of(story: &Story) -> Self {
+    fn of(scenario: &Scenario) -> Self {
         let deadline = || {
-            let job = story.job.as_ref()?;
+            let job = scenario.job.as_ref()?;
             Some(Self::Deadline(after(job.created, job.spec.active_deadline_seconds?)))
         };
-        let next = match (story.deleted_at, &story.finished) {
+        let next = match (scenario.deleted_at, &scenario.finished) {
             (Some(_), _) => None,
-            (None, Some(_)) => deletion_due(story).map(Self::Deletion),
+            (None, Some(_)) => deletion_due(scenario).map(Self::Deletion),
             (None, None) => deadline(),
         };
         next.unwrap_or(Self::Nothing)
@@ -126,15 +126,15 @@ pub struct Row {
 }
 
 impl Row {
-    /// The row of a story.
+    /// The row of a scenario.
     #[must_use]
-    pub fn of(job: &'static str, story: &Story) -> Self {
+    pub fn of(job: &'static str, scenario: &Scenario) -> Self {
         Self {
             job,
-            phase: Phase::of(story),
-            pods: story.running_pods(),
-            gpus: story.held_gpus(),
-            next: Next::of(story),
+            phase: Phase::of(scenario),
+            pods: scenario.running_pods(),
+            gpus: scenario.held_gpus(),
+            next: Next::of(scenario),
         }
     }
 
@@ -164,11 +164,11 @@ mod tests {
     use crate::demo::testing::{at, condition, job, pod};
 
     fn row(changes: &[Change]) -> Row {
-        let mut story = Story::default();
+        let mut scenario = Scenario::default();
         for change in changes {
-            story.see(at(1.0), change);
+            scenario.see(at(1.0), change);
         }
-        Row::of("job", &story)
+        Row::of("job", &scenario)
     }
 
     fn shown(changes: &[Change]) -> (String, &'static str, String) {
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_more_is_no_news() {
+    fn another_running_pod_is_no_news() {
         let one = row(&[job(|_| {}), pod("a", PodPhase::Running, 1)]);
         let two =
             row(&[job(|_| {}), pod("a", PodPhase::Running, 1), pod("b", PodPhase::Running, 1)]);

@@ -7,8 +7,8 @@ use anyhow::Result;
 use kube::Client;
 
 use crate::cluster::{Cluster, Options};
-use crate::demo::cast;
 use crate::demo::clock::elapsed;
+use crate::demo::scenarios;
 use crate::demo::screen::clock;
 use crate::discovered::until_discovered;
 use crate::fixtures::{PATIENCE, audit_flags};
@@ -31,7 +31,7 @@ pub struct Setup {
     pub programs: Programs,
     /// The release, and the cluster that it is in.
     pub release: Release,
-    /// A client with all rights.
+    /// A client with all permissions.
     pub client: Client,
     /// The namespace.
     pub namespace: String,
@@ -70,7 +70,7 @@ impl Setup {
         let client = release.cluster.client().await?;
         let recorder = Recorder::start(client.clone()).await?;
         let namespace = release.cluster.namespace("demo").await?;
-        let runtime = cast::runtime("torch-distributed")?;
+        let runtime = scenarios::runtime("torch-distributed")?;
         // The API server hears of the webhook's certificate a moment after the webhook has made it.
         let admitted = || release.cluster.apply_yaml(&namespace, &runtime);
         audibly("having a runtime admitted", until_ok("it is admitted", PATIENCE, admitted))

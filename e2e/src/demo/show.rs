@@ -11,10 +11,10 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-use crate::demo::cast::{self, Course, EXAMPLES, Example};
 use crate::demo::clock::{elapsed, now};
 use crate::demo::model::{Deed, Model};
 use crate::demo::row::Row;
+use crate::demo::scenarios::{self, Course, EXAMPLES, Example};
 use crate::demo::screen::Screen;
 use crate::demo::seen::{Change, Seen, train_jobs};
 use crate::demo::setup::Setup;
@@ -111,7 +111,7 @@ impl<'a> Show<'a> {
     }
 
     fn rows(&self) -> Vec<Row> {
-        self.model.stories().map(|(example, story)| Row::of(example.job, story)).collect()
+        self.model.scenarios().map(|(example, scenario)| Row::of(example.job, scenario)).collect()
     }
 }
 
@@ -161,7 +161,7 @@ async fn perform(deed: Deed, job: &str, client: Client, namespace: String) -> Re
             jobs.patch(job, &PatchParams::default(), &patch).await?;
         }
         Deed::BringRuntime => {
-            let manifest = yaml::documents(&cast::runtime("team-runtime")?)?;
+            let manifest = yaml::documents(&scenarios::runtime("team-runtime")?)?;
             apply::apply(&client, &namespace, manifest).await?;
             for example in EXAMPLES.into_iter().filter(|example| example.job == job) {
                 apply_example(example, &client, &namespace).await?;

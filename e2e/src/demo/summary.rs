@@ -3,8 +3,8 @@
 use crate::demo::clock::{SignedDuration, short};
 use crate::demo::lateness::{Punctuality, TARGET, of_deadline, of_deletion};
 use crate::demo::model::Model;
+use crate::demo::scenario::Scenario;
 use crate::demo::screen::WIDTH;
-use crate::demo::story::Story;
 use crate::demo::table::wrapped;
 use crate::demo::verdict::{Worst, broken, start_after_runtime};
 
@@ -27,8 +27,8 @@ impl Summary {
         let mut lines = vec![String::new(), "Expectations".to_owned()];
         let mut kept = 0;
         let mut all = 0;
-        for (example, story) in model.stories() {
-            let complaints = broken(model, example, story);
+        for (example, scenario) in model.scenarios() {
+            let complaints = broken(model, example, scenario);
             let verdict = if complaints.is_empty() { "met" } else { "NOT MET" };
             lines.extend(entry(verdict, example.job, example.promise));
             lines.extend(complaints.iter().flat_map(|it| entry("", "", &format!("but {it}"))));
@@ -39,8 +39,8 @@ impl Summary {
         lines.push(format!("Lateness, from due to seen by a watch; target {}", short(TARGET)));
         lines.push(lateness("deadline", model, of_deadline));
         lines.push(lateness("TTL deletion", model, of_deletion));
-        let longest = |of: fn(&Model, &Story) -> Option<SignedDuration>| {
-            model.stories().filter_map(|(_, story)| of(model, story)).max()
+        let longest = |of: fn(&Model, &Scenario) -> Option<SignedDuration>| {
+            model.scenarios().filter_map(|(_, scenario)| of(model, scenario)).max()
         };
         lines.extend(longest(release).map(|took| {
             measure("", "release", &short(took), "from Failed to neither JobSet nor running Pod")
@@ -67,8 +67,8 @@ fn entry(verdict: &str, what: &str, text: &str) -> Vec<String> {
     wrapped(&format!("  {verdict:<7}  {what:<12}  {text}"), WIDTH, INDENT)
 }
 
-fn lateness(what: &str, model: &Model, of: fn(&Story) -> Option<Punctuality>) -> String {
-    let Some(worst) = Worst::of(model.stories().filter_map(|(_, story)| of(story))) else {
+fn lateness(what: &str, model: &Model, of: fn(&Scenario) -> Option<Punctuality>) -> String {
+    let Some(worst) = Worst::of(model.scenarios().filter_map(|(_, scenario)| of(scenario))) else {
         return measure("", what, "-", "there was none");
     };
     let verdict = if worst.is_met() { "met" } else { "MISSED" };
@@ -88,8 +88,8 @@ fn measure(verdict: &str, what: &str, value: &str, remark: &str) -> String {
 }
 
 /// How long a job that its deadline failed went on holding something.
-fn release(_: &Model, story: &Story) -> Option<SignedDuration> {
-    Some(story.released_at?.duration_since(story.finished.as_ref()?.seen))
+fn release(_: &Model, scenario: &Scenario) -> Option<SignedDuration> {
+    Some(scenario.released_at?.duration_since(scenario.finished.as_ref()?.seen))
 }
 
 #[cfg(test)]
@@ -99,7 +99,7 @@ mod tests {
     use crate::demo::testing::{at, job};
 
     #[test]
-    fn what_was_not_met_is_told_with_the_reason_and_what_is_left_by_its_name() {
+    fn summary_names_unmet_promises_and_leftover_objects() {
         let mut model = Model::default();
         let complete = job(|job| {
             job.spec.ttl_seconds_after_finished = Some(10);

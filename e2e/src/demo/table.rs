@@ -73,7 +73,7 @@ pub fn wrapped(text: &str, width: usize, indent: usize) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::demo::row::Phase;
-    use crate::demo::story::Outcome;
+    use crate::demo::scenario::Outcome;
     use crate::demo::testing::at;
 
     fn rows() -> [Row; 3] {

@@ -1,35 +1,35 @@
 //! Whether what was promised of a job is what became of it.
 
-use crate::demo::cast::{Course, Example};
 use crate::demo::clock::{SignedDuration, Timestamp, short};
 use crate::demo::lateness::{LIMIT, Punctuality, TARGET, of_deadline, of_deletion};
 use crate::demo::model::{Deed, Model};
 use crate::demo::row::Phase;
-use crate::demo::story::{Outcome, Story};
+use crate::demo::scenario::{Outcome, Scenario};
+use crate::demo::scenarios::{Course, Example};
 
 /// By how much the order in which two watches deliver may differ from the order of events.
 const WATCH_ORDER: SignedDuration = SignedDuration::from_secs(1);
 
 /// Everything about a job that is not as promised, as sentences; none if the promise was kept.
 #[must_use]
-pub fn broken(model: &Model, example: &Example, story: &Story) -> Vec<String> {
-    let mut complaints = story.faults.clone();
-    complaints.extend(wrong_end(example.course, story));
-    complaints.extend(missed_step(model, example.course, story).map(str::to_owned));
-    complaints.extend(left(story));
-    complaints.extend(unpunctual("its deadline", of_deadline(story)));
-    complaints.extend(unpunctual("its deletion", of_deletion(story)));
+pub fn broken(model: &Model, example: &Example, scenario: &Scenario) -> Vec<String> {
+    let mut complaints = scenario.faults.clone();
+    complaints.extend(wrong_end(example.course, scenario));
+    complaints.extend(missed_step(model, example.course, scenario).map(str::to_owned));
+    complaints.extend(left(scenario));
+    complaints.extend(unpunctual("its deadline", of_deadline(scenario)));
+    complaints.extend(unpunctual("its deletion", of_deletion(scenario)));
     complaints
 }
 
-fn wrong_end(course: Course, story: &Story) -> Option<String> {
+fn wrong_end(course: Course, scenario: &Scenario) -> Option<String> {
     let wanted = match course {
         Course::Exceeds => Outcome::DeadlineExceeded,
         Course::Armed | Course::Completes | Course::Resumed | Course::Refused => Outcome::Complete,
     };
-    match &story.finished {
-        None if story.gone_at.is_some() => Some("it is gone, unfinished".to_owned()),
-        None => Some(format!("it did not finish: {}", Phase::of(story))),
+    match &scenario.finished {
+        None if scenario.gone_at.is_some() => Some("it is gone, unfinished".to_owned()),
+        None => Some(format!("it did not finish: {}", Phase::of(scenario))),
         Some(finish) if finish.outcome != wanted => {
             Some(format!("it ended {}, not {}", finish.outcome.name(), wanted.name()))
         }
@@ -41,39 +41,39 @@ fn wrong_end(course: Course, story: &Story) -> Option<String> {
 }
 
 /// What is missing on the way to the end.
-fn missed_step(model: &Model, course: Course, story: &Story) -> Option<&'static str> {
+fn missed_step(model: &Model, course: Course, scenario: &Scenario) -> Option<&'static str> {
     let (taken, otherwise) = match course {
         Course::Completes => return None,
         Course::Armed => {
-            let spec = &story.job.as_ref()?.spec;
+            let spec = &scenario.job.as_ref()?.spec;
             let armed = (spec.active_deadline_seconds, spec.ttl_seconds_after_finished);
             let as_in_the_kep = armed == (Some(7200), Some(3600));
             (as_in_the_kep, "its deadline and its time to live are not the KEP's")
         }
         Course::Exceeds => {
-            let latest = story.deleted_at.map(|at| at.saturating_add(WATCH_ORDER));
+            let latest = scenario.deleted_at.map(|at| at.saturating_add(WATCH_ORDER));
             let latest = latest.and_then(Result::ok).unwrap_or(Timestamp::MAX);
-            let released = story.released_at.is_some_and(|at| at <= latest);
+            let released = scenario.released_at.is_some_and(|at| at <= latest);
             (released, "it was not released before it was deleted")
         }
         Course::Resumed => {
-            let resumed = story.suspended_at.is_some() && story.resumed_at.is_some();
+            let resumed = scenario.suspended_at.is_some() && scenario.resumed_at.is_some();
             (resumed, "it was never suspended and resumed")
         }
         Course::Refused => {
-            let started = start_after_runtime(model, story).is_some();
-            let refused = story.refused_at.is_some() && started;
+            let started = start_after_runtime(model, scenario).is_some();
+            let refused = scenario.refused_at.is_some() && started;
             (refused, "it was not refused and then started with its runtime")
         }
     };
     (!taken).then_some(otherwise)
 }
 
-fn left(story: &Story) -> Option<String> {
-    let job_set = if story.has_job_set { ", its JobSet is there" } else { "" };
-    match (story.gone_at, story.pods.len()) {
-        _ if story.is_over() => None,
-        (None, _) => Some(format!("it is still there: {}", Phase::of(story))),
+fn left(scenario: &Scenario) -> Option<String> {
+    let job_set = if scenario.has_job_set { ", its JobSet is there" } else { "" };
+    match (scenario.gone_at, scenario.pods.len()) {
+        _ if scenario.is_over() => None,
+        (None, _) => Some(format!("it is still there: {}", Phase::of(scenario))),
         (Some(_), pods) => Some(format!("it is gone, but not all of it: {pods} Pods{job_set}")),
     }
 }
@@ -87,9 +87,9 @@ fn unpunctual(what: &str, punctuality: Option<Punctuality>) -> Option<String> {
 
 /// How long after the demo began to apply its runtime the JobSet of a job was there.
 #[must_use]
-pub fn start_after_runtime(model: &Model, story: &Story) -> Option<SignedDuration> {
+pub fn start_after_runtime(model: &Model, scenario: &Scenario) -> Option<SignedDuration> {
     let brought = model.begun(Deed::BringRuntime)?;
-    let took = story.started_at?.duration_since(brought);
+    let took = scenario.started_at?.duration_since(brought);
     (!took.is_negative()).then_some(took)
 }
 
@@ -124,7 +124,7 @@ impl Worst {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::cast::EXAMPLES;
+    use crate::demo::scenarios::EXAMPLES;
     use crate::demo::seen::{Change, JobState, PodPhase, Seen};
     use crate::demo::testing::{at, job, pod};
 
@@ -137,8 +137,8 @@ mod tests {
     }
 
     fn verdict(model: &Model, name: &str) -> Vec<String> {
-        let (example, story) = model.stories().find(|(it, _)| it.job == name).unwrap();
-        broken(model, example, story)
+        let (example, scenario) = model.scenarios().find(|(it, _)| it.job == name).unwrap();
+        broken(model, example, scenario)
     }
 
     fn complete(job: &mut JobState) {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn courses_with_a_deed_of_the_demo_have_to_be_walked() {
+    fn scenario_without_its_action_breaks_its_promise() {
         let ends = || vec![(15.5, job(complete)), (25.0, Change::JobGone)];
         assert_eq!(told("suspended", ends()), ["it was never suspended and resumed"]);
         let refused = "it was not refused and then started with its runtime";
@@ -243,12 +243,12 @@ mod tests {
         see(&mut model, 1.0, Change::Refused("no runtime".to_owned()));
         model.begin(Deed::BringRuntime, at(6.0));
         see(&mut model, 6.04, Change::JobSet { ended: false });
-        let story = |model: &Model| {
+        let scenario = |model: &Model| {
             let course = |it: &&Example| it.course == Course::Refused;
             assert_eq!(EXAMPLES.iter().filter(course).count(), 1);
-            model.stories().find(|(it, _)| it.course == Course::Refused).unwrap().1.clone()
+            model.scenarios().find(|(it, _)| it.course == Course::Refused).unwrap().1.clone()
         };
-        let took = start_after_runtime(&model, &story(&model));
+        let took = start_after_runtime(&model, &scenario(&model));
         assert_eq!(took, Some(SignedDuration::from_millis(40)));
         see(&mut model, 15.5, job(complete));
         see(&mut model, 25.1, Change::JobSetGone);

@@ -7,9 +7,9 @@ use anyhow::{Result, ensure};
 use futures::stream::{self, StreamExt as _};
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::baseline::{Baseline, Presence, TIMES};
 use super::case::Case;
 use super::ground::Ground;
-use super::learn::{Lesson, Presence, TIMES};
 use super::scenario::Scenario;
 use super::verdict::{Ran, Verdict};
 
@@ -22,7 +22,7 @@ const ATTEMPTS: usize = 2;
 /// Which cases to run.
 #[derive(Debug, Clone)]
 pub enum Selection {
-    /// Every mishap at every call of every scenario.
+    /// Every fault at every call of every scenario.
     All,
     /// Those whose name contains one of these; a complete name is run even if its call did not come in
     /// undisturbed lives.
@@ -35,7 +35,7 @@ pub struct Campaign {
     /// Every case.
     pub ran: Vec<Ran>,
     /// What is wrong with undisturbed lives, by scenario.
-    pub unlearned: BTreeMap<Scenario, String>,
+    pub failed_baselines: BTreeMap<Scenario, String>,
     /// How long it took.
     pub took: Duration,
 }
@@ -50,12 +50,15 @@ impl Campaign {
         let began = Instant::now();
         say("starting a control plane");
         let ground = Ground::prepare().await?;
-        let school = School::hold(&ground, selection, lanes, say).await;
-        let cases = interleaved(school.select(selection));
-        ensure!(!cases.is_empty() || !school.unlearned.is_empty(), "there is no such case");
+        let baseline_runs = BaselineRuns::record(&ground, selection, lanes, say).await;
+        let cases = interleaved(baseline_runs.select(selection));
+        ensure!(
+            !cases.is_empty() || !baseline_runs.failed_baselines.is_empty(),
+            "there is no such case"
+        );
         say(&format!("{} cases, {lanes} at a time", cases.len()));
-        let ran = school.run(&ground, cases, lanes, say).await;
-        Ok(Self { ran, unlearned: school.unlearned, took: began.elapsed() })
+        let ran = baseline_runs.run(&ground, cases, lanes, say).await;
+        Ok(Self { ran, failed_baselines: baseline_runs.failed_baselines, took: began.elapsed() })
     }
 
     /// The names of a selection of cases.
@@ -69,47 +72,48 @@ impl Campaign {
         say: &dyn Fn(&str),
     ) -> Result<Vec<Case>> {
         let ground = Ground::prepare().await?;
-        Ok(School::hold(&ground, selection, lanes, say).await.select(selection))
+        Ok(BaselineRuns::record(&ground, selection, lanes, say).await.select(selection))
     }
 
     /// Whether nothing was wrong.
     #[must_use]
     pub fn holds(&self) -> bool {
-        self.unlearned.is_empty() && self.ran.iter().all(|ran| !ran.is_violation())
+        self.failed_baselines.is_empty() && self.ran.iter().all(|ran| !ran.is_violation())
     }
 }
 
-/// What undisturbed lives have taught.
-struct School {
-    lessons: BTreeMap<Scenario, Lesson>,
-    unlearned: BTreeMap<Scenario, String>,
+/// What was recorded of undisturbed lives, by scenario.
+struct BaselineRuns {
+    baselines: BTreeMap<Scenario, Baseline>,
+    failed_baselines: BTreeMap<Scenario, String>,
 }
 
-impl School {
-    async fn hold(
+impl BaselineRuns {
+    async fn record(
         ground: &Ground,
         selection: &Selection,
         lanes: usize,
         say: &dyn Fn(&str),
     ) -> Self {
-        let mut school = Self { lessons: BTreeMap::new(), unlearned: BTreeMap::new() };
-        let learning = stream::iter(selection.scenarios())
-            .map(async |scenario| (scenario, Lesson::learn(ground, scenario).await))
+        let mut baseline_runs =
+            Self { baselines: BTreeMap::new(), failed_baselines: BTreeMap::new() };
+        let recording = stream::iter(selection.scenarios())
+            .map(async |scenario| (scenario, Baseline::record(ground, scenario).await))
             .buffer_unordered((lanes / TIMES).max(1));
-        let mut learning = std::pin::pin!(learning);
+        let mut recording = std::pin::pin!(recording);
         let mut beat = beats();
         loop {
             tokio::select! {
-                learned = learning.next() => match learned {
-                    Some((scenario, Ok(lesson))) => {
-                        say(&format!("{scenario}: {} calls undisturbed", lesson.calls()));
-                        school.lessons.insert(scenario, lesson);
+                recorded = recording.next() => match recorded {
+                    Some((scenario, Ok(baseline))) => {
+                        say(&format!("{scenario}: {} calls undisturbed", baseline.calls()));
+                        baseline_runs.baselines.insert(scenario, baseline);
                     }
                     Some((scenario, Err(error))) => {
                         say(&format!("{scenario}: {error:#}"));
-                        school.unlearned.insert(scenario, format!("{error:#}"));
+                        baseline_runs.failed_baselines.insert(scenario, format!("{error:#}"));
                     }
-                    None => return school,
+                    None => return baseline_runs,
                 },
                 _ = beat.tick() => say("living undisturbed lives"),
             }
@@ -117,7 +121,7 @@ impl School {
     }
 
     fn select(&self, selection: &Selection) -> Vec<Case> {
-        let known: BTreeSet<Case> = self.lessons.values().flat_map(Lesson::cases).collect();
+        let known: BTreeSet<Case> = self.baselines.values().flat_map(Baseline::cases).collect();
         let Selection::Matching(patterns) = selection else { return known.into_iter().collect() };
         let matches = |case: &&Case| {
             let name = case.to_string();
@@ -126,7 +130,7 @@ impl School {
         };
         let mut chosen: BTreeSet<Case> = known.iter().filter(matches).cloned().collect();
         let complete = patterns.iter().filter_map(|it| it.parse::<Case>().ok());
-        chosen.extend(complete.filter(|case| self.lessons.contains_key(&case.scenario)));
+        chosen.extend(complete.filter(|case| self.baselines.contains_key(&case.scenario)));
         chosen.into_iter().collect()
     }
 
@@ -166,11 +170,11 @@ impl School {
 
     /// Runs one case; once more if its call did not come.
     async fn run_one(&self, ground: &Ground, case: Case) -> Option<Ran> {
-        let lesson = self.lessons.get(&case.scenario)?;
+        let baseline = self.baselines.get(&case.scenario)?;
         let began = Instant::now();
         for _ in 0..ATTEMPTS {
             let verdict = match ground.live(case.scenario, Some(&case)).await {
-                Ok(life) => Verdict::on(&life, &lesson.reference, &case),
+                Ok(life) => Verdict::on(&life, &baseline.reference, &case),
                 Err(error) => {
                     Verdict::Violated { wrong: vec![format!("{error:#}")], trace: vec![] }
                 }
@@ -179,7 +183,7 @@ impl School {
                 return Some(Ran { case, verdict, took: began.elapsed() });
             }
         }
-        let verdict = match lesson.presence(&case.call) {
+        let verdict = match baseline.presence(&case.call) {
             Presence::Sometimes => Verdict::NotStruck,
             Presence::Always => {
                 let wrong = vec!["the call, which always comes undisturbed, did not".to_owned()];

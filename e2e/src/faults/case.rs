@@ -24,7 +24,7 @@ pub struct Case {
     /// The call.
     pub call: Nth,
     /// What happens to it.
-    pub mishap: Mishap,
+    pub fault: InjectedFault,
 }
 
 /// A call, by what it is for: independent calls may change their order from run to run, but the n-th of
@@ -39,7 +39,7 @@ pub struct Nth {
 
 /// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Mishap {
+pub enum InjectedFault {
     /// The operator is killed, and another one started.
     Kill(Moment),
     /// The call, and those of its purpose that follow, so many in all, get this status and never reach
@@ -68,7 +68,7 @@ pub enum Moment {
     After,
 }
 
-impl Mishap {
+impl InjectedFault {
     /// All of them, the kills first.
     pub fn all() -> impl Iterator<Item = Self> {
         let kills = [Moment::Before, Moment::Between, Moment::After].map(Self::Kill);
@@ -100,7 +100,7 @@ impl Mishap {
 
 impl Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.scenario, self.call, self.mishap)
+        write!(f, "{}/{}/{}", self.scenario, self.call, self.fault)
     }
 }
 
@@ -110,7 +110,7 @@ impl Display for Nth {
     }
 }
 
-impl Display for Mishap {
+impl Display for InjectedFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, times) = match self {
             Self::Kill(Moment::Before) => return f.write_str("before"),
@@ -131,10 +131,10 @@ impl FromStr for Case {
 
     fn from_str(text: &str) -> Result<Self> {
         let parts: Vec<&str> = text.split('/').collect();
-        let [scenario, call, mishap] = parts.as_slice() else {
-            bail!("{text:?} is no case: a case is SCENARIO/CALL NUMBER/MISHAP");
+        let [scenario, call, fault] = parts.as_slice() else {
+            bail!("{text:?} is no case: a case is SCENARIO/CALL NUMBER/FAULT");
         };
-        Ok(Self { scenario: scenario.parse()?, call: call.parse()?, mishap: mishap.parse()? })
+        Ok(Self { scenario: scenario.parse()?, call: call.parse()?, fault: fault.parse()? })
     }
 }
 
@@ -148,11 +148,11 @@ impl FromStr for Nth {
     }
 }
 
-impl FromStr for Mishap {
+impl FromStr for InjectedFault {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let known = Self::all().find(|mishap| mishap.to_string() == text);
+        let known = Self::all().find(|fault| fault.to_string() == text);
         known.with_context(|| format!("nothing that can happen to a call is called {text:?}"))
     }
 }
@@ -162,11 +162,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_can_be_struck_in_21_ways_and_each_is_read_as_it_is_written() {
+    fn each_of_21_faults_of_a_call_round_trips_through_its_name() {
         let call = Nth { purpose: "patch trainjobs status job Failed".to_owned(), number: 2 };
         let mut written = Vec::new();
-        for mishap in Mishap::all() {
-            let case = Case { scenario: Scenario::Deadline, call: call.clone(), mishap };
+        for fault in InjectedFault::all() {
+            let case = Case { scenario: Scenario::Deadline, call: call.clone(), fault };
             assert_eq!(case.to_string().parse::<Case>().unwrap(), case);
             written.push(case.to_string());
         }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_case_is_refused() {
+    fn invalid_case_names_are_rejected() {
         for text in ["deadline", "deadline/x/before", "no/x 1/before", "deadline/x 1/never"] {
             assert!(text.parse::<Case>().is_err(), "{text}");
         }

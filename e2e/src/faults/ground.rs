@@ -11,12 +11,12 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DeleteParams, ListParams};
 use trainjob_api::constants::EVENT_REPORTER;
 
-use super::case::{Case, Mishap};
+use super::case::{Case, InjectedFault};
 use super::left;
 use super::life::{Life, Made, live};
+use super::operator_slot::OperatorSlot;
 use super::purpose::purpose;
 use super::scenario::{Scenario, Stage};
-use super::seat::Seat;
 use super::strike::Strike;
 use crate::cluster::Options;
 use crate::fixtures::tenant::Tenant;
@@ -64,9 +64,9 @@ impl Ground {
         let tenant = self.world.tenant(scenario.name()).await?;
         let cluster = &self.world.cluster;
         let proxy = Proxy::start(cluster, Scope::Namespace(tenant.namespace.clone())).await?;
-        let seat = Seat::new(cluster, &proxy, &self.kubeconfig)?;
-        let stage = Stage { tenant: &tenant, seat: &seat, deadline: deadline(case) };
-        let strike = case.map(|case| Strike::prepare(&proxy, case.mishap, &case.call));
+        let slot = OperatorSlot::new(cluster, &proxy, &self.kubeconfig)?;
+        let stage = Stage { tenant: &tenant, slot: &slot, deadline: deadline(case) };
+        let strike = case.map(|case| Strike::prepare(&proxy, case.fault, &case.call));
 
         let end = Box::pin(live(scenario, &stage, &proxy, strike.as_ref())).await;
         let mut life = self.look(&tenant, &proxy).await?;
@@ -104,8 +104,8 @@ fn made(calls: &[Arc<Call>], requests: &[Request]) -> Vec<Made> {
 }
 
 fn deadline(case: Option<&Case>) -> i64 {
-    match case.map(|case| case.mishap) {
-        Some(Mishap::Answer { status: 429, times }) if times > 1 => PATIENT_DEADLINE,
+    match case.map(|case| case.fault) {
+        Some(InjectedFault::Answer { status: 429, times }) if times > 1 => PATIENT_DEADLINE,
         _ => DEADLINE,
     }
 }

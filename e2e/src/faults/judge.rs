@@ -2,15 +2,15 @@
 //!
 //! Objects, conditions and numbers of creations and deletions must be those of the undisturbed life,
 //! nothing else may be left, the rules of [`invariants`] must hold all through, nothing may be asked for
-//! that the chart gives no right to, and the operator must not end by itself. Events are best effort and are compared for themselves: none may tell of what
-//! did not happen, but an error may be told.
+//! that the chart gives no permission for, and the operator must not end by itself. Events are best effort
+//! and are compared for themselves: none may tell of what did not happen, but an error may be told.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
-use invariants::{Outcome, Right};
+use invariants::{Outcome, RbacRule};
 
-use super::case::{Case, Mishap};
+use super::case::{Case, InjectedFault};
 use super::life::Life;
 
 /// Reasons of events that tell of errors.
@@ -23,23 +23,23 @@ pub struct Reference {
     outcome: Outcome,
     left: Vec<String>,
     told: BTreeSet<String>,
-    rights: Vec<Right>,
+    rbac_rules: Vec<RbacRule>,
 }
 
 impl Reference {
-    /// The reference that these lives of an operator with these rights are, if nothing is wrong with any
+    /// The reference that these lives of an operator with these RBAC rules are, if nothing is wrong with any
     /// of them.
     ///
     /// # Errors
     ///
     /// One of them broke a rule, or they ended in different ways.
-    pub fn of(lives: &[Life], rights: Vec<Right>) -> Result<Self> {
+    pub fn of(lives: &[Life], rbac_rules: Vec<RbacRule>) -> Result<Self> {
         let told = lives.iter().flat_map(|life| life.told.clone()).collect();
         let (outcome, left) = match lives.first() {
             Some(first) => (Outcome::of(&first.history), first.left.clone()),
             None => anyhow::bail!("there is no undisturbed life"),
         };
-        let reference = Self { outcome, left, told, rights };
+        let reference = Self { outcome, left, told, rbac_rules };
         for life in lives {
             let wrong = reference.judge(life, None);
             ensure!(wrong.is_empty(), "undisturbed, and yet: {}", wrong.join("; "));
@@ -52,13 +52,13 @@ impl Reference {
     pub fn judge(&self, life: &Life, case: Option<&Case>) -> Vec<String> {
         let mut wrong: Vec<String> = life.trouble.iter().cloned().collect();
         let mut broken = invariants::check(&life.history);
-        broken.extend(invariants::rights(&life.history, &self.rights));
+        broken.extend(invariants::undeclared_requests(&life.history, &self.rbac_rules));
         wrong.extend(broken.iter().map(ToString::to_string));
         wrong.extend(self.outcome.differences(&Outcome::of(&life.history)));
         if life.left != self.left {
             wrong.push(format!("left: {:?} instead of {:?}", life.left, self.left));
         }
-        let refused = case.is_some_and(|case| !matches!(case.mishap, Mishap::Kill(_)));
+        let refused = case.is_some_and(|case| !matches!(case.fault, InjectedFault::Kill(_)));
         let admissible =
             |reason: &str| self.told.contains(reason) || (refused && COMPLAINTS.contains(&reason));
         let untrue = life.told.iter().filter(|reason| !admissible(reason));
@@ -129,9 +129,9 @@ mod tests {
         ]
     }
 
-    fn judged(life: &Life, mishap: &str) -> Vec<String> {
+    fn judged(life: &Life, fault: &str) -> Vec<String> {
         let reference = Reference::of(&[life_of_reference()], Vec::new()).unwrap();
-        let case = format!("deadline/a 1/{mishap}").parse().unwrap();
+        let case = format!("deadline/a 1/{fault}").parse().unwrap();
         reference.judge(life, Some(&case))
     }
 
@@ -140,12 +140,12 @@ mod tests {
     }
 
     #[test]
-    fn a_life_that_went_as_the_undisturbed_one_is_good() {
+    fn run_equal_to_its_baseline_is_accepted() {
         assert_eq!(judged(&life(&good_steps()), "before"), Vec::<String>::new());
     }
 
     #[test]
-    fn whatever_is_doctored_is_found() {
+    fn run_that_differs_from_its_baseline_is_rejected() {
         let made_twice =
             [good_steps(), vec![(job_set("second"), false), (job_set("second"), true)]];
         let mut other_reason = good_steps();
@@ -168,24 +168,24 @@ mod tests {
     }
 
     #[test]
-    fn an_error_may_be_told_but_not_what_did_not_happen() {
+    fn extra_error_events_are_accepted_and_false_events_rejected() {
         let told = |reason: &str| {
             let told = BTreeSet::from([reason.to_owned()]);
             Life { told, ..life(&good_steps()) }
         };
-        for (reason, mishap, good) in [
+        for (reason, fault, good) in [
             ("DeadlineExceeded", "before", true),
             ("ReleaseFailed", "403", true),
             ("ReleaseFailed", "before", false),
             ("TTLExpired", "403", false),
         ] {
-            let wrong = judged(&told(reason), mishap);
-            assert_eq!(wrong.is_empty(), good, "{reason}, {mishap}: {wrong:?}");
+            let wrong = judged(&told(reason), fault);
+            assert_eq!(wrong.is_empty(), good, "{reason}, {fault}: {wrong:?}");
         }
     }
 
     #[test]
-    fn undisturbed_lives_that_end_in_different_ways_are_no_reference() {
+    fn baseline_runs_that_end_differently_are_rejected() {
         let other = [good_steps(), vec![(job(Some("DeadlineExceeded")), true)]].concat();
         assert!(Reference::of(&[life(&good_steps()), life(&other)], Vec::new()).is_err());
         assert!(Reference::of(&[], Vec::new()).is_err());

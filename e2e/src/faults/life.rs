@@ -9,10 +9,10 @@ use invariants::History;
 use tokio::time::Instant;
 
 use super::left;
+use super::operator_slot::OperatorSlot;
 use super::scenario::{Scenario, Stage};
-use super::seat::Seat;
 use super::strike::Strike;
-use crate::fixtures::{PATIENCE, stays};
+use crate::fixtures::{PATIENCE, consistently};
 use crate::proxy::Proxy;
 
 /// An operator that asks for nothing for so long has done its work.
@@ -56,14 +56,14 @@ pub(super) async fn live(
     strike: Option<&Strike>,
 ) -> Result<()> {
     scenario.before_the_operator(stage.tenant).await?;
-    stage.seat.launch().await?;
+    stage.slot.launch().await?;
     match strike.filter(|strike| strike.kills()) {
         Some(strike) => Box::pin(with_crash(scenario, stage, proxy, strike)).await?,
         None => scenario.play(stage).await?,
     }
     left::nothing_but(stage.tenant, scenario.leaves()).await?;
     quiet(proxy).await?;
-    stage.seat.still_runs()
+    stage.slot.still_runs()
 }
 
 /// Plays a life in which the operator is killed at one call, if that call comes.
@@ -73,14 +73,14 @@ async fn with_crash(
     proxy: &Proxy,
     strike: &Strike,
 ) -> Result<()> {
-    let mut crash = pin!(crash(stage.seat, strike));
-    let mut story = pin!(scenario.play(stage));
+    let mut crash = pin!(crash(stage.slot, strike));
+    let mut played = pin!(scenario.play(stage));
     let crashed = tokio::select! {
         crashed = &mut crash => { crashed?; true }
-        told = &mut story => { told?; false }
+        told = &mut played => { told?; false }
     };
     if crashed {
-        story.await?;
+        played.await?;
     } else {
         // What users see is over, but the call may be one of the last.
         quiet(proxy).await?;
@@ -89,13 +89,13 @@ async fn with_crash(
         }
         crash.await?;
     }
-    stage.seat.ready().await
+    stage.slot.ready().await
 }
 
-async fn crash(seat: &Seat<'_>, strike: &Strike) -> Result<()> {
+async fn crash(slot: &OperatorSlot<'_>, strike: &Strike) -> Result<()> {
     strike.strikes().await;
-    seat.kill();
-    seat.launch().await
+    slot.kill();
+    slot.launch().await
 }
 
 /// Waits until the operator has asked for nothing but watches for a while.
@@ -104,7 +104,7 @@ async fn quiet(proxy: &Proxy) -> Result<()> {
     let end = Instant::now() + PATIENCE;
     loop {
         let before = asked();
-        let silence = stays("the operator is quiet", QUIET, async || {
+        let silence = consistently("the operator is quiet", QUIET, async || {
             let now = asked();
             ensure!(now == before, "it asked {} times more", now - before);
             Ok(())

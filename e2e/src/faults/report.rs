@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::campaign::Campaign;
-use super::case::Mishap;
+use super::case::InjectedFault;
 use super::scenario::Scenario;
 use super::verdict::{Ran, Verdict};
 
@@ -26,7 +26,7 @@ pub fn report(campaign: &Campaign) -> String {
         campaign.took.as_secs(),
     );
     text.push_str(&table(&campaign.ran));
-    for (scenario, error) in &campaign.unlearned {
+    for (scenario, error) in &campaign.failed_baselines {
         let _ =
             writeln!(text, "\n{scenario} was not run; undisturbed it is wrong already: {error}");
     }
@@ -40,11 +40,11 @@ pub fn report(campaign: &Campaign) -> String {
 /// A row for each scenario, a column for each moment of a kill and each error; a cell says how many
 /// cases were run, and how many of them were violations if any was.
 fn table(ran: &[Ran]) -> String {
-    let mut columns: Vec<String> = Mishap::all().map(Mishap::column).collect();
+    let mut columns: Vec<String> = InjectedFault::all().map(InjectedFault::column).collect();
     columns.dedup();
     let mut cells: BTreeMap<(Scenario, String), Cell> = BTreeMap::new();
     for one in ran.iter().filter(|one| one.verdict != Verdict::NotStruck) {
-        let cell = cells.entry((one.case.scenario, one.case.mishap.column())).or_default();
+        let cell = cells.entry((one.case.scenario, one.case.fault.column())).or_default();
         cell.struck += 1;
         cell.violated += usize::from(one.is_violation());
     }
@@ -93,7 +93,7 @@ mod tests {
                 ran("deadline/a 1/409x3", violated),
                 ran("deadline/b 1/lost", Verdict::NotStruck),
             ],
-            unlearned: BTreeMap::new(),
+            failed_baselines: BTreeMap::new(),
             took: Duration::from_secs(7),
         };
         assert!(!campaign.holds());

@@ -12,7 +12,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use trainjob_api::conditions;
 
-use super::seat::Seat;
+use super::operator_slot::OperatorSlot;
 use crate::fixtures::status::{created_at, now};
 use crate::fixtures::tenant::Tenant;
 use crate::fixtures::{COMPLETES, FAILS, MPI, PATIENCE, RUNS};
@@ -53,7 +53,7 @@ pub struct Stage<'a> {
     /// The namespace.
     pub tenant: &'a Tenant<'a>,
     /// The operator.
-    pub seat: &'a Seat<'a>,
+    pub slot: &'a OperatorSlot<'a>,
     /// Seconds of the deadline, in lives that have one.
     pub deadline: i64,
 }
@@ -126,7 +126,7 @@ impl Scenario {
     ///
     /// Something that must happen does not.
     pub async fn play(self, stage: &Stage<'_>) -> Result<()> {
-        stage.seat.ready().await?;
+        stage.slot.ready().await?;
         let (tenant, deadline) = (stage.tenant, stage.deadline);
         match self {
             Self::CompleteTtl => lives_out(tenant, COMPLETES, 1).await,

@@ -1,6 +1,6 @@
 //! A fault that waits for its call.
 
-use super::case::{Mishap, Moment, Nth};
+use super::case::{InjectedFault, Moment, Nth};
 use super::purpose::purpose;
 use crate::proxy::{Call, Fault, Injection, Proxy};
 
@@ -10,21 +10,21 @@ const RETRY_AFTER: u32 = 1;
 /// A fault in the way of one call, or of a few in a row.
 pub(super) struct Strike {
     injection: Injection,
-    mishap: Mishap,
+    fault: InjectedFault,
 }
 
 impl Strike {
     /// Puts it in the way.
-    pub(super) fn prepare(proxy: &Proxy, mishap: Mishap, call: &Nth) -> Self {
+    pub(super) fn prepare(proxy: &Proxy, fault: InjectedFault, call: &Nth) -> Self {
         let wanted = call.purpose.clone();
         let matches = move |call: &Call| !call.is_watch() && purpose(call) == wanted;
-        let numbers = call.number..=call.number + mishap.times() - 1;
-        Self { injection: proxy.inject(matches, numbers, fault(mishap)), mishap }
+        let numbers = call.number..=call.number + fault.times() - 1;
+        Self { injection: proxy.inject(matches, numbers, proxy_fault(fault)), fault }
     }
 
     /// Whether the operator is to be killed when it strikes.
     pub(super) const fn kills(&self) -> bool {
-        matches!(self.mishap, Mishap::Kill(_))
+        matches!(self.fault, InjectedFault::Kill(_))
     }
 
     /// How many calls it has struck.
@@ -38,15 +38,15 @@ impl Strike {
     }
 }
 
-fn fault(mishap: Mishap) -> Fault {
-    match mishap {
-        Mishap::Kill(Moment::Before) => Fault::HoldRequest,
-        Mishap::Kill(Moment::Between) => Fault::HoldReply,
-        Mishap::Kill(Moment::After) => Fault::Pass,
-        Mishap::Answer { status, .. } => {
+fn proxy_fault(fault: InjectedFault) -> Fault {
+    match fault {
+        InjectedFault::Kill(Moment::Before) => Fault::HoldRequest,
+        InjectedFault::Kill(Moment::Between) => Fault::HoldReply,
+        InjectedFault::Kill(Moment::After) => Fault::Pass,
+        InjectedFault::Answer { status, .. } => {
             let retry_after = (status == 429).then_some(RETRY_AFTER);
             Fault::Answer { status, retry_after }
         }
-        Mishap::Lose { .. } => Fault::DropReply,
+        InjectedFault::Lose { .. } => Fault::DropReply,
     }
 }

@@ -1,4 +1,4 @@
-//! What a story does with jobs of a queue, and waits for.
+//! What a test does with jobs of a queue, and waits for.
 
 use std::fmt::Write as _;
 

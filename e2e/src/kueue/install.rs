@@ -12,7 +12,7 @@ use crate::yaml;
 
 const DEFINITIONS: &str = "config/components/crd/bases";
 const WEBHOOKS: &str = "config/components/webhook/manifests.yaml";
-/// Its account and rights.
+/// Its account and permissions.
 const RIGHTS: &str = "config/components/rbac";
 const ACCOUNT: [&str; 9] = [
     "service_account",
@@ -28,7 +28,7 @@ const ACCOUNT: [&str; 9] = [
 /// The groups whose kinds it is asked about here.
 const GROUPS: [&str; 4] = ["kueue.x-k8s.io", "trainer.kubeflow.org", "jobset.x-k8s.io", "batch"];
 
-/// Brings its definitions, rights and registrations into a cluster, for webhooks at `address`.
+/// Brings its definitions, RBAC and webhook configurations into a cluster, for webhooks at `address`.
 pub(super) async fn install(cluster: &Cluster, files: &ModuleFiles, address: &str) -> Result<()> {
     let client = cluster.client().await?;
     let mut definitions = Vec::new();
@@ -44,11 +44,11 @@ pub(super) async fn install(cluster: &Cluster, files: &ModuleFiles, address: &st
     // It ends if a kind of its own is not served when it starts.
     established(&client, &definitions).await?;
     let text = files.read(WEBHOOKS)?;
-    apply(&client, "default", registrations(&text, address, cluster.authority())?).await?;
+    apply(&client, "default", webhook_configurations(&text, address, cluster.authority())?).await?;
     Ok(())
 }
 
-/// Its `ServiceAccount` with the rights of the release, under the names that the release gives them.
+/// Its `ServiceAccount` with the permissions of the release, under the names that the release gives them.
 fn account(files: &ModuleFiles) -> Result<Vec<Value>> {
     let mut objects = Vec::new();
     for file in ACCOUNT {
@@ -76,14 +76,14 @@ fn prefix(object: &mut Value, pointer: &str) -> Result<()> {
     Ok(())
 }
 
-/// Its registrations for the kinds that the box has, pointed at `address`.
-fn registrations(text: &str, address: &str, authority: &str) -> Result<Vec<Value>> {
+/// Its webhook configurations for the kinds that the box has, pointed at `address`.
+fn webhook_configurations(text: &str, address: &str, authority: &str) -> Result<Vec<Value>> {
     let mut objects = yaml::documents(text)?;
     let authority = ByteString(authority.into());
     for object in &mut objects {
         prefix(object, "/metadata/name")?;
         let webhooks = object.get_mut("webhooks").and_then(Value::as_array_mut);
-        let webhooks = webhooks.context("a registration has no webhooks")?;
+        let webhooks = webhooks.context("a webhook configuration has no webhooks")?;
         webhooks.retain(|webhook| {
             let group = webhook.pointer("/rules/0/apiGroups/0").and_then(Value::as_str);
             group.is_some_and(|group| GROUPS.contains(&group))
@@ -112,7 +112,8 @@ mod tests {
         };
         let webhooks = [webhook("ray.io", "rayjob"), webhook("trainer.kubeflow.org", "trainjob")];
         let given = json!({"metadata": {"name": "mutating"}, "webhooks": webhooks});
-        let objects = registrations(&yaml::stream(&[given]), "127.0.0.1:1", "PEM").unwrap();
+        let objects =
+            webhook_configurations(&yaml::stream(&[given]), "127.0.0.1:1", "PEM").unwrap();
         assert_eq!(objects[0]["metadata"]["name"], "kueue-mutating");
         let webhooks = objects[0]["webhooks"].as_array().unwrap();
         assert_eq!(webhooks.len(), 1);

@@ -1,4 +1,4 @@
-//! A box in which Kueue queues TrainJobs: the operator, its webhook and Kueue, each with the rights of its release.
+//! A box in which Kueue queues TrainJobs: the operator, its webhook and Kueue, each with its release's RBAC.
 
 use anyhow::{Context, Result, anyhow, ensure};
 use k8s_openapi::api::core::v1::{Namespace, Node};
@@ -59,31 +59,31 @@ impl Setting {
         Ok(Self { world, kueue, _webhook: webhook })
     }
 
-    /// Runs a story in a namespace with a queue of its own. At its end no request of Kueue about this namespace may
+    /// Runs a test in a namespace with a queue of its own. At its end no request of Kueue about this namespace may
     /// have been refused by a webhook. The namespace is deleted then.
     ///
     /// # Errors
     ///
-    /// The story fails, or Kueue was refused something.
-    pub async fn story(
+    /// The test fails, or Kueue was refused something.
+    pub async fn test(
         &self,
         prefix: &str,
         options: QueueOptions,
-        story: impl AsyncFnOnce(&Case<'_>) -> Result<()>,
+        body: impl AsyncFnOnce(&Case<'_>) -> Result<()>,
     ) -> Result<()> {
         self.world
             .test(prefix, async |tenant| {
                 let queue = Queue::create(&tenant.client, &tenant.namespace, &options).await?;
                 let workloads = workloads(tenant.client.clone(), &tenant.namespace);
                 let case = Case { tenant, queue, workloads };
-                // On the heap: the future of a long story is large.
-                let outcome = Box::pin(story(&case)).await;
+                // On the heap: the future of a long test is large.
+                let outcome = Box::pin(body(&case)).await;
                 if let Err(error) = outcome {
                     return Err(anyhow!("{error:#}\n{}", case.describe().await?));
                 }
                 let refusals = self.kueue.refusals(&tenant.namespace)?;
                 ensure!(refusals.is_empty(), "Kueue was refused: {refusals:#?}");
-                // What runs would keep GPUs from other stories.
+                // What runs would keep GPUs from other tests.
                 let namespaces: Api<Namespace> = Api::all(tenant.client.clone());
                 namespaces.delete(&tenant.namespace, &DeleteParams::background()).await?;
                 Ok(())

@@ -37,13 +37,13 @@ impl Tell {
     }
 }
 
-/// Starts a node and runs `story` in its network, with an async runtime of its own; `tell` hears of each step. What
-/// the story starts is in the network, too. Everything has ended when this returns or is dropped.
+/// Starts a node and runs `body` in its network, with an async runtime of its own; `tell` hears of each step. What
+/// `body` starts is in the network, too. Everything has ended when this returns or is dropped.
 ///
 /// # Errors
 ///
-/// Something cannot be provided or does not start, or the story fails.
-pub async fn visit<T, S>(tell: &(dyn Fn(&str) + Sync), story: S) -> Result<T>
+/// Something cannot be provided or does not start, or `body` fails.
+pub async fn visit<T, S>(tell: &(dyn Fn(&str) + Sync), body: S) -> Result<T>
 where
     T: Send + 'static,
     S: AsyncFnOnce(&Node, &Tell) -> Result<T> + Send + 'static,
@@ -61,7 +61,7 @@ where
         let _ = done.send(within(sandbox, stopped, async |sandbox| {
             let node = Node::start(sandbox, &packages).await?;
             told.say("the node takes Pods");
-            story(&node, &told).await
+            body(&node, &told).await
         }));
     })?;
     let _visit = Visit { stop: Some(stop), thread: Some(thread) };
@@ -71,7 +71,7 @@ where
     outcome.await.context("the visit ended early")?
 }
 
-/// Dropped, it stops the story and waits until all has ended that it started.
+/// Dropped, it stops `body` and waits until all has ended that it started.
 struct Visit {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -87,18 +87,18 @@ impl Drop for Visit {
     }
 }
 
-/// Runs `story` in the network until it ends or is stopped.
+/// Runs `body` in the network until it ends or is stopped.
 fn within<T>(
     sandbox: Sandbox,
     stopped: oneshot::Receiver<()>,
-    story: impl AsyncFnOnce(Sandbox) -> Result<T>,
+    body: impl AsyncFnOnce(Sandbox) -> Result<T>,
 ) -> Result<T> {
     // Every thread that this one starts begins where it is.
     sandbox.enter_network()?;
     let runtime = Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         tokio::select! {
-            outcome = Box::pin(story(sandbox)) => outcome,
+            outcome = Box::pin(body(sandbox)) => outcome,
             _ = stopped => Err(anyhow!("stopped")),
         }
     })

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_no_object_says_nothing() {
+    fn body_that_is_no_object_has_no_fields() {
         for body in [json!(null), json!([{"op": "remove", "path": "/spec"}]), json!("text")] {
             let call = call("PATCH", "/api/v1/namespaces/a/pods/b", &body);
             assert_eq!((call.name.as_str(), call.uid, call.suspend), ("b", None, None));

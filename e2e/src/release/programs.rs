@@ -36,7 +36,7 @@ impl Program {
         Path::new("/usr/bin").join(self.name())
     }
 
-    /// With the rights that the chart gives it.
+    /// With the permissions that the chart gives it.
     pub(crate) async fn kubeconfig(self, cluster: &Cluster, namespace: &str) -> Result<PathBuf> {
         let account = match self {
             Self::Operator => OPERATOR,

@@ -140,7 +140,7 @@ fn lifecycle() -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn what_cannot_change_what_runs_is_let_through() -> Result<()> {
+async fn update_without_spec_change_is_admitted() -> Result<()> {
     let place = place("through").await?;
     place.make_runtime("r", &plain()).await?;
     let spec = json!({"runtimeRef": {"name": "r", "kind": "TrainingRuntime"}});

@@ -73,7 +73,7 @@ async fn an_entry_s_time_is_that_of_its_last_change() -> Result<()> {
 }
 
 #[tokio::test]
-async fn nothing_else_is_filled_in() -> Result<()> {
+async fn defaulting_sets_no_other_field() -> Result<()> {
     let place = place("nothing-else").await?;
     place.make_runtime("r", &plain()).await?;
     let spec =

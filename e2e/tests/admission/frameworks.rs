@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::check;
-use super::parts::{node, pod, runtime, step, torch};
+use super::parts::{node, pod, replicated_job, runtime, torch};
 use super::row::Row;
 
 /// A job with these variables of its trainer.
@@ -80,7 +80,7 @@ fn targets() -> Vec<Row> {
                 {"name": "sidecar", "image": "example.com/side:1"},
             ],
         });
-        let runtime = runtime(&policy, &json!([step("node", Some("trainer"), &pod)]));
+        let runtime = runtime(&policy, &json!([replicated_job("node", Some("trainer"), &pod)]));
         Row::new(what, runtime, json!({}))
     };
     let text = |job: &str, container: &str| {
@@ -107,13 +107,13 @@ fn recipes() -> Vec<Row> {
     const QWEN: &str = "-qwen2.5-1.5b";
     let mut two_gpus = pod("node");
     two_gpus["containers"][0]["resources"] = json!({"limits": {"nvidia.com/gpu": 2}});
-    let steps = json!([step("node", Some("trainer"), &two_gpus)]);
+    let replicated_jobs = json!([replicated_job("node", Some("trainer"), &two_gpus)]);
     let row = |what, ending: &'static str, more: Value| {
         let mut trainer = json!({"command": ["tune", "run"]});
         if let (Some(trainer), Value::Object(more)) = (trainer.as_object_mut(), more) {
             trainer.extend(more);
         }
-        let runtime = runtime(&json!({"torch": {}}), &steps);
+        let runtime = runtime(&json!({"torch": {}}), &replicated_jobs);
         Row::new(what, runtime, json!({"trainer": trainer})).on(ending)
     };
     let (lora, qlora) = ("model.lora_attn_modules=[q_proj]", "model.quantize_base=True");
@@ -146,14 +146,15 @@ fn recipes() -> Vec<Row> {
 
 /// A runtime of MPI with jobs of these names.
 fn mpi(launcher_is_node: bool, names: &[&str]) -> Value {
-    let steps: Vec<_> = names.iter().map(|name| step(name, None, &pod("node"))).collect();
-    runtime(&json!({"mpi": {"runLauncherAsNode": launcher_is_node}}), &json!(steps))
+    let replicated_jobs: Vec<_> =
+        names.iter().map(|name| replicated_job(name, None, &pod("node"))).collect();
+    runtime(&json!({"mpi": {"runLauncherAsNode": launcher_is_node}}), &json!(replicated_jobs))
 }
 
 #[tokio::test]
 async fn mpi_on_several_nodes_has_a_launcher_and_nodes() -> Result<()> {
-    let row = |what, steps: &[&str], nodes: i32| {
-        Row::new(what, mpi(true, steps), json!({"trainer": {"numNodes": nodes}}))
+    let row = |what, replicated_jobs: &[&str], nodes: i32| {
+        Row::new(what, mpi(true, replicated_jobs), json!({"trainer": {"numNodes": nodes}}))
     };
     check(
         "mpi",
@@ -173,10 +174,10 @@ async fn the_installer_of_flux_is_its_own() -> Result<()> {
     let row = |what, name: &str| {
         let mut pod = pod("node");
         pod["initContainers"] = json!([{"name": name, "image": "example.com/init:1"}]);
-        let steps = json!([step("node", Some("trainer"), &pod)]);
+        let replicated_jobs = json!([replicated_job("node", Some("trainer"), &pod)]);
         Row::new(
             what,
-            runtime(&json!({"flux": {}}), &steps),
+            runtime(&json!({"flux": {}}), &replicated_jobs),
             json!({"trainer": {"command": ["train"]}}),
         )
     };
@@ -199,19 +200,19 @@ async fn volcano_s_queue_has_a_name_and_its_priorities_exist() -> Result<()> {
 
 fn volcano() -> Vec<Row> {
     let row = |what, policy: Value, queue: Option<&str>, priorities: &[&str]| {
-        let steps: Vec<_> = priorities
+        let replicated_jobs: Vec<_> = priorities
             .iter()
             .enumerate()
             .map(|(number, priority)| {
                 let mut pod = pod("node");
                 pod["priorityClassName"] = json!(priority);
-                step(&format!("s{number}"), None, &pod)
+                replicated_job(&format!("s{number}"), None, &pod)
             })
             .chain([node()])
             .collect();
         let annotations = queue.map(|name| json!({"scheduling.volcano.sh/queue-name": name}));
         let metadata = json!({"annotations": annotations.unwrap_or_else(|| json!({}))});
-        let template = json!({"metadata": metadata, "spec": {"replicatedJobs": steps}});
+        let template = json!({"metadata": metadata, "spec": {"replicatedJobs": replicated_jobs}});
         Row::new(what, json!({"podGroupPolicy": policy, "template": template}), json!({}))
     };
     let volcano = || json!({"volcano": {}});

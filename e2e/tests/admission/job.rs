@@ -7,7 +7,7 @@ use e2e::until::until_ok;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::parts::{node, plain, pod, runtime, step, torch};
+use super::parts::{node, plain, pod, replicated_job, runtime, torch};
 use super::place::{Request, Way, manifest};
 use super::row::Row;
 use super::{check, place};
@@ -93,7 +93,7 @@ async fn a_deprecated_cluster_runtime_is_warned_of() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_name_leaves_room_for_those_of_the_pods() -> Result<()> {
+async fn train_job_name_leaves_room_for_pod_names() -> Result<()> {
     let place = place("name").await?;
     place.make_runtime("r", &plain()).await?;
     let spec = json!({"runtimeRef": {"name": "r", "kind": "TrainingRuntime"}});
@@ -114,14 +114,16 @@ async fn a_name_leaves_room_for_those_of_the_pods() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_initializer_needs_its_job_its_container_and_its_volume() -> Result<()> {
+async fn initializer_needs_its_replicated_job_container_and_volume() -> Result<()> {
     check("initializer", initializers()).await
 }
 
 fn initializers() -> Vec<Row> {
     let mut rows = Vec::new();
     for (field, name) in [("dataset", "dataset-initializer"), ("model", "model-initializer")] {
-        let with = |step: Value| runtime(&json!({"numNodes": 1}), &json!([step, node()]));
+        let with = |replicated_job: Value| {
+            runtime(&json!({"numNodes": 1}), &json!([replicated_job, node()]))
+        };
         let containers = |container: &str, mounts: &Value| {
             let mut pod = pod(container);
             pod["volumes"] = json!([{"name": "initializer", "emptyDir": {}}]);
@@ -129,25 +131,29 @@ fn initializers() -> Vec<Row> {
             pod
         };
         let mounts = json!([{"name": "initializer", "mountPath": "/workspace"}]);
-        let row = |what, step| {
-            Row::new(what, with(step), json!({"initializer": {field: {"storageUri": "hf://a/b"}}}))
+        let row = |what, replicated_job| {
+            Row::new(
+                what,
+                with(replicated_job),
+                json!({"initializer": {field: {"storageUri": "hf://a/b"}}}),
+            )
         };
         let denied = |row: Row, why: &str| {
             row.denied(&format!("spec.runtimeRef: Invalid value: {{ref}}: {why}"))
         };
         rows.extend([
-            row("all is there", step(name, Some(name), &containers(name, &mounts))),
-            row("it is known by its label", step("fetch", Some(name), &containers(name, &mounts))),
+            row("all is there", replicated_job(name, Some(name), &containers(name, &mounts))),
+            row("it is known by its label", replicated_job("fetch", Some(name), &containers(name, &mounts))),
             denied(
-                row("no job", step("fetch", None, &containers(name, &mounts))),
+                row("no job", replicated_job("fetch", None, &containers(name, &mounts))),
                 &format!("must have {name} job when trainJob is configured with input {field}Config"),
             ),
             denied(
-                row("no container", step(name, None, &containers("main", &mounts))),
+                row("no container", replicated_job(name, None, &containers("main", &mounts))),
                 &format!("must have container with name - {name} in the {name} job"),
             ),
             denied(
-                row("no mount", step(name, Some(name), &containers(name, &json!([])))),
+                row("no mount", replicated_job(name, Some(name), &containers(name, &json!([])))),
                 &format!("must have volumeMount with name - initializer in container {name} of the {name} job"),
             ),
         ]);
@@ -156,7 +162,7 @@ fn initializers() -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn what_a_short_ttl_and_a_deadline_in_a_queue_mean_is_told() -> Result<()> {
+async fn short_ttl_and_queued_deadline_give_warnings() -> Result<()> {
     check("lifecycle", warnings()).await
 }
 
@@ -187,7 +193,7 @@ fn warnings() -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn a_deadline_in_a_queue_of_kueue_is_told() -> Result<()> {
+async fn deadline_of_a_queued_job_gives_a_warning() -> Result<()> {
     let place = place("queue").await?;
     place.make_runtime("r", &plain()).await?;
     let reference = json!({"name": "r", "kind": "TrainingRuntime"});

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-/// A replicated job with this step's label, if it is one, and these Pods.
-pub(crate) fn step(name: &str, ancestor: Option<&str>, pod: &Value) -> Value {
-    let labels = ancestor.map(|step| json!({"trainer.kubeflow.org/trainjob-ancestor-step": step}));
+/// A replicated job with this ancestor label, if it is one, and these Pods.
+pub(crate) fn replicated_job(name: &str, ancestor: Option<&str>, pod: &Value) -> Value {
+    let labels =
+        ancestor.map(|ancestor| json!({"trainer.kubeflow.org/trainjob-ancestor-step": ancestor}));
     let metadata = labels.map_or_else(|| json!({}), |labels| json!({"labels": labels}));
     json!({"name": name, "template": {"metadata": metadata, "spec": {"template": {"spec": pod}}}})
 }
@@ -14,14 +15,14 @@ pub(crate) fn pod(container: &str) -> Value {
     json!({"restartPolicy": "Never", "containers": [{"name": container, "image": "example.com/train:1"}]})
 }
 
-/// The training step.
+/// The trainer's replicated job.
 pub(crate) fn node() -> Value {
-    step("node", Some("trainer"), &pod("node"))
+    replicated_job("node", Some("trainer"), &pod("node"))
 }
 
 /// The spec of a runtime with this policy and these jobs.
-pub(crate) fn runtime(policy: &Value, steps: &Value) -> Value {
-    json!({"mlPolicy": policy, "template": {"spec": {"replicatedJobs": steps}}})
+pub(crate) fn runtime(policy: &Value, replicated_jobs: &Value) -> Value {
+    json!({"mlPolicy": policy, "template": {"spec": {"replicatedJobs": replicated_jobs}}})
 }
 
 /// A runtime without a framework.

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::check;
-use super::parts::{node, patch, patch_of, plain, runtime, step};
+use super::parts::{node, patch, patch_of, plain, replicated_job, runtime};
 use super::row::Row;
 
 fn with(what: &'static str, patches: Value) -> Row {
@@ -17,8 +17,8 @@ fn with(what: &'static str, patches: Value) -> Row {
             {"name": "sidecar", "image": "example.com/side:1", "env": [{"name": "A", "value": "1"}]},
         ],
     });
-    let steps = json!([step("node", Some("trainer"), &pod)]);
-    let runtime = runtime(&json!({"numNodes": 1}), &steps);
+    let replicated_jobs = json!([replicated_job("node", Some("trainer"), &pod)]);
+    let runtime = runtime(&json!({"numNodes": 1}), &replicated_jobs);
     Row::new(what, runtime, json!({"runtimePatches": patches}))
 }
 
@@ -47,7 +47,7 @@ fn managers() -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn a_patch_names_what_the_runtime_has() -> Result<()> {
+async fn patch_of_a_name_unknown_to_the_runtime_is_denied() -> Result<()> {
     check("names", names()).await
 }
 
@@ -89,7 +89,7 @@ fn names() -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn a_patch_sets_no_variables_of_the_steps() -> Result<()> {
+async fn patch_of_environment_variables_of_ancestor_replicated_jobs_is_denied() -> Result<()> {
     check("variables", variables()).await
 }
 
@@ -99,7 +99,7 @@ fn variables() -> Vec<Row> {
         let pod = json!({list: [{"name": container, "env": env}]});
         with(what, json!([patch("a.io/b", "node", &pod)]))
     };
-    let steps = json!([step(
+    let replicated_jobs = json!([replicated_job(
         "node",
         Some("trainer"),
         &json!({
@@ -109,7 +109,7 @@ fn variables() -> Vec<Row> {
         })
     )]);
     let as_init = Row {
-        runtime: runtime(&json!({"numNodes": 1}), &steps),
+        runtime: runtime(&json!({"numNodes": 1}), &replicated_jobs),
         ..row("of an init container", "initContainers", "dataset-initializer")
     };
     let text = |name: &str| {
@@ -119,13 +119,13 @@ fn variables() -> Vec<Row> {
     };
     vec![
         row("of a sidecar", "containers", "sidecar"),
-        row("of the training step", "containers", "node").denied(&text("node")),
+        row("of the trainer's replicated job", "containers", "node").denied(&text("node")),
         as_init.denied(&text("dataset-initializer")),
     ]
 }
 
 #[tokio::test]
-async fn a_patch_gives_nothing_two_sources() -> Result<()> {
+async fn patch_that_gives_a_field_two_sources_is_denied() -> Result<()> {
     check("sources", sources()).await
 }
 
@@ -149,7 +149,7 @@ fn sources() -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn of_metadata_labels_and_annotations_count() -> Result<()> {
+async fn patch_of_metadata_other_than_labels_and_annotations_gives_a_warning() -> Result<()> {
     check("metadata", metadata()).await
 }
 
@@ -168,7 +168,7 @@ fn metadata() -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn what_kueue_does_is_admitted() -> Result<()> {
+async fn updates_by_kueue_are_admitted() -> Result<()> {
     check("kueue", kueue()).await
 }
 

@@ -44,7 +44,7 @@ impl Way {
         [Self::Replace, Self::KubectlApply, Self::ServerSideApply, Self::JsonPatch];
 }
 
-/// A namespace, and a client with all rights.
+/// A namespace, and a client with all permissions.
 pub(crate) struct Place {
     pub(crate) client: Client,
     pub(crate) namespace: String,

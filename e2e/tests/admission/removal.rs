@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::Mode;
 use super::parts::plain;
 use super::place::{Place, Way, manifest};
-use super::writers::{DEADLINE, FIELDS, TTL, full, resumed_without, stays, value};
+use super::writers::{DEADLINE, FIELDS, TTL, full, kept_warning, resumed_without, value};
 
 const WISH: &str = "lifecycle.trainjob.dev/remove-fields";
 const MERGE: &str = "application/merge-patch+json";
@@ -99,7 +99,7 @@ async fn a_removal_is_asked_for_with_an_annotation_that_is_not_stored() -> Resul
 }
 
 #[tokio::test]
-async fn a_wish_that_cannot_be_granted_is_refused_with_what_would_be_right() -> Result<()> {
+async fn invalid_remove_fields_annotation_is_denied_with_the_expected_value() -> Result<()> {
     const DENIED: &str = "admission webhook \"defaulter.trainjob.trainer.kubeflow.org\" denied the request: metadata.annotations[lifecycle.trainjob.dev/remove-fields]: ";
     for (mode, names, spec, expected) in [
         (
@@ -146,7 +146,7 @@ async fn an_annotation_that_is_left_behind_does_nothing_until_it_is_taken_off() 
             let resumed = resumed_without(dropped);
             let answer = place.change(Way::Replace, &answer.object, &resumed).await?;
             ensure!(answer.code == 200, "{mode:?}, {name}: {answer:?}");
-            let kept = dropped.iter().map(|field| stays(field, mode));
+            let kept = dropped.iter().map(|field| kept_warning(field, mode));
             let warnings: Vec<_> = kept.chain([STALE.to_owned()]).collect();
             ensure!(answer.warnings == warnings, "{mode:?}, {name}: {answer:?}");
             let job = place.read(name).await?.object;
@@ -184,7 +184,7 @@ async fn a_server_side_apply_removes_only_what_nobody_else_owns() -> Result<()> 
     // An update takes it from its owner, who has it again when it applies it again.
     let stored = applies(&place, "owner", manifest("taken", &full())).await?.object;
     let answer = place.change(Way::Replace, &stored, &resumed_without(&[TTL])).await?;
-    ensure!(answer.warnings == [stays(TTL, Mode::Mutable)], "{answer:?}");
+    ensure!(answer.warnings == [kept_warning(TTL, Mode::Mutable)], "{answer:?}");
     let answer = applies(&place, "owner", without("taken")).await?;
     ensure!(is_kept(&answer), "{answer:?}");
     applies(&place, "owner", manifest("taken", &full())).await?;
@@ -276,14 +276,14 @@ async fn register_older(mode: Mode, place: &Place, policy: &str) -> Result<Revie
 }
 
 #[tokio::test]
-async fn what_a_later_webhook_drops_is_put_back() -> Result<()> {
+async fn fields_dropped_by_a_later_webhook_are_restored() -> Result<()> {
     for mode in Mode::ALL {
         let place = prepared(mode, "later").await?;
         let _reviews = register_older(mode, &place, "Never").await?;
         place.create(Way::Replace, "job", &full()).await?;
         let answer = merge(&place, "job", json!({"spec": {"suspend": false}})).await?;
         ensure!(answer.code == 200, "{mode:?}: {answer:?}");
-        ensure!(answer.warnings == [stays(TTL, mode)], "{mode:?}: {answer:?}");
+        ensure!(answer.warnings == [kept_warning(TTL, mode)], "{mode:?}: {answer:?}");
         let spec = place.read("job").await?.object["spec"].clone();
         ensure!(FIELDS.iter().all(|it| spec[*it] == value(it)), "{spec}");
         ensure!(spec["suspend"] == false, "{spec}");
@@ -315,7 +315,7 @@ async fn a_removal_that_was_asked_for_stays_one_when_a_later_webhook_has_changed
 }
 
 #[tokio::test]
-async fn what_the_last_webhook_drops_is_refused_where_fields_are_immutable() -> Result<()> {
+async fn fields_dropped_by_the_last_webhook_are_denied_when_immutable() -> Result<()> {
     let place = prepared(Mode::Immutable, "last").await?;
     let _reviews = register_older(Mode::Immutable, &place, "IfNeeded").await?;
     place.create(Way::Replace, "job", &full()).await?;

@@ -5,7 +5,7 @@ use e2e::answer::{Answer, ask};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::parts::{node, pod, runtime, step};
+use super::parts::{node, pod, replicated_job, runtime};
 use super::place;
 use super::place::Place;
 
@@ -15,14 +15,14 @@ const DRY_RUN: &str = "?dryRun=All";
 /// What is special about a runtime, its spec, and why it is refused.
 type Row = (&'static str, Value, Option<String>);
 
-fn with_replicas(mut step: Value, replicas: i32) -> Value {
-    step["replicas"] = json!(replicas);
-    step
+fn with_replicas(mut replicated_job: Value, replicas: i32) -> Value {
+    replicated_job["replicas"] = json!(replicas);
+    replicated_job
 }
 
 fn rows() -> Vec<Row> {
-    let of = |steps: Value| runtime(&json!({"numNodes": 1}), &steps);
-    let other = step("other", Some("evaluator"), &pod("any"));
+    let of = |replicated_jobs: Value| runtime(&json!({"numNodes": 1}), &replicated_jobs);
+    let other = replicated_job("other", Some("evaluator"), &pod("any"));
     let label = "template.metadata.labels[trainer.kubeflow.org/trainjob-ancestor-step]";
     let gang = |policy: Value| {
         let mut runtime = of(json!([node()]));
@@ -30,8 +30,9 @@ fn rows() -> Vec<Row> {
         runtime
     };
     let mpi = |launcher_is_node: bool, names: &[&str]| {
-        let steps: Vec<_> = names.iter().map(|name| step(name, None, &pod("node"))).collect();
-        runtime(&json!({"mpi": {"runLauncherAsNode": launcher_is_node}}), &json!(steps))
+        let replicated_jobs: Vec<_> =
+            names.iter().map(|name| replicated_job(name, None, &pod("node"))).collect();
+        runtime(&json!({"mpi": {"runLauncherAsNode": launcher_is_node}}), &json!(replicated_jobs))
     };
     let lacks = |name: &str, what: &str| {
         Some(format!(
@@ -40,15 +41,15 @@ fn rows() -> Vec<Row> {
     };
     let mut rows = vec![
         ("one replica", of(json!([with_replicas(node(), 1)])), None),
-        ("another step", of(json!([node(), with_replicas(other, 2)])), None),
+        ("another replicated job", of(json!([node(), with_replicas(other, 2)])), None),
         (
             "two replicas",
             of(json!([with_replicas(node(), 2)])),
             Some(format!("{PATH}[0].replicas: Invalid value: 2: always must be 1")),
         ),
         (
-            "a step twice",
-            of(json!([node(), step("again", Some("trainer"), &pod("node"))])),
+            "an ancestor label twice",
+            of(json!([node(), replicated_job("again", Some("trainer"), &pod("node"))])),
             Some(format!("{PATH}[1].{label}: Invalid value: \"trainer\": must be the step of one replicated job only: an earlier one has this label")),
         ),
         ("a gang", gang(json!({"coscheduling": {}})), None),
@@ -72,7 +73,11 @@ fn rows() -> Vec<Row> {
         ("model-initializer", "model-initializer"),
     ] {
         let with = |name: &str| {
-            of(json!([step("a", Some(ancestor), &json!({"containers": [{"name": name}]}))]))
+            of(json!([replicated_job(
+                "a",
+                Some(ancestor),
+                &json!({"containers": [{"name": name}]})
+            )]))
         };
         rows.push(("its container", with(container), None));
         rows.push(("not its container", with("x"), Some(format!(
@@ -160,10 +165,10 @@ async fn a_runtime_has_what_a_job_needs() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_update_of_a_runtime_is_refused_for_what_it_brings_in() -> Result<()> {
+async fn runtime_update_is_denied_only_for_new_errors() -> Result<()> {
     let place = place("updates").await?;
     let disabled = json!({"trainer.kubeflow.org/webhook-validation": "disabled"});
-    let of = |steps: Value| runtime(&json!({"numNodes": 1}), &steps);
+    let of = |replicated_jobs: Value| runtime(&json!({"numNodes": 1}), &replicated_jobs);
     for kind in Runtimes::both(&place) {
         for (number, (what, spec, why)) in rows().into_iter().enumerate() {
             let context = || format!("{}, {what}", kind.kind);

@@ -8,7 +8,7 @@ use super::parts::{patch, plain};
 use super::row::Row;
 
 #[tokio::test]
-async fn what_the_schema_refuses_is_refused_by_the_schema() -> Result<()> {
+async fn schema_violations_are_rejected_by_the_schema() -> Result<()> {
     check("schema", rows()).await
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn value(field: &str) -> i64 {
 }
 
 /// What its author is told of a request that leaves a field out.
-pub(crate) fn stays(field: &str, mode: Mode) -> String {
+pub(crate) fn kept_warning(field: &str, mode: Mode) -> String {
     let advice = match mode {
         Mode::Immutable => {
             "it cannot be removed after creation. A client that drops it is older than the field"
@@ -200,7 +200,7 @@ async fn leave_out(
         value(field)
     );
     ensure!(said.text.contains(&refusal) == is_refused, "{said:?}");
-    let warning = format!("Warning: {}\n", stays(field, mode));
+    let warning = format!("Warning: {}\n", kept_warning(field, mode));
     ensure!(said.text.contains(&warning) == writer.is_warned(), "{said:?}");
     ensure!(said.text.contains("Warning: spec.") == writer.is_warned(), "{said:?}");
 
@@ -233,7 +233,7 @@ async fn a_client_with_older_types_loses_nothing() -> Result<()> {
             let said = run(program, &words(&place), String::new()).await?;
             ensure!(said.is_content, "{mode:?}: {said:?}");
             for field in FIELDS {
-                let warning = format!("Warning: {}\n", stays(field, mode));
+                let warning = format!("Warning: {}\n", kept_warning(field, mode));
                 ensure!(said.text.contains(&warning), "{mode:?}: {said:?}");
             }
             let spec = terminal.spec("job").await?;

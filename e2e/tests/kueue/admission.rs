@@ -1,7 +1,7 @@
 //! A job in the queue: admitted, queued, resumed, preempted.
 
 use anyhow::{Context, Result, ensure};
-use e2e::fixtures::{COMPLETES, RUNS, stays};
+use e2e::fixtures::{COMPLETES, RUNS, consistently};
 use e2e::kueue::{Ask, Clock, QUEUE_LABEL, QueueOptions};
 use e2e::recorder::Recorder;
 use invariants::State;
@@ -14,7 +14,7 @@ use super::{DEADLINE, TTL, shared};
 async fn queued_job_is_resumed_with_the_node_selector_of_its_flavor() -> Result<()> {
     let setting = shared(Clock::Creation).await?;
     setting
-        .story("queued", QueueOptions::default(), async |case| {
+        .test("queued", QueueOptions::default(), async |case| {
             for name in ["first", "second"] {
                 case.submit(name, RUNS, Ask::low(4), json!({})).await?;
                 case.runs(name).await?;
@@ -44,7 +44,7 @@ async fn queued_job_is_resumed_with_the_node_selector_of_its_flavor() -> Result<
 async fn preempted_job_is_resumed_and_keeps_deadline_and_ttl_in_every_version() -> Result<()> {
     let setting = shared(Clock::LastResume).await?;
     setting
-        .story("preempted", QueueOptions::default(), async |case| {
+        .test("preempted", QueueOptions::default(), async |case| {
             let recorder = Recorder::start(case.tenant.client.clone()).await?;
             let both = json!({DEADLINE: 600, TTL: 5});
             case.submit("low", RUNS, Ask::low(8), both.clone()).await?;
@@ -83,7 +83,7 @@ async fn job_of_a_queue_that_does_not_exist_waits_until_its_deadline_and_is_dele
 {
     let setting = shared(Clock::Creation).await?;
     setting
-        .story("nowhere", QueueOptions::default(), async |case| {
+        .test("nowhere", QueueOptions::default(), async |case| {
             let labels = json!({QUEUE_LABEL: "nowhere"});
             // Long enough for Kueue on a busy machine to say it before.
             let both = json!({DEADLINE: 20, TTL: 3});
@@ -104,7 +104,7 @@ async fn job_of_a_queue_that_does_not_exist_waits_until_its_deadline_and_is_dele
 async fn partial_admission_is_not_offered_to_train_jobs() -> Result<()> {
     let setting = shared(Clock::Creation).await?;
     setting
-        .story("partial", QueueOptions::default(), async |case| {
+        .test("partial", QueueOptions::default(), async |case| {
             let ask = Ask { priority: "low", nodes: 3, gpus: 4 };
             let mut job =
                 e2e::kueue::job("large", RUNS, &case.queue.labels("low"), ask, &json!({}))?;
@@ -115,7 +115,10 @@ async fn partial_admission_is_not_offered_to_train_jobs() -> Result<()> {
             let workload = case.workload("large").await?.context("it has no Workload")?;
             let sets = workload.0.data.pointer("/spec/podSets/0").context("no set of Pods")?;
             ensure!(sets.get("minCount").is_none(), "{sets}");
-            stays("it is queued", Duration::from_secs(3), async || case.queued("large").await).await
+            consistently("it is queued", Duration::from_secs(3), async || {
+                case.queued("large").await
+            })
+            .await
         })
         .await
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::status::{created_at, finished_at, is_failed_by_deadline, on_time, time_until};
-use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, STUBBORN, stays};
+use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, STUBBORN, consistently};
 use e2e::kueue::{Ask, Case, Clock, QueueOptions, Workload, single_node};
 use e2e::until::until_ok;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -24,7 +24,7 @@ async fn fails(case: &Case<'_>, name: &str, start: Timestamp, seconds: i64) -> R
 
 /// Sees that a job does not fail until this instant has passed.
 async fn waits_beyond(case: &Case<'_>, name: &str, instant: Timestamp) -> Result<()> {
-    stays("it does not fail in the queue", time_until(instant.plus(1)), async || {
+    consistently("it does not fail in the queue", time_until(instant.plus(1)), async || {
         case.queued(name).await
     })
     .await
@@ -38,7 +38,7 @@ fn failed(workload: &Workload) -> bool {
 async fn deadline_by_creation_fails_a_job_in_the_queue_and_its_workload_with_it() -> Result<()> {
     let setting = shared(Clock::Creation).await?;
     setting
-        .story("queue-deadline", QueueOptions::default(), async |case| {
+        .test("queue-deadline", QueueOptions::default(), async |case| {
             case.submit("runs", RUNS, Ask::low(8), json!({})).await?;
             case.runs("runs").await?;
             case.submit("waits", RUNS, Ask::low(8), json!({DEADLINE: 6, TTL: 5})).await?;
@@ -55,7 +55,7 @@ async fn deadline_by_creation_fails_a_job_in_the_queue_and_its_workload_with_it(
 async fn deadline_by_last_resume_starts_when_the_queue_lets_the_job_go() -> Result<()> {
     let setting = shared(Clock::LastResume).await?;
     setting
-        .story("resume-deadline", QueueOptions::default(), async |case| {
+        .test("resume-deadline", QueueOptions::default(), async |case| {
             case.submit("holds", RUNS, Ask::low(8), json!({})).await?;
             case.runs("holds").await?;
             let job = case.submit("waits", RUNS, Ask::low(8), json!({DEADLINE: 6, TTL: 5})).await?;
@@ -75,7 +75,7 @@ async fn deadline_by_last_resume_starts_when_the_queue_lets_the_job_go() -> Resu
 async fn deadline_by_last_resume_starts_anew_after_preemption() -> Result<()> {
     let setting = shared(Clock::LastResume).await?;
     setting
-        .story("anew", QueueOptions::default(), async |case| {
+        .test("anew", QueueOptions::default(), async |case| {
             case.submit("low", RUNS, Ask::low(8), json!({DEADLINE: LONG, TTL: 5})).await?;
             let first = case.runs("low").await?;
             case.submit("high", RUNS, Ask::high(8), json!({})).await?;
@@ -94,7 +94,7 @@ async fn deadline_by_last_resume_starts_anew_after_preemption() -> Result<()> {
 async fn deadline_by_creation_goes_on_while_a_job_is_preempted() -> Result<()> {
     let setting = shared(Clock::Creation).await?;
     setting
-        .story("goes-on", QueueOptions::default(), async |case| {
+        .test("goes-on", QueueOptions::default(), async |case| {
             let both = json!({DEADLINE: 2 * LONG, TTL: 2 * LONG});
             case.submit("low", RUNS, Ask::low(8), both).await?;
             case.runs("low").await?;
@@ -136,7 +136,7 @@ async fn is_admitted_at(case: &Case<'_>, job: &str) -> Result<Timestamp> {
 async fn deadline_frees_quota_at_once_and_gpus_when_the_pods_are_gone() -> Result<()> {
     let setting = shared(Clock::LastResume).await?;
     setting
-        .story("quota", single_node(), async |case| {
+        .test("quota", single_node(), async |case| {
             let both = json!({DEADLINE: 5, TTL: 60});
             case.submit("stubborn", STUBBORN, Ask::low(8), both).await?;
             let resumed = case.runs("stubborn").await?;
@@ -160,7 +160,7 @@ async fn deadline_frees_quota_at_once_and_gpus_when_the_pods_are_gone() -> Resul
 async fn preemption_frees_quota_while_pods_are_being_stopped() -> Result<()> {
     let setting = shared(Clock::Creation).await?;
     setting
-        .story("grace", single_node(), async |case| {
+        .test("grace", single_node(), async |case| {
             case.submit("stubborn", STUBBORN, Ask::low(8), json!({})).await?;
             case.runs("stubborn").await?;
             case.submit("high", COMPLETES, Ask::high(8), json!({})).await?;

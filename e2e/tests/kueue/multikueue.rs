@@ -28,7 +28,7 @@ async fn copy_is_stopped_by_its_deadline_and_left_by_the_ttl_until_its_end_is_mi
     let worker = shared(Clock::Creation).await?;
     connect(&manager, &worker).await?;
     manager
-        .story("multi", dispatched(), async |case| {
+        .test("multi", dispatched(), async |case| {
             let namespace = &case.tenant.namespace;
             let there = worker.world.cluster.client().await?;
             let space =
@@ -94,7 +94,7 @@ fn dispatched() -> QueueOptions {
     QueueOptions { admission_checks: vec!["multikueue".to_owned()], ..QueueOptions::default() }
 }
 
-/// Makes `worker` a worker of `manager`, with the rights that a worker's account has to have.
+/// Makes `worker` a worker of `manager`, with the permissions that a worker's account has to have.
 async fn connect(manager: &Setting, worker: &Setting) -> Result<()> {
     let account = json!({
         "apiVersion": "v1", "kind": "ServiceAccount",

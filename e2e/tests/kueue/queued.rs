@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use e2e::fixtures::status::conditions_of;
-use e2e::fixtures::{PATIENCE, RUNS, stays};
+use e2e::fixtures::{PATIENCE, RUNS, consistently};
 use e2e::kueue::{Ask, Case, Clock, QueueOptions, Setting, job};
 use e2e::until::until_ok;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -33,7 +33,7 @@ async fn queued_jobs_cost_no_request_after_the_first_pass() -> Result<()> {
     let workers = json!({"controller": {"groupKindConcurrency": {KIND: 10}}});
     let setting = Box::pin(Setting::start(Clock::LastResume, workers)).await?;
     setting
-        .story("many", QueueOptions::default(), async |case| {
+        .test("many", QueueOptions::default(), async |case| {
             case.submit("holds", RUNS, Ask::low(8), json!({})).await?;
             case.runs("holds").await?;
             let begun = Instant::now();
@@ -47,7 +47,7 @@ async fn queued_jobs_cost_no_request_after_the_first_pass() -> Result<()> {
             let (name, requests) = dearest(case)?;
             println!("{known} requests of the operator; most of them for {name}: {requests:?}");
             ensure!(requests.len() <= FIRST_PASS, "{name} cost {requests:?}");
-            stays("no request is made for them", WINDOW, async || {
+            consistently("no request is made for them", WINDOW, async || {
                 let later = case.tenant.requests_after(known)?;
                 ensure!(later.is_empty(), "{later:?}");
                 Ok(())

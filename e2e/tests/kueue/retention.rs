@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, stays};
+use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, consistently};
 use e2e::kueue::Setting;
 use e2e::kueue::{Ask, Case, Clock, Kueue, KueueOptions, NAMESPACE, QueueOptions, SERVICE_ACCOUNT};
 use e2e::until::until_ok;
@@ -33,13 +33,13 @@ fn retention(after_finished: &str, after_deactivated: &str) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn retention_of_kueue_takes_workloads_and_leaves_jobs_to_their_ttl() -> Result<()> {
     let mut setting = Setting::start(Clock::Creation, retention("0s", "0s")).await?;
-    setting.story("zero", QueueOptions::default(), zero).await.context("retention of 0")?;
+    setting.test("zero", QueueOptions::default(), zero).await.context("retention of 0")?;
     setting.kueue.stop().await?;
     let options = KueueOptions { config: retention("2s", "2s") };
     setting.kueue = Kueue::start(&setting.world.cluster, options).await?;
-    setting.story("seconds", QueueOptions::default(), seconds).await.context("retention of 2 s")?;
+    setting.test("seconds", QueueOptions::default(), seconds).await.context("retention of 2 s")?;
     may_delete(&setting).await?;
-    setting.story("may", QueueOptions::default(), deactivated_and_deleted).await
+    setting.test("may", QueueOptions::default(), deactivated_and_deleted).await
 }
 
 /// Without a TTL a finished job stays, and its Workload goes at once.
@@ -49,7 +49,7 @@ async fn zero(case: &Case<'_>) -> Result<()> {
     case.tenant.completes("kept").await?;
     workload_gone(case, "kept").await?;
     case.both_gone("brief").await?;
-    stays("the job stays without a Workload", Duration::from_secs(3), async || {
+    consistently("the job stays without a Workload", Duration::from_secs(3), async || {
         let job = case.tenant.jobs.get("kept").await?;
         ensure!(job.metadata.deletion_timestamp.is_none(), "it is being deleted");
         ensure!(case.workload("kept").await?.is_none(), "its Workload is back");
@@ -80,7 +80,7 @@ async fn seconds(case: &Case<'_>) -> Result<()> {
     case.both_gone("slow").await
 }
 
-/// With the right to delete TrainJobs, it does.
+/// With the permission to delete TrainJobs, it does.
 async fn deactivated_and_deleted(case: &Case<'_>) -> Result<()> {
     let labels = limited(case)?;
     // It does not finish, so its TTL has no part in this.
@@ -88,7 +88,7 @@ async fn deactivated_and_deleted(case: &Case<'_>) -> Result<()> {
     case.both_gone("slow").await
 }
 
-/// Gives Kueue the right that its role lacks.
+/// Gives Kueue the permission that its role lacks.
 async fn may_delete(setting: &Setting) -> Result<()> {
     let group = "rbac.authorization.k8s.io";
     let name = "kueue-deletes-trainjobs";

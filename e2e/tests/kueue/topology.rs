@@ -32,7 +32,7 @@ async fn job_that_requires_a_block_is_placed_in_one_and_meets_its_deadline() -> 
     let cluster = &setting.world.cluster;
     cluster.apply_yaml("default", &yaml::stream(&[topology, near])).await?;
     setting
-        .story("topology", topology_nodes("blocks"), async |case| {
+        .test("topology", topology_nodes("blocks"), async |case| {
             case.submit("one", RUNS, Ask::low(8), json!({})).await?;
             case.runs("one").await?;
             let taken = blocks(case, "one").await?;

@@ -11,7 +11,7 @@ use super::{TTL, shared};
 async fn ttl_deletes_a_job_with_its_workload_whatever_its_end() -> Result<()> {
     let setting = shared(Clock::Creation).await?;
     setting
-        .story("ttl", QueueOptions::default(), async |case| {
+        .test("ttl", QueueOptions::default(), async |case| {
             let jobs = [("completes", COMPLETES, "Succeeded"), ("fails", FAILS, "Failed")];
             for (name, runtime, _) in jobs {
                 case.submit(name, runtime, Ask::low(4), json!({TTL: 15})).await?;
@@ -32,7 +32,7 @@ async fn ttl_deletes_a_job_with_its_workload_whatever_its_end() -> Result<()> {
 async fn ttl_of_zero_deletes_a_job_with_its_workload() -> Result<()> {
     let setting = shared(Clock::LastResume).await?;
     setting
-        .story("ttl-zero", QueueOptions::default(), async |case| {
+        .test("ttl-zero", QueueOptions::default(), async |case| {
             case.submit("at-once", COMPLETES, Ask::low(4), json!({TTL: 0})).await?;
             case.both_gone("at-once").await
         })

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use e2e::fixtures::status::{deleted_at, finished_at, on_time, time_until};
 use e2e::fixtures::tenant::{hold, let_go};
-use e2e::fixtures::{COMPLETES, LATE, PATIENCE, RUNS, stays};
+use e2e::fixtures::{COMPLETES, LATE, PATIENCE, RUNS, consistently};
 use e2e::until::until;
 use kube::ResourceExt as _;
 use serde_json::json;
@@ -26,7 +26,7 @@ async fn a_job_that_somebody_else_manages_is_never_touched() -> Result<()> {
     test("elsewhere", async |tenant| {
         let (finished, unfinished) = tenant.create_elsewhere().await?;
         let due = finished_at(&finished)?.plus(1);
-        stays("both are left alone", time_until(due.plus(LATE)), async || {
+        consistently("both are left alone", time_until(due.plus(LATE)), async || {
             for job in [&finished, &unfinished] {
                 let now = tenant.jobs.get(&job.name_any()).await?;
                 ensure!(now == *job, "{:?}", now.status);
@@ -57,7 +57,7 @@ async fn by_default_a_job_that_its_ttl_deletes_stays_visible_until_its_dependent
             tenant.job_sets.get("job").await.ok()?.metadata.deletion_timestamp
         })
         .await?;
-        stays("the job is there while its JobSet is", WINDOW, async || {
+        consistently("the job is there while its JobSet is", WINDOW, async || {
             ensure!(tenant.jobs.get_opt("job").await?.is_some(), "it went first");
             Ok(())
         })

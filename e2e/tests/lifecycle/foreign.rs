@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::status::{conditions_of, finished_at};
 use e2e::fixtures::tenant::{Tenant, hold, let_go};
-use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, stays};
+use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, consistently};
 use e2e::until::{until, until_ok};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, DynamicObject, PostParams};
@@ -82,7 +82,7 @@ async fn a_foreign_jobset_is_left_alone_and_does_not_finish_the_job_which_waits_
             Ok(())
         })
         .await?;
-        stays("the job waits and the foreign JobSet stays as it is", WINDOW, async || {
+        consistently("the job waits and the foreign JobSet stays as it is", WINDOW, async || {
             let job = tenant.jobs.get("job").await?;
             ensure!(finished_at(&job).is_err(), "the job has finished");
             let now = substance(&tenant.job_sets.get("job").await?);
@@ -144,7 +144,7 @@ async fn the_completed_jobset_of_a_predecessor_does_not_finish_its_successor() -
 
         tenant.create("job", RUNS, json!({})).await?;
         waits(tenant, "job", "JobSetConflict").await?;
-        stays("the successor waits", WINDOW, async || {
+        consistently("the successor waits", WINDOW, async || {
             let job = tenant.jobs.get("job").await?;
             ensure!(finished_at(&job).is_err(), "the successor has finished");
             let now = substance(&tenant.job_sets.get("job").await?);
@@ -175,7 +175,7 @@ async fn a_foreign_configmap_in_place_of_the_snapshot_is_left_alone_and_waited_f
         waits(tenant, "job", "SnapshotConflict").await?;
         // Nothing watches ConfigMaps: what was looked at for longer is looked at more seldom.
         let window = Duration::from_secs(2);
-        stays("the ConfigMap is as it was and nothing runs", window, async || {
+        consistently("the ConfigMap is as it was and nothing runs", window, async || {
             let now = tenant.config_maps.get(name).await?;
             ensure!(now == before, "it was {before:?}, it is {now:?}");
             ensure!(tenant.job_sets.get_opt("job").await?.is_none(), "there is a JobSet");

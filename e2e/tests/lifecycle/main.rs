@@ -19,6 +19,6 @@ mod terminating;
 /// retries of a release are at most five seconds apart.
 const WINDOW: Duration = Duration::from_secs(5);
 
-async fn test(prefix: &str, story: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    World::shared().await?.test(prefix, story).await
+async fn test(prefix: &str, body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
+    World::shared().await?.test(prefix, body).await
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 use e2e::fixtures::status::{deleted_at, finished_at, is_failed_by_deadline, now};
 use e2e::fixtures::tenant::{hold, let_go};
-use e2e::fixtures::{Operation, PATIENCE, RUNS, STUBBORN, Verdict, stays};
+use e2e::fixtures::{Operation, PATIENCE, RUNS, STUBBORN, Verdict, consistently};
 use e2e::until::until;
 use futures::future;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -28,7 +28,7 @@ async fn a_jobset_deletion_denied_by_admission_is_retried_until_the_job_is_relea
         let note = tenant.tells("job", "ReleaseFailed").await?;
         ensure!(note.contains("denied by a test"), "the event does not say why: {note}");
 
-        stays("the unreleased job outlives its TTL", WINDOW, async || {
+        consistently("the unreleased job outlives its TTL", WINDOW, async || {
             let job = tenant.jobs.get("job").await?;
             ensure!(deleted_at(&job).is_none(), "it is being deleted");
             ensure!(tenant.running_pods_of("job").await? == 1, "its Pod does not run");
@@ -53,8 +53,8 @@ async fn a_jobset_deletion_refused_with_whatever_code_is_tried_again_until_it_su
 -> Result<()> {
     test("refused", async |tenant| {
         // Each is refused a few times, with the code its name ends in.
-        let door = tenant
-            .door(10, |name, time| match name.rsplit('-').next().map(str::parse) {
+        let webhook = tenant
+            .test_webhook(10, |name, time| match name.rsplit('-').next().map(str::parse) {
                 Some(Ok(code)) if time <= 4 => Verdict::Refuse(code),
                 _ => Verdict::Allow,
             })
@@ -64,7 +64,7 @@ async fn a_jobset_deletion_refused_with_whatever_code_is_tried_again_until_it_su
             tenant.create(name, RUNS, json!({"activeDeadlineSeconds": 3})).await?;
             tenant.fails_by_deadline(name).await?;
             tenant.released(name).await?;
-            let asked = door.asked(name);
+            let asked = webhook.asked(name);
             ensure!(asked == 5, "{name}: {asked} tries, where the fifth was let through");
             ensure!(is_failed_by_deadline(&tenant.jobs.get(name).await?), "{name} has changed");
             anyhow::Ok(())
@@ -83,13 +83,13 @@ async fn a_jobset_deletion_refused_with_whatever_code_is_tried_again_until_it_su
 async fn a_jobset_deletion_behind_a_dead_webhook_is_retried_until_the_job_is_released() -> Result<()>
 {
     test("dead", async |tenant| {
-        let door = tenant.dead_door().await?;
+        let webhook = tenant.dead_webhook().await?;
         tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 3})).await?;
         tenant.fails_by_deadline("job").await?;
         let note = tenant.tells("job", "ReleaseFailed").await?;
-        ensure!(note.contains("door.e2e.trainjob.dev"), "which webhook it was: {note}");
+        ensure!(note.contains("webhook.e2e.trainjob.dev"), "which webhook it was: {note}");
         ensure!(tenant.running_pods_of("job").await? == 1, "its Pod does not run");
-        tenant.open(door).await?;
+        tenant.remove_webhook(webhook).await?;
         tenant.released("job").await
     })
     .await
@@ -101,15 +101,15 @@ async fn a_jobset_deletion_that_gets_no_answer_is_given_up_and_tried_again() -> 
         // Longer than the operator waits for any answer; the API server would wait on.
         let seconds = 30;
         let hang_once = |_: &str, time| if time == 1 { Verdict::Hang } else { Verdict::Allow };
-        let door = tenant.door(seconds, hang_once).await?;
+        let webhook = tenant.test_webhook(seconds, hang_once).await?;
         tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 3})).await?;
         let job = tenant.fails_by_deadline("job").await?;
         until("the operator was left waiting", PATIENCE, || async {
-            (door.asked("job") == 1).then_some(())
+            (webhook.asked("job") == 1).then_some(())
         })
         .await?;
         tenant.released("job").await?;
-        ensure!(door.asked("job") == 2, "asked {} times", door.asked("job"));
+        ensure!(webhook.asked("job") == 2, "asked {} times", webhook.asked("job"));
         let took = now().since(finished_at(&job)?);
         ensure!(took < i64::from(seconds), "released only when the API server gave up: {took} s");
         Ok(())
@@ -121,11 +121,11 @@ async fn a_jobset_deletion_that_gets_no_answer_is_given_up_and_tried_again() -> 
 async fn a_webhook_that_times_out_does_not_keep_a_job_from_its_release() -> Result<()> {
     test("slow", async |tenant| {
         let hang_thrice = |_: &str, time| if time <= 3 { Verdict::Hang } else { Verdict::Allow };
-        let door = tenant.door(1, hang_thrice).await?;
+        let webhook = tenant.test_webhook(1, hang_thrice).await?;
         tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 3})).await?;
         tenant.fails_by_deadline("job").await?;
         tenant.released("job").await?;
-        ensure!(door.asked("job") == 4, "asked {} times", door.asked("job"));
+        ensure!(webhook.asked("job") == 4, "asked {} times", webhook.asked("job"));
         let told = tenant.told("job", "ReleaseFailed").await?.len();
         ensure!(told == 1, "told {told} times");
         Ok(())
@@ -213,7 +213,7 @@ async fn a_job_that_a_finalizer_keeps_is_still_stopped_by_its_deadline_and_relea
         let job = tenant.fails_by_deadline("job").await?;
         ensure!(deleted_at(&job).is_some(), "it is not being deleted");
         tenant.released("job").await?;
-        stays("its TTL does not delete it again", Duration::from_secs(3), async || {
+        consistently("its TTL does not delete it again", Duration::from_secs(3), async || {
             let deletions = tenant.requests("delete", "trainjobs", "job")?;
             ensure!(deletions.is_empty(), "it was deleted already: {deletions:#?}");
             Ok(())

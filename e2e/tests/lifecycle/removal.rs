@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use e2e::fixtures::status::{created_at, deleted_at, finished_at, now, on_time, time_until};
 use e2e::fixtures::tenant::{hold, let_go};
-use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, stays};
+use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, consistently};
 use e2e::until::{until, until_ok};
 use futures::{StreamExt, TryStreamExt};
 use kube::ResourceExt as _;
@@ -39,7 +39,7 @@ async fn the_timers_of_a_deleted_job_do_nothing_to_a_new_one_of_its_name() -> Re
         let kept_new = tenant.completes("kept").await?;
 
         let due = created_at(&stopped).plus(8).max(finished_at(&kept)?.plus(8));
-        stays("the new jobs are left alone", time_until(due.plus(2)), async || {
+        consistently("the new jobs are left alone", time_until(due.plus(2)), async || {
             let job = tenant.jobs.get("stopped").await?;
             ensure!(finished_at(&job).is_err(), "the old deadline stopped the new job");
             let job = tenant.jobs.get("kept").await?;
@@ -107,7 +107,7 @@ async fn a_preempted_job_with_a_ttl_is_left_in_peace() -> Result<()> {
         })
         .await?;
         let known = tenant.requests_after(0)?.len();
-        stays("nobody touches it", WINDOW, async || {
+        consistently("nobody touches it", WINDOW, async || {
             let job = tenant.jobs.get("job").await?;
             ensure!(job.resource_version() == settled.resource_version(), "it has changed");
             let new = tenant.requests_after(known)?;
@@ -141,7 +141,7 @@ async fn a_job_that_a_finalizer_keeps_is_deleted_once_and_not_again() -> Result<
         .await?;
         on_time(due, deleted)?;
         tenant.poke("job", 20).await?;
-        stays("the one DELETE is all", WINDOW, async || {
+        consistently("the one DELETE is all", WINDOW, async || {
             let again = deleted_at(&tenant.jobs.get("job").await?);
             ensure!(again == Some(deleted), "it was deleted again, at {again:?}");
             let requests = tenant.requests("delete", "trainjobs", "job")?;

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use e2e::fixtures::status::{created_at, deleted_at, time_until};
 use e2e::fixtures::tenant::{hold, let_go};
-use e2e::fixtures::{COMPLETES, RUNS, stays};
+use e2e::fixtures::{COMPLETES, RUNS, consistently};
 use serde_json::json;
 use trainjob_api::conditions::SUSPENDED;
 
@@ -23,7 +23,7 @@ async fn a_job_that_is_being_deleted_gets_no_new_jobset_and_is_still_stopped_by_
         let job = tenant.poke("job", 20).await?;
         ensure!(deleted_at(&job).is_some(), "it is not being deleted");
         let due = created_at(&job).plus(8);
-        stays("its JobSet does not come back", time_until(due), async || {
+        consistently("its JobSet does not come back", time_until(due), async || {
             ensure!(tenant.job_sets.get_opt("job").await?.is_none(), "it is back");
             Ok(())
         })
@@ -46,7 +46,7 @@ async fn a_suspended_job_that_is_being_deleted_is_not_resumed() -> Result<()> {
         tenant.delete("job").await?;
         tenant.patch("job", &json!({"spec": {"suspend": false}})).await?;
         tenant.poke("job", 20).await?;
-        stays("its JobSet stays suspended", WINDOW, async || {
+        consistently("its JobSet stays suspended", WINDOW, async || {
             let job_set = tenant.job_sets.get("job").await?;
             let suspended = job_set.data.pointer("/spec/suspend");
             ensure!(suspended == Some(&json!(true)), "suspend is {suspended:?}");

@@ -30,11 +30,11 @@ const REQUESTS: &str = "trainjob_operator_api_request";
 /// Runs a test in a box to itself, with an operator.
 async fn test(
     prefix: &str,
-    story: impl AsyncFnOnce(&Tenant<'_>, &Operator) -> Result<()>,
+    body: impl AsyncFnOnce(&Tenant<'_>, &Operator) -> Result<()>,
 ) -> Result<()> {
     POOL.test(prefix, async |tenant| {
         let operator = tenant.world.start_operator().await?;
-        story(tenant, &operator).await
+        body(tenant, &operator).await
     })
     .await
 }
@@ -195,15 +195,15 @@ fn documented_of_requests() -> Result<BTreeMap<String, Documented>> {
     Ok(documented)
 }
 
-// Trap 16: the right to delete TrainJobs is missing.
+// Trap 16: the permission to delete TrainJobs is missing.
 
 #[tokio::test]
-async fn without_the_right_to_delete_trainjobs_there_is_an_event_and_a_metric() -> Result<()> {
-    test("rights", async |tenant, operator| {
+async fn missing_permission_to_delete_trainjobs_gives_an_event_and_a_metric() -> Result<()> {
+    test("rbac", async |tenant, operator| {
         without_delete(tenant).await?;
         tenant.create("job", COMPLETES, json!({"ttlSecondsAfterFinished": 1})).await?;
         let note = tenant.tells("job", "TTLDeletionFailed").await?;
-        ensure!(note.contains("cannot delete resource \"trainjobs\""), "which right: {note}");
+        ensure!(note.contains("cannot delete resource \"trainjobs\""), "which permission: {note}");
         let shown = until_ok("it is overdue", PATIENCE, || async {
             let shown = Exposition::of(operator).await?;
             ensure!(shown.count("trainjob_ttl_overdue_longest_seconds")? >= 1, "it is not");

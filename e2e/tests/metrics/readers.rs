@@ -62,7 +62,7 @@ async fn token(tenant: &Tenant<'_>, name: &str) -> Result<String> {
     made.status.and_then(|status| status.token).context("no token")
 }
 
-/// Gives these rights in the whole cluster to a `ServiceAccount`.
+/// Gives these permissions in the whole cluster to a `ServiceAccount`.
 async fn allow(tenant: &Tenant<'_>, name: &str, namespace: &str, rules: Value) -> Result<()> {
     let group = "rbac.authorization.k8s.io";
     let version = format!("{group}/v1");
@@ -82,7 +82,7 @@ async fn allow(tenant: &Tenant<'_>, name: &str, namespace: &str, rules: Value) -
 }
 
 #[tokio::test]
-async fn metrics_over_tls_are_for_those_who_may_read_them() -> Result<()> {
+async fn metrics_over_tls_require_metrics_auth() -> Result<()> {
     test("readers", async |tenant, _| {
         let operator = tenant.world.start_operator_with(AUTH).await?;
         let address = operator.metrics_address();

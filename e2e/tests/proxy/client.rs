@@ -28,7 +28,7 @@ pub(crate) enum Version {
 
 pub(crate) const BOTH: [Version; 2] = [Version::One, Version::Two];
 
-/// One connection, with the rights of a kubeconfig.
+/// One connection, with the permissions of a kubeconfig.
 pub(crate) struct Connection {
     sender: Sender,
     task: AbortHandle,

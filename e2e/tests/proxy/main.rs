@@ -347,7 +347,7 @@ async fn a_request_that_is_delayed_arrives_later() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_request_that_is_only_waited_for_passes() -> Result<()> {
+async fn request_with_fault_pass_reaches_the_api_server() -> Result<()> {
     let scene = Scene::whole().await?;
     let passed = scene.at_creation(Fault::Pass);
     let creation = scene.create(Version::One, "a").await?;

@@ -59,7 +59,7 @@ pub enum Step {
     StepDown(Loss),
 }
 
-/// Why a leader leads no more.
+/// Why a leader lost the leader election.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Loss {
     /// It could not renew in time.

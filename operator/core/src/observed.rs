@@ -2,7 +2,7 @@
 //!
 //! Most of it comes from watches and is always there. A few things are read directly, only when a
 //! plan asks for them, and are remembered as [`Readings`] until the plan they were read for is done:
-//! that keeps every ConfigMap, Secret and Pod of the cluster out of the operator's memory and rights.
+//! that keeps every ConfigMap, Secret and Pod of the cluster out of the operator's memory and permissions.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use schemars::JsonSchema;

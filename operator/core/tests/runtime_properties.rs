@@ -23,8 +23,8 @@ proptest! {
             prop_assert_eq!(job_set.metadata.owner_references.iter().flatten().count(), 1);
             prop_assert_eq!(job_set.spec.suspend, Some(job.spec.suspend.unwrap_or(false)));
             prop_assert_eq!(name_problem(&job_set), None);
-            for step in job_set.spec.replicated_jobs.iter().flatten() {
-                let spec = step.template.spec.as_ref().unwrap();
+            for replicated_job in job_set.spec.replicated_jobs.iter().flatten() {
+                let spec = replicated_job.template.spec.as_ref().unwrap();
                 prop_assert!(spec.parallelism.is_some() && spec.parallelism == spec.completions);
             }
         }
@@ -192,7 +192,7 @@ fn placement() -> impl Strategy<Value = Value> {
     })
 }
 
-fn step() -> impl Strategy<Value = Value> {
+fn replicated_job() -> impl Strategy<Value = Value> {
     let ancestor =
         option::of(select(&["trainer", "dataset-initializer", "model-initializer", "else"][..]));
     let container = (name(), env(), resources(), vec(text(), 0..3), vec(0..65_536, 0..3)).prop_map(
@@ -209,8 +209,8 @@ fn step() -> impl Strategy<Value = Value> {
     });
     (name(), ancestor, count(), count(), pod).prop_map(
         |(name, ancestor, replicas, parallelism, pod)| {
-            let labels =
-                ancestor.map(|step| json!({"trainer.kubeflow.org/trainjob-ancestor-step": step}));
+            let labels = ancestor
+                .map(|ancestor| json!({"trainer.kubeflow.org/trainjob-ancestor-step": ancestor}));
             json!({"name": name, "replicas": replicas, "template": {
                 "metadata": {"labels": labels},
                 "spec": {"parallelism": parallelism, "template": {"spec": pod}},
@@ -239,10 +239,10 @@ fn runtime() -> impl Strategy<Value = Runtime> {
         policy["numNodes"] = nodes;
         policy
     }));
-    (policy, option::of(vec(step(), 0..4))).prop_map(|(policy, steps)| {
+    (policy, option::of(vec(replicated_job(), 0..4))).prop_map(|(policy, replicated_jobs)| {
         let runtime = json!({"metadata": {"name": "r"}, "spec": {
             "mlPolicy": policy,
-            "template": {"spec": {"replicatedJobs": steps}},
+            "template": {"spec": {"replicatedJobs": replicated_jobs}},
         }});
         serde_json::from_value::<ClusterTrainingRuntime>(runtime).unwrap().into()
     })
@@ -250,15 +250,15 @@ fn runtime() -> impl Strategy<Value = Runtime> {
 
 fn patch() -> impl Strategy<Value = Value> {
     let container = (name(), env()).prop_map(|(name, env)| json!({"name": name, "env": env}));
-    let step =
+    let replicated_job =
         (name(), vec(container, 0..2), placement()).prop_map(|(name, containers, mut pod)| {
             pod["containers"] = containers.into();
             json!({"name": name, "template": {"spec": {"template": {"spec": pod}}}})
         });
-    vec(step, 0..3).prop_map(|steps| {
+    vec(replicated_job, 0..3).prop_map(|replicated_jobs| {
         json!({
             "manager": "m",
-            "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": steps}}},
+            "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": replicated_jobs}}},
         })
     })
 }

@@ -11,7 +11,7 @@ use trainjob_core::{
 use trainjob_process::describe;
 
 /// What the API server says when it refuses an object whose owner is of a kind that it has not discovered
-/// yet. It gives no reason but Forbidden, which a missing right has, too.
+/// yet. It gives no reason but Forbidden, which a missing permission has, too.
 const UNDISCOVERED: &str =
     "cannot set blockOwnerDeletion in this case because cannot find RESTMapping";
 
@@ -49,7 +49,7 @@ pub enum RequestError {
 /// Why a request failed, as metrics tell it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureReason {
-    /// 403: a right is missing, or an admission webhook refuses.
+    /// 403: a permission is missing, or an admission webhook refuses.
     Forbidden,
     /// Any other answer that says the request is at fault.
     Denied,

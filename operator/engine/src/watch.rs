@@ -81,7 +81,7 @@ pub async fn follow_one<K>(
     K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
     K: Send + 'static,
 {
-    // A right that is restricted to a name needs just this selector.
+    // A permission that is restricted to a name needs just this selector.
     let one = watcher::Config::default().fields(&format!("metadata.name={name}"));
     follow_with(api, one, subject, unreachable, take).await;
 }
@@ -192,7 +192,7 @@ impl Trouble<'_> {
             tracing::debug!(kind = self.subject.kind, %error, "watch begins anew");
             return;
         };
-        // An API server that has just come back knows neither rights nor kinds for a moment.
+        // An API server that has just come back knows neither RBAC rules nor kinds for a moment.
         let doubtful = self.said == Some(Cause::Unreachable) && self.last != Some(cause);
         self.last = Some(cause);
         if self.said == Some(cause) || doubtful {

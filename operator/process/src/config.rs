@@ -73,8 +73,8 @@ pub struct MetricsServer {
     pub address: SocketAddr,
     /// Whether over TLS.
     pub tls: bool,
-    /// Whether only to those who may GET `/metrics`. Only over TLS.
-    pub for_the_authorised: bool,
+    /// Whether metrics auth is on: a reader must be allowed to GET `/metrics`. Only over TLS.
+    pub auth: bool,
 }
 
 /// A token bucket: a rate, and how far ahead of it a burst may get.
@@ -166,7 +166,7 @@ fn metrics(metrics: &Metrics) -> Option<MetricsServer> {
     Some(MetricsServer {
         address: metrics.bind_address.get()?,
         tls: metrics.secure_serving,
-        for_the_authorised: metrics.auth.enabled,
+        auth: metrics.auth.enabled,
     })
 }
 

@@ -30,7 +30,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use crate::guard::{Guard, Refusal};
+use crate::metrics_auth::{MetricsAuth, Refusal};
 
 /// Connections that are served at the same time; more have to wait.
 pub const CONNECTIONS: usize = 64;
@@ -77,20 +77,20 @@ pub trait Pages: Send + Sync + 'static {
 pub struct Site {
     pages: Arc<dyn Pages>,
     tls: Option<TlsAcceptor>,
-    guard: Option<Guard>,
+    auth: Option<MetricsAuth>,
 }
 
 impl Site {
     /// Pages for everybody, without TLS.
     #[must_use]
     pub fn open(pages: Arc<dyn Pages>) -> Self {
-        Self { pages, tls: None, guard: None }
+        Self { pages, tls: None, auth: None }
     }
 
-    /// Pages over TLS; where there is a guard, for those whom it lets pass.
+    /// Pages over TLS; with metrics auth, for readers that it authorizes.
     #[must_use]
-    pub fn over_tls(pages: Arc<dyn Pages>, tls: TlsAcceptor, guard: Option<Guard>) -> Self {
-        Self { pages, tls: Some(tls), guard }
+    pub fn over_tls(pages: Arc<dyn Pages>, tls: TlsAcceptor, auth: Option<MetricsAuth>) -> Self {
+        Self { pages, tls: Some(tls), auth }
     }
 }
 
@@ -186,8 +186,8 @@ async fn requests(site: &Arc<Site>, stream: impl AsyncRead + AsyncWrite + Unpin)
 impl Site {
     async fn answer(&self, request: &Parts) -> Response<Full<Bytes>> {
         let path = request.uri.path();
-        if let Some(guard) = &self.guard
-            && let Err(refusal) = guard.admit(&request.headers, path).await
+        if let Some(auth) = &self.auth
+            && let Err(refusal) = auth.admit(&request.headers, path).await
         {
             return refused(&refusal);
         }

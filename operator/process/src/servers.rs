@@ -13,8 +13,8 @@ use tokio::{
 use crate::{
     config::{Config, MetricsServer, Tls},
     exposition::Exposition,
-    guard::Guard,
     health::{Health, Readiness},
+    metrics_auth::MetricsAuth,
     pages::{self, Pages, Site},
     tls,
 };
@@ -78,6 +78,6 @@ fn site(server: MetricsServer, tls: &Tls, shown: Shown<'_>) -> io::Result<Site> 
     // Pages are not served over HTTP/2.
     let tls = Tls { protocols: vec!["http/1.1"], ..tls.clone() };
     let acceptor = tls::acceptor(&tls, shown.certificates).map_err(io::Error::other)?;
-    let guard = server.for_the_authorised.then(|| Guard::new(shown.client.clone()));
-    Ok(Site::over_tls(pages, acceptor, guard))
+    let auth = server.auth.then(|| MetricsAuth::new(shown.client.clone()));
+    Ok(Site::over_tls(pages, acceptor, auth))
 }

@@ -63,7 +63,7 @@ fn defaults() -> Config {
         metrics: Some(MetricsServer {
             address: "[::]:8443".parse().unwrap(),
             tls: true,
-            for_the_authorised: false,
+            auth: false,
         }),
         nearest_deadlines: 100,
         normal_events: rate(5.0, 50),
@@ -203,7 +203,7 @@ fn every_field_is_read() {
         metrics: Some(MetricsServer {
             address: "127.0.0.1:9090".parse().unwrap(),
             tls: false,
-            for_the_authorised: false,
+            auth: false,
         }),
         nearest_deadlines: 7,
         normal_events: rate(0.25, 1),
@@ -319,8 +319,7 @@ fn metrics_are_served_over_tls_to_everybody_unless_the_file_says_otherwise() {
         ("{bindAddress: '0'}", None),
     ] {
         let config = fields(&format!("metrics: {given}")).unwrap();
-        let served =
-            config.metrics.map(|it| (it.address.to_string(), it.tls, it.for_the_authorised));
+        let served = config.metrics.map(|it| (it.address.to_string(), it.tls, it.auth));
         let expected = expected.map(|(address, tls, auth)| (address.to_owned(), tls, auth));
         assert_eq!(served, expected, "{given}");
         assert_eq!(config.warnings, [""; 0]);

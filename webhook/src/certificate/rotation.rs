@@ -2,7 +2,7 @@
 //!
 //! The Secret holds the CA that signs, the next one once that is needed, and what signed before. The
 //! bundle is all of their certificates, and stands in the webhook configurations. The next CA signs only after
-//! every registration has held it for a while (`bundle_lead`), so that every API server knows a CA
+//! every webhook configuration has held it for a while (`bundle_lead`), so that every API server knows a CA
 //! before it meets a certificate of it; and a CA that signs no more stays in the bundle until nothing of
 //! it can be in use.
 //!
@@ -110,7 +110,7 @@ pub enum Reason {
     NoSigner,
 }
 
-/// What to do next. `stood` is for how long the next CA is known to have been in every registration
+/// What to do next. `stood` is for how long the next CA is known to have been in every webhook configuration
 /// without interruption; `None` if it is not.
 #[must_use]
 pub fn plan(state: &State, stood: Option<Duration>, settings: &Settings, now: SystemTime) -> Step {
@@ -206,7 +206,7 @@ pub fn after(
 pub struct Standing(Option<(Certificate, Instant)>);
 
 impl Standing {
-    /// Takes in what was seen at an instant: the next CA, if every registration held it.
+    /// Takes in what was seen at an instant: the next CA, if every webhook configuration held it.
     pub fn observe(&mut self, held: Option<&Certificate>, at: Instant) -> Option<Duration> {
         let since = match (&self.0, held) {
             (Some((known, since)), Some(held)) if known == held => *since,

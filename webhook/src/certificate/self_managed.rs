@@ -56,10 +56,10 @@ pub struct SelfManaged {
 /// Why there is no new certificate, or why the CA could not be looked after.
 #[derive(Debug, Error)]
 enum Problem {
-    #[error("cannot read the webhook registrations: {0}")]
-    ReadRegistrations(#[source] RequestError),
-    #[error("cannot write the CA bundle into the webhook registrations: {0}")]
-    WriteRegistrations(#[source] RequestError),
+    #[error("cannot read the webhook configurations: {0}")]
+    ReadWebhookConfigurations(#[source] RequestError),
+    #[error("cannot write the CA bundle into the webhook configurations: {0}")]
+    WriteWebhookConfigurations(#[source] RequestError),
     #[error("cannot read the Secret of the CA: {0}")]
     ReadSecret(#[source] RequestError),
     #[error("cannot write the Secret of the CA: {0}")]
@@ -68,14 +68,16 @@ enum Problem {
     Create(#[source] AuthorityError),
     #[error("cannot make a serving certificate: {0}")]
     Sign(#[source] AuthorityError),
-    #[error("something else keeps changing the CA bundle of the webhook registrations")]
+    #[error("something else keeps changing the CA bundle of the webhook configurations")]
     Contested,
 }
 
 impl Problem {
     fn is_conflict(&self) -> bool {
         match self {
-            Self::WriteRegistrations(error) | Self::WriteSecret(error) => error.is_conflict(),
+            Self::WriteWebhookConfigurations(error) | Self::WriteSecret(error) => {
+                error.is_conflict()
+            }
             _ => false,
         }
     }
@@ -152,7 +154,7 @@ impl Keeper {
         // The webhook configurations before the Secret: a bundle is written only onto what was there before its
         // Secret was read, so it never takes back what a newer Secret brought.
         let mut webhook_configurations =
-            self.webhook_configurations.read().await.map_err(Problem::ReadRegistrations)?;
+            self.webhook_configurations.read().await.map_err(Problem::ReadWebhookConfigurations)?;
         let mut content = self.secret.read().await.map_err(Problem::ReadSecret)?;
         let now = SystemTime::now();
         let leaf = self.leaf.as_ref();
@@ -176,9 +178,9 @@ impl Keeper {
     fn say_missing(&mut self, webhook_configurations: &WebhookConfigurations) {
         match webhook_configurations.missing() {
             Some(missing) if self.missing.is_new(missing.clone()) => {
-                tracing::warn!(missing, "waiting for webhook registrations");
+                tracing::warn!(missing, "waiting for webhook configurations");
             }
-            None if self.missing.over() => tracing::info!("all webhook registrations are there"),
+            None if self.missing.over() => tracing::info!("all webhook configurations are there"),
             _ => {}
         }
     }
@@ -195,7 +197,9 @@ impl Keeper {
         }
         let bundle = to_pem(bundle(state, now));
         let written = self.webhook_configurations.write(webhook_configurations, &bundle).await;
-        if written.map_err(Problem::WriteRegistrations)? && self.repairs.too_many(Instant::now()) {
+        if written.map_err(Problem::WriteWebhookConfigurations)?
+            && self.repairs.too_many(Instant::now())
+        {
             return Err(Problem::Contested);
         }
         Ok(())

@@ -30,7 +30,7 @@ pub const VALIDATING: &str = "validator.trainer.kubeflow.org";
 /// Name of the `MutatingWebhookConfiguration`.
 pub const MUTATING: &str = "defaulter.trainer.kubeflow.org";
 
-/// A kind of registration.
+/// A kind of webhook configuration.
 pub trait Registered: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug {
     /// Name of the one object that is ours.
     const NAME: &'static str;
@@ -54,23 +54,23 @@ impl Registered for MutatingWebhookConfiguration {
     }
 }
 
-/// What a registration held when it was read.
+/// What a webhook configuration held when it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Registration {
+pub struct WebhookConfiguration {
     version: String,
     /// The bundle of each webhook; empty if it has none.
     bundles: Vec<Vec<u8>>,
 }
 
-impl Registration {
+impl WebhookConfiguration {
     /// Reads one.
     #[must_use]
-    pub fn of<K: Registered>(registration: &K) -> Self {
-        let ObjectMeta { resource_version, .. } = registration.meta();
+    pub fn of<K: Registered>(configuration: &K) -> Self {
+        let ObjectMeta { resource_version, .. } = configuration.meta();
         let bundle = |client: &WebhookClientConfig| client.ca_bundle.clone().unwrap_or_default().0;
         Self {
             version: resource_version.clone().unwrap_or_default(),
-            bundles: registration.clients().map(bundle).collect(),
+            bundles: configuration.clients().map(bundle).collect(),
         }
     }
 
@@ -109,9 +109,9 @@ impl Registration {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookConfigurations {
     /// That of the validating webhooks.
-    pub validating: Option<Registration>,
+    pub validating: Option<WebhookConfiguration>,
     /// That of the mutating webhooks.
-    pub mutating: Option<Registration>,
+    pub mutating: Option<WebhookConfiguration>,
 }
 
 impl WebhookConfigurations {
@@ -120,7 +120,7 @@ impl WebhookConfigurations {
     #[must_use]
     pub fn hold(&self, ca: &Certificate) -> bool {
         let mut there = self.validating.iter().chain(&self.mutating).peekable();
-        there.peek().is_some() && there.all(|registration| registration.holds(ca))
+        there.peek().is_some() && there.all(|configuration| configuration.holds(ca))
     }
 
     /// Names of those that do not exist; `None` if both do.
@@ -130,7 +130,7 @@ impl WebhookConfigurations {
         let mutating = ("MutatingWebhookConfiguration", MUTATING, &self.mutating);
         let missing: Vec<_> = [validating, mutating]
             .into_iter()
-            .filter(|(_, _, registration)| registration.is_none())
+            .filter(|(_, _, configuration)| configuration.is_none())
             .map(|(kind, name, _)| format!("{kind} {name}"))
             .collect();
         (!missing.is_empty()).then(|| missing.join(", "))
@@ -168,23 +168,23 @@ impl Store {
     }
 }
 
-async fn read<K: Registered>(api: &Api<K>) -> Result<Option<Registration>, RequestError> {
-    Ok(timed(api.get_opt(K::NAME)).await?.as_ref().map(Registration::of))
+async fn read<K: Registered>(api: &Api<K>) -> Result<Option<WebhookConfiguration>, RequestError> {
+    Ok(timed(api.get_opt(K::NAME)).await?.as_ref().map(WebhookConfiguration::of))
 }
 
 async fn write<K: Registered>(
     api: &Api<K>,
-    read: &mut Option<Registration>,
+    read: &mut Option<WebhookConfiguration>,
     bundle: &str,
 ) -> Result<bool, RequestError> {
-    let Some(patch) = read.as_ref().and_then(|registration| registration.patch(bundle)) else {
+    let Some(patch) = read.as_ref().and_then(|configuration| configuration.patch(bundle)) else {
         return Ok(false);
     };
     let field_manager = Some(FIELD_MANAGER.to_owned());
     let params = PatchParams { field_manager, ..PatchParams::default() };
     let written = timed(api.patch(K::NAME, &params, &Patch::<()>::Json(patch))).await?;
-    tracing::info!(registration = K::NAME, "CA bundle written");
-    *read = Some(Registration::of(&written));
+    tracing::info!(configuration = K::NAME, "CA bundle written");
+    *read = Some(WebhookConfiguration::of(&written));
     Ok(true)
 }
 
@@ -205,7 +205,7 @@ mod tests {
         })
     }
 
-    fn registration(clients: &[Value]) -> Value {
+    fn configuration(clients: &[Value]) -> Value {
         let webhooks: Vec<_> = clients.iter().map(|client| webhook("a.b.c", client)).collect();
         json!({
             "apiVersion": "admissionregistration.k8s.io/v1",
@@ -223,9 +223,9 @@ mod tests {
         client
     }
 
-    fn read(object: &Value) -> Registration {
+    fn read(object: &Value) -> WebhookConfiguration {
         let typed: ValidatingWebhookConfiguration = serde_json::from_value(object.clone()).unwrap();
-        Registration::of(&typed)
+        WebhookConfiguration::of(&typed)
     }
 
     #[test]
@@ -242,21 +242,21 @@ mod tests {
             ("right", vec![ours.clone(); 2], vec![ours; 2], 0),
             ("no webhooks", vec![], vec![], 0),
         ] {
-            let mut object = registration(&before);
+            let mut object = configuration(&before);
             let patch = read(&object).patch("ours");
             assert_eq!(patch.as_ref().map_or(0, |patch| patch.0.len()), operations, "{what}");
             if let Some(patch) = &patch {
                 json_patch::patch(&mut object, patch).unwrap();
-                let mut newer = registration(&before);
+                let mut newer = configuration(&before);
                 newer["metadata"]["resourceVersion"] = json!("8");
                 assert!(json_patch::patch(&mut newer, patch).is_err(), "{what}: not fenced");
             }
-            assert_eq!(object, registration(&after), "{what}");
+            assert_eq!(object, configuration(&after), "{what}");
         }
     }
 
     #[test]
-    fn a_registration_holds_what_every_one_of_its_webhooks_trusts() {
+    fn webhook_configuration_holds_a_ca_that_all_its_webhooks_trust() {
         let now = SystemTime::now();
         let authority = || Authority::create(now, Duration::from_hours(1)).unwrap();
         let (one, two) = (authority(), authority());
@@ -272,7 +272,7 @@ mod tests {
             (vec![], (true, true)),
         ] {
             let clients: Vec<_> = bundles.iter().map(|bundle| service(*bundle)).collect();
-            let read = read(&registration(&clients));
+            let read = read(&configuration(&clients));
             assert_eq!((read.holds(one), read.holds(two)), holds, "{bundles:?}");
         }
     }
@@ -281,8 +281,8 @@ mod tests {
     fn what_is_missing_is_named_and_nothing_is_trusted_without_any() {
         let ca = Authority::create(SystemTime::now(), Duration::from_hours(1)).unwrap();
         let ca = ca.certificate();
-        let right = Some(read(&registration(&[service(Some(&to_pem([ca])))])));
-        let wrong = Some(read(&registration(&[service(None)])));
+        let right = Some(read(&configuration(&[service(Some(&to_pem([ca])))])));
+        let wrong = Some(read(&configuration(&[service(None)])));
         let kinds = [
             "ValidatingWebhookConfiguration validator.trainer.kubeflow.org",
             "MutatingWebhookConfiguration defaulter.trainer.kubeflow.org",

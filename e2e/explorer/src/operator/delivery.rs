@@ -128,9 +128,9 @@ impl Operator {
             Kind::Runtime => self.deliver_runtime(server),
         }
         let Deliveries { jobs, job_sets, runtimes_listed, .. } = &self.deliveries;
-        if !self.surveyed && jobs.listed && job_sets.listed && *runtimes_listed {
-            self.surveyed = true;
-            self.survey(server);
+        if !self.initial_pods_listed && jobs.listed && job_sets.listed && *runtimes_listed {
+            self.initial_pods_listed = true;
+            self.list_initial_pods(server);
         }
     }
 
@@ -226,8 +226,8 @@ impl Operator {
         self.queue.extend(names.map(|(name, _)| name));
     }
 
-    /// The first look at Pods after a start.
-    fn survey(&mut self, server: &Server) {
+    /// The initial Pod list after a start.
+    fn list_initial_pods(&mut self, server: &Server) {
         for slot in server.slots.iter().filter(|slot| slot.pods.is_empty()) {
             let Some(view) = self.cache.view(&slot.key) else { continue };
             let by_deadline =

@@ -1,4 +1,4 @@
-//! S2: identity; and the part of S9 that needs no list of rights.
+//! S2: identity; and the part of S9 that needs no list of RBAC rules.
 
 use std::collections::HashSet;
 
@@ -101,7 +101,7 @@ pub(super) fn creations_name_their_job(index: &Index<'_>) -> Vec<Violation> {
 }
 
 /// S9, without a list: no Secret is ever read, and a child is where its job is.
-pub(super) fn rights_that_nobody_has(index: &Index<'_>) -> Vec<Violation> {
+pub(super) fn permissions_that_nobody_has(index: &Index<'_>) -> Vec<Violation> {
     let what = |request: &Request| {
         if request.resource == "secrets" && !request.is_write() {
             return Some("was read");

@@ -3,8 +3,8 @@
 use invariants::{Job, Rule, State};
 
 use crate::safe::breaks;
-use crate::story::{
-    Story, complete, deadline, exceeded, finished, object, released, request, running, vanish,
+use crate::scenario::{
+    Scenario, complete, deadline, exceeded, finished, object, released, request, running, vanish,
 };
 
 #[test]
@@ -60,7 +60,7 @@ fn l2_sees_a_deadline_that_is_forgotten_late_or_not_enforced() {
 
 #[test]
 fn l3_sees_a_write_that_nothing_called_for() {
-    let mut restless = Story::new();
+    let mut restless = Scenario::new();
     restless.create_job("job", Job::default());
     restless.create_children(1_000_100, "job", "set");
     restless.write_status(1_000_200, "job", |job| job.counts += 1);
@@ -86,16 +86,16 @@ fn l4_sees_a_watch_that_is_not_replaced() {
 
 #[test]
 fn l5_sees_one_job_delayed_by_the_failures_of_another() {
-    let mut story = finished();
-    story.store(1_000_000, object("bad", "bad", None, 1_000, State::TrainJob(Job::default())));
+    let mut scenario = finished();
+    scenario.store(1_000_000, object("bad", "bad", None, 1_000, State::TrainJob(Job::default())));
     for n in 0..6 {
         let mut refused = request(1_011_000 + n * 2_000, "create", "jobsets", "bad");
         refused.owner = Some("bad".into());
         refused.answer.code = Some(422);
         refused.answer.served = Some(422);
-        story.history.requests.push(refused);
+        scenario.history.requests.push(refused);
     }
-    story.delete(1_025_000, "job");
-    vanish(&mut story, 1_025_100);
-    breaks(Rule::L5, "late", story);
+    scenario.delete(1_025_000, "job");
+    vanish(&mut scenario, 1_025_100);
+    breaks(Rule::L5, "late", scenario);
 }

@@ -10,6 +10,6 @@
 mod good;
 mod live;
 mod outcome;
-mod rights;
+mod rbac;
 mod safe;
-mod story;
+mod scenario;

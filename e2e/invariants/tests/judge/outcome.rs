@@ -2,9 +2,11 @@
 
 use invariants::{Clock, Outcome};
 
-use crate::story::{Story, complete, condition, deadline, exceeded, recreated, released, resumed};
+use crate::scenario::{
+    Scenario, complete, condition, deadline, exceeded, recreated, released, resumed,
+};
 
-fn differences(one: &Story, other: &Story) -> Vec<String> {
+fn differences(one: &Scenario, other: &Scenario) -> Vec<String> {
     Outcome::of(&one.history).differences(&Outcome::of(&other.history))
 }
 
@@ -33,7 +35,7 @@ fn l6_sees_every_other_end() {
     another_condition.edit(1_012_000, "job", |job| {
         job.conditions.push(condition("Waiting", true, "Why", 1_012));
     });
-    for (what, story) in [
+    for (what, scenario) in [
         ("the JobSet is left", exceeded()),
         ("the job is gone", deadline()),
         ("a JobSet was made twice", made_twice),
@@ -43,6 +45,6 @@ fn l6_sees_every_other_end() {
         ("two lives", recreated()),
         ("no end", resumed(Clock::Creation)),
     ] {
-        assert_ne!(differences(&released(), &story), [""; 0], "{what}");
+        assert_ne!(differences(&released(), &scenario), [""; 0], "{what}");
     }
 }

@@ -5,35 +5,35 @@ use std::collections::BTreeSet;
 use invariants::{Clock, Job, Rule, State};
 use trainjob_api::time::Timestamp;
 
-use crate::story::{
-    Story, complete, condition, deadline, exceeded, finished, job, job_set, object, recreated,
+use crate::scenario::{
+    Scenario, complete, condition, deadline, exceeded, finished, job, job_set, object, recreated,
     released, request, resumed, running, vanish,
 };
 
 /// Sees that the seeded defect breaks this rule and no other.
-pub(crate) fn breaks(rule: Rule, what: &str, story: Story) {
-    let (rules, how) = story.broken();
+pub(crate) fn breaks(rule: Rule, what: &str, scenario: Scenario) {
+    let (rules, how) = scenario.broken();
     assert_eq!(rules, BTreeSet::from([rule]), "{what}: {how:#?}");
 }
 
 #[test]
 fn s1_sees_a_delete_that_is_early_or_not_called_for() {
     let deleted_at = |at: i64| {
-        let mut story = finished();
-        story.delete(at, "job");
-        vanish(&mut story, at + 100);
-        story
+        let mut scenario = finished();
+        scenario.delete(at, "job");
+        vanish(&mut scenario, at + 100);
+        scenario
     };
     breaks(Rule::S1, "a second early", deleted_at(1_011_999));
 
     let everywhere = |edit: fn(&mut Job)| {
-        let mut story = complete();
-        for change in &mut story.history.changes {
+        let mut scenario = complete();
+        for change in &mut scenario.history.changes {
             if let State::TrainJob(job) = &mut change.object.state {
                 edit(job);
             }
         }
-        story
+        scenario
     };
     breaks(Rule::S1, "no TTL", everywhere(|job| job.ttl = None));
     breaks(Rule::S1, "a longer TTL", everywhere(|job| job.ttl = Some(11)));
@@ -74,70 +74,70 @@ fn s3_sees_an_end_that_is_not_final() {
         ("another reason", |job| job.conditions[0].reason = "Other".into()),
         ("another time", |job| job.conditions[0].since = Timestamp(1_003)),
     ] {
-        let mut story = finished();
-        story.history.end = 1_010_000;
-        story.history.requests.retain(|request| request.sent < 1_010_000);
-        story.edit(1_003_000, "job", seed);
-        breaks(Rule::S3, what, story);
+        let mut scenario = finished();
+        scenario.history.end = 1_010_000;
+        scenario.history.requests.retain(|request| request.sent < 1_010_000);
+        scenario.edit(1_003_000, "job", seed);
+        breaks(Rule::S3, what, scenario);
     }
 }
 
 #[test]
 fn s3_sees_a_creation_for_a_job_that_was_known_to_have_finished() {
-    let mut story = finished();
-    story.gone(1_003_000, "set");
-    story.create_job_set(1_003_010, "job", "again");
-    story.delete(1_003_050, "again");
-    story.gone(1_003_060, "again");
-    story.delete(1_012_003, "job");
-    story.gone(1_012_100, "snapshot-of-job");
-    story.gone(1_012_110, "job");
-    breaks(Rule::S3, "its own answer had told it", story);
+    let mut scenario = finished();
+    scenario.gone(1_003_000, "set");
+    scenario.create_job_set(1_003_010, "job", "again");
+    scenario.delete(1_003_050, "again");
+    scenario.gone(1_003_060, "again");
+    scenario.delete(1_012_003, "job");
+    scenario.gone(1_012_100, "snapshot-of-job");
+    scenario.gone(1_012_110, "job");
+    breaks(Rule::S3, "its own answer had told it", scenario);
 }
 
 #[test]
 fn s4_sees_a_resurrection() {
-    let mut story = released();
-    story.create_job_set(1_013_010, "job", "again");
-    story.delete(1_013_050, "again");
-    story.gone(1_013_060, "again");
-    story.delete(1_020_005, "job");
-    story.gone(1_020_100, "snapshot-of-job");
-    story.gone(1_020_110, "job");
-    breaks(Rule::S4, "created again", story);
+    let mut scenario = released();
+    scenario.create_job_set(1_013_010, "job", "again");
+    scenario.delete(1_013_050, "again");
+    scenario.gone(1_013_060, "again");
+    scenario.delete(1_020_005, "job");
+    scenario.gone(1_020_100, "snapshot-of-job");
+    scenario.gone(1_020_110, "job");
+    breaks(Rule::S4, "created again", scenario);
 
-    let mut story = resumed(Clock::Creation);
-    story.finish(1_020_001, "job", "Failed", "DeadlineExceeded");
-    story.change(1_020_002, "set", |it| crate::story::job_set(it).suspend = true);
-    story.suspend(1_020_020, "set", false);
-    story.delete(1_020_030, "set");
-    story.gone(1_020_500, "set");
-    breaks(Rule::S4, "resumed", story);
+    let mut scenario = resumed(Clock::Creation);
+    scenario.finish(1_020_001, "job", "Failed", "DeadlineExceeded");
+    scenario.change(1_020_002, "set", |it| crate::scenario::job_set(it).suspend = true);
+    scenario.suspend(1_020_020, "set", false);
+    scenario.delete(1_020_030, "set");
+    scenario.gone(1_020_500, "set");
+    breaks(Rule::S4, "resumed", scenario);
 
-    let mut story = running();
-    story.history.changes.pop();
-    story.terminate(1_002_000, "job");
-    story.terminate(1_002_010, "set");
-    story.gone(1_002_020, "set");
-    story.create_job_set(1_005_000, "job", "again");
-    story.terminate(1_005_010, "again");
-    story.gone(1_005_020, "again");
-    story.gone(1_005_030, "snapshot-of-job");
-    story.gone(1_005_040, "job");
-    breaks(Rule::S4, "created while it is being deleted", story);
+    let mut scenario = running();
+    scenario.history.changes.pop();
+    scenario.terminate(1_002_000, "job");
+    scenario.terminate(1_002_010, "set");
+    scenario.gone(1_002_020, "set");
+    scenario.create_job_set(1_005_000, "job", "again");
+    scenario.terminate(1_005_010, "again");
+    scenario.gone(1_005_020, "again");
+    scenario.gone(1_005_030, "snapshot-of-job");
+    scenario.gone(1_005_040, "job");
+    breaks(Rule::S4, "created while it is being deleted", scenario);
 }
 
 #[test]
 fn s5_sees_a_deadline_that_is_early_or_not_called_for() {
-    let failed_at = |mut story: Story, at: i64| {
-        story.finish(at, "job", "Failed", "DeadlineExceeded");
-        story.delete(at + 5, "set");
-        story.gone(at + 400, "pod");
-        story.gone(at + 500, "set");
-        story.delete(at + 10_000, "job");
-        story.gone(at + 10_010, "snapshot-of-job");
-        story.gone(at + 10_020, "job");
-        story
+    let failed_at = |mut scenario: Scenario, at: i64| {
+        scenario.finish(at, "job", "Failed", "DeadlineExceeded");
+        scenario.delete(at + 5, "set");
+        scenario.gone(at + 400, "pod");
+        scenario.gone(at + 500, "set");
+        scenario.delete(at + 10_000, "job");
+        scenario.gone(at + 10_010, "snapshot-of-job");
+        scenario.gone(at + 10_020, "job");
+        scenario
     };
     breaks(Rule::S5, "a second early", failed_at(running(), 1_009_999));
 
@@ -158,45 +158,45 @@ fn s5_sees_a_deadline_that_is_early_or_not_called_for() {
 
 #[test]
 fn s6_sees_a_second_child() {
-    let mut story = running();
-    story.create_job_set(1_000_150, "job", "twin");
-    story.history.end = 1_005_000;
-    story.history.requests.retain(|request| request.sent < 1_005_000);
-    breaks(Rule::S6, "two JobSets", story);
+    let mut scenario = running();
+    scenario.create_job_set(1_000_150, "job", "twin");
+    scenario.history.end = 1_005_000;
+    scenario.history.requests.retain(|request| request.sent < 1_005_000);
+    breaks(Rule::S6, "two JobSets", scenario);
 }
 
 #[test]
 fn s7_sees_a_jobset_deleted_before_the_end_is_stored() {
-    let mut story = running();
-    story.delete(1_010_001, "set");
-    story.finish(1_010_010, "job", "Failed", "DeadlineExceeded");
-    story.gone(1_010_400, "pod");
-    story.gone(1_010_500, "set");
-    story.delete(1_020_005, "job");
-    story.gone(1_020_100, "snapshot-of-job");
-    story.gone(1_020_110, "job");
-    breaks(Rule::S7, "deleted first", story);
+    let mut scenario = running();
+    scenario.delete(1_010_001, "set");
+    scenario.finish(1_010_010, "job", "Failed", "DeadlineExceeded");
+    scenario.gone(1_010_400, "pod");
+    scenario.gone(1_010_500, "set");
+    scenario.delete(1_020_005, "job");
+    scenario.gone(1_020_100, "snapshot-of-job");
+    scenario.gone(1_020_110, "job");
+    breaks(Rule::S7, "deleted first", scenario);
 }
 
 #[test]
 fn s7_lets_a_jobset_be_made_anew_by_its_version_and_while_it_has_never_run() {
     let made_anew = |fenced: bool, has_run: bool| {
-        let mut story = Story::new();
-        story.create_job("job", Job { suspend: true, ..Job::default() });
-        story.create_children(1_000_100, "job", "set");
+        let mut scenario = Scenario::new();
+        scenario.create_job("job", Job { suspend: true, ..Job::default() });
+        scenario.create_children(1_000_100, "job", "set");
         let suspended = condition("Suspended", true, "Suspended", 1_000);
-        story.write_status(1_000_120, "job", |job| job.conditions = vec![suspended.clone()]);
+        scenario.write_status(1_000_120, "job", |job| job.conditions = vec![suspended.clone()]);
         if has_run {
-            story.change(1_002_000, "set", |it| job_set(it).suspend = false);
-            story.change(1_003_000, "set", |it| job_set(it).suspend = true);
+            scenario.change(1_002_000, "set", |it| job_set(it).suspend = false);
+            scenario.change(1_003_000, "set", |it| job_set(it).suspend = true);
         }
-        let version = story.version("set");
-        story.delete(1_005_000, "set");
-        story.asked("delete", "jobsets").version = fenced.then_some(version);
-        story.gone(1_005_100, "set");
-        story.create_job_set(1_005_200, "job", "another");
-        story.history.end = 1_008_000;
-        story
+        let version = scenario.version("set");
+        scenario.delete(1_005_000, "set");
+        scenario.asked("delete", "jobsets").version = fenced.then_some(version);
+        scenario.gone(1_005_100, "set");
+        scenario.create_job_set(1_005_200, "job", "another");
+        scenario.history.end = 1_008_000;
+        scenario
     };
     let (rules, how) = made_anew(true, false).broken();
     assert_eq!(rules, BTreeSet::new(), "{how:#?}");
@@ -206,17 +206,17 @@ fn s7_lets_a_jobset_be_made_anew_by_its_version_and_while_it_has_never_run() {
 
 #[test]
 fn s8_sees_a_write_that_does_not_name_the_version_it_meets() {
-    for (verb, resource, story) in [
+    for (verb, resource, scenario) in [
         ("patch", "trainjobs", complete()),
         ("delete", "trainjobs", complete()),
         ("patch", "jobsets", {
-            let mut story = resumed(Clock::Creation);
-            story.end_job_set(1_008_000, "set", "Completed");
-            story.finish(1_008_010, "job", "Complete", "Over");
-            story
+            let mut scenario = resumed(Clock::Creation);
+            scenario.end_job_set(1_008_000, "set", "Completed");
+            scenario.finish(1_008_010, "job", "Complete", "Over");
+            scenario
         }),
     ] {
-        let mut unfenced = story;
+        let mut unfenced = scenario;
         unfenced.asked(verb, resource).version = None;
         breaks(Rule::S8, &format!("{verb} {resource} without a version"), unfenced);
     }
@@ -247,7 +247,7 @@ fn s9_sees_what_nobody_may_do() {
 
 #[test]
 fn s10_sees_pressure() {
-    let mut crowd = Story::new();
+    let mut crowd = Scenario::new();
     for _ in 0..=crowd.history.terms.in_flight {
         crowd.history.requests.push(request(1_000_000, "list", "pods", ""));
     }
@@ -261,7 +261,7 @@ fn s10_sees_pressure() {
         refused.answer.retry_after = retry_after;
         refused
     };
-    let mut impatient = Story::new();
+    let mut impatient = Scenario::new();
     impatient.history.requests.push(refused(1_001_000, 429, Some(3)));
     impatient.history.requests.push(refused(1_003_999, 500, None));
     breaks(Rule::S10, "Retry-After", impatient);
@@ -277,7 +277,7 @@ fn s10_sees_pressure() {
     of_predecessor.history.requests.push(told("set"));
     assert_eq!(of_predecessor.broken(), Default::default(), "a successor need not wait");
 
-    let mut hot = Story::new();
+    let mut hot = Scenario::new();
     hot.history.requests.extend((0..9).map(|n| refused(1_001_000 + n * 100, 500, None)));
     breaks(Rule::S10, "a hot loop", hot);
 
@@ -291,10 +291,10 @@ fn s10_sees_pressure() {
 
 #[test]
 fn s11_sees_a_status_that_goes_back() {
-    let ends_well = |mut story: Story| {
-        story.end_job_set(1_008_000, "set", "Completed");
-        story.finish(1_008_010, "job", "Complete", "Over");
-        story
+    let ends_well = |mut scenario: Scenario| {
+        scenario.end_job_set(1_008_000, "set", "Completed");
+        scenario.finish(1_008_010, "job", "Complete", "Over");
+        scenario
     };
     let mut earlier = resumed(Clock::Creation);
     earlier.edit(1_006_000, "job", |job| job.conditions[0].since = Timestamp(999));

@@ -19,7 +19,7 @@ const CHART: &str = "Chart.yaml";
 /// The chart that Trainer's brings only for its data cache, which is off. Its files are in no module that is pinned.
 const OF_CACHE: &str = "lws";
 /// What registers Trainer's webhooks.
-const REGISTRATIONS: [&str; 2] = [
+const WEBHOOK_CONFIGURATIONS: [&str; 2] = [
     "templates/webhook/mutating_webhook_configuration.yaml",
     "templates/webhook/validating_webhook_configuration.yaml",
 ];
@@ -48,7 +48,7 @@ impl Charts {
         fs::remove_file(jobset.join(OF_JOBSET))?;
         copy_folder(&jobset, &trainer.join("charts/jobset"))?;
         without_cache(&trainer.join(CHART))?;
-        for file in REGISTRATIONS {
+        for file in WEBHOOK_CONFIGURATIONS {
             let chart = trainer.display().to_string();
             let template =
                 ["template", TRAINER, &chart, "--namespace", NAMESPACE, "--show-only", file];

@@ -361,11 +361,11 @@ fn phase(pod: &Pod) -> &str {
 
 /// A patch that lets the initializers of torchtune complete; training waits for them.
 fn initializers_complete() -> Value {
-    let step = |name: &str| {
+    let replicated_job = |name: &str| {
         let pod = json!({"metadata": {"annotations": {COMPLETES: "100ms"}}});
         json!({"name": name, "template": {"spec": {"template": pod}}})
     };
-    let jobs = json!([step("dataset-initializer"), step("model-initializer")]);
+    let jobs = json!([replicated_job("dataset-initializer"), replicated_job("model-initializer")]);
     let spec = json!({"template": {"spec": {"replicatedJobs": jobs}}});
     json!([{"manager": "e2e.trainjob.dev/test", "trainingRuntimeSpec": spec}])
 }

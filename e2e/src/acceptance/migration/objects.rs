@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_has_come_or_has_changed_is_named() {
+    fn difference_names_removed_added_and_changed_objects() {
         let before = objects(&[("Pod a", "1"), ("Pod b", "2"), ("Pod c", "3")]);
         assert!(same(&before, &before).is_ok());
         let now = objects(&[("Pod a", "1"), ("Pod b", "4"), ("Pod d", "5")]);

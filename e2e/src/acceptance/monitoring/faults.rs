@@ -1,4 +1,4 @@
-//! What goes wrong in the scenario: rights that are taken away, requests that a policy denies, a body that is none.
+//! What goes wrong in the scenario: missing RBAC permissions, requests that a policy denies, a body that is none.
 
 use anyhow::{Context, Result, ensure};
 use kube::{Client, Config};
@@ -11,7 +11,7 @@ use crate::yaml;
 
 /// The `ClusterRole` of the operator.
 const ROLE: &str = "trainjob-operator";
-/// The rights that are taken away: those to remove anything, and those that a replica needs to become ready.
+/// The permissions that are taken away: those to delete anything, and those that a replica needs to become ready.
 const TAKEN: [(&str, &[&str]); 3] = [
     ("trainjobs", &["delete"]),
     ("jobsets", &["delete"]),
@@ -25,11 +25,11 @@ pub(super) const VETOED: &str = "e2e.trainjob.dev/veto";
 /// A finalizer of somebody else.
 const HOLD: &str = "e2e.trainjob.dev/hold";
 
-/// The rights of the operator, as they were before some were taken away.
-pub(super) struct Rights(Value);
+/// The `ClusterRole` of the operator, as it was before permissions were taken away.
+pub(super) struct RbacBackup(Value);
 
-impl Rights {
-    /// Takes some of them away, and returns when that is so.
+impl RbacBackup {
+    /// Takes permissions away, and returns when that is so.
     pub(super) async fn take(release: &Release) -> Result<Self> {
         let text = release.tools.kubectl(&["get", "clusterrole", ROLE, "-o", "json"], None).await?;
         let before: Value = serde_json::from_str(&text)?;
@@ -48,8 +48,8 @@ impl Rights {
         Ok(Self(before))
     }
 
-    /// Gives them back, and returns when that is so.
-    pub(super) async fn give_back(mut self, release: &Release) -> Result<()> {
+    /// Restores them, and returns when that is so.
+    pub(super) async fn restore(mut self, release: &Release) -> Result<()> {
         // Whatever its version is now.
         if let Some(metadata) = self.0.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("resourceVersion");

@@ -24,7 +24,7 @@ pub(super) struct Replicas<'a> {
     release: &'a Release,
     prometheus: &'a Prometheus,
     config: Value,
-    /// Where the registrations expect a webhook.
+    /// Where the webhook configurations expect a webhook.
     webhooks: Service,
     running: BTreeMap<&'static str, Replica>,
 }

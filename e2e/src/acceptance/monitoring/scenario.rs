@@ -1,4 +1,4 @@
-//! What happens while Prometheus looks on: jobs of every kind, a leader that is killed, rights that are missing.
+//! What happens while Prometheus looks on: jobs of every kind, a leader that is killed, missing RBAC permissions.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use super::alerts::{self, BY_FAULTS};
-use super::faults::{self, Rights, VETOED};
+use super::faults::{self, RbacBackup, VETOED};
 use super::prometheus::Prometheus;
 use super::replicas::Replicas;
 use crate::fixtures::{COMPLETES, FAILS, RUNS, STUBBORN, runtime, train_job};
@@ -95,7 +95,7 @@ impl<'a> Scenario<'a> {
         self.wait("due", "Complete").await?;
         self.create("stopped", &stopped()).await?;
         self.job_sets("stopped", STOPPED).await?;
-        let rights = Rights::take(self.release).await?;
+        let rbac = RbacBackup::take(self.release).await?;
         let leader = self.replicas.leader().await?;
         self.replicas.kill(leader)?;
         self.replicas.start(Program::Operator, REPLACEMENT).await?;
@@ -106,17 +106,17 @@ impl<'a> Scenario<'a> {
         let but_late = BY_FAULTS.into_iter().filter(|name| *name != "TrainJobCleanupLate");
         self.alerted(&but_late.collect::<Vec<_>>()).await?;
         tell(
-            "rights are missing: alerts about deletions, releases, errors, watches, late deadlines",
+            "RBAC permissions are missing: alerts about deletions, releases, errors, watches, late deadlines",
         );
 
-        rights.give_back(self.release).await?;
+        rbac.restore(self.release).await?;
         faults::let_go(self.release, &self.namespace, HELD).await?;
         faults::lift_veto(self.release).await?;
         self.replicas.ready().await?;
         self.replicas.scraped().await?;
         self.alerted(&BY_FAULTS).await?;
         self.recovers().await?;
-        tell("rights are back: deletions go on, late, and nothing is unreleased");
+        tell("RBAC permissions are back: deletions go on, late, and nothing is unreleased");
         Ok(())
     }
 
@@ -217,7 +217,7 @@ fn everything() -> Vec<Value> {
     jobs
 }
 
-/// Jobs that are due for deletion when the right to it is gone.
+/// Jobs that are due for deletion when the permission for it is gone.
 fn due() -> Vec<Value> {
     (0..DUE).map(|index| numbered("due", index, COMPLETES, &json!({TTL: 10}))).collect()
 }

@@ -94,11 +94,11 @@ mod tests {
     fn entry(time: Option<&str>, memory: &str) -> Value {
         let volumes = json!([{"name": "v", "emptyDir": {"sizeLimit": memory}}]);
         let pod = json!({"template": {"spec": {"template": {"spec": {"volumes": volumes}}}}});
-        let mut step = json!({"name": "node"});
-        step.as_object_mut().unwrap().extend(pod.as_object().unwrap().clone());
+        let mut replicated_job = json!({"name": "node"});
+        replicated_job.as_object_mut().unwrap().extend(pod.as_object().unwrap().clone());
         let mut entry = json!({
             "manager": "a/b",
-            "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [step]}}},
+            "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [replicated_job]}}},
         });
         if let Some(time) = time {
             entry["time"] = time.into();

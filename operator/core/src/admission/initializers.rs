@@ -15,10 +15,10 @@ use trainjob_api::{
 use super::field::FieldError;
 use crate::build::{
     draft::Draft,
-    parts::{ancestor, container, init_container},
+    replicated_job::{ancestor, container, init_container},
 };
 
-/// Name of the volume through which what was fetched reaches the training step.
+/// Name of the volume through which what was fetched reaches the trainer's replicated job.
 const VOLUME: &str = "initializer";
 
 /// What the patched template lacks for the job's initializers.
@@ -30,22 +30,25 @@ pub(super) fn check(job: &TrainJob, draft: &Draft<'_>) -> Vec<FieldError> {
         dataset.map(|_| (DATASET_INITIALIZER, "datasetConfig")),
         model.map(|_| (MODEL_INITIALIZER, "modelConfig")),
     ];
-    let steps = draft.spec.replicated_jobs.as_deref().unwrap_or_default();
-    let problems =
-        wanted.into_iter().flatten().filter_map(|(name, input)| problem(steps, name, input));
+    let replicated_jobs = draft.spec.replicated_jobs.as_deref().unwrap_or_default();
+    let problems = wanted
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, input)| problem(replicated_jobs, name, input));
     problems.map(|it| FieldError::invalid("spec.runtimeRef", &job.spec.runtime_ref, it)).collect()
 }
 
-fn problem(steps: &[ReplicatedJob], name: &str, input: &str) -> Option<String> {
-    let by_name = steps.iter().find(|step| step.name == name);
-    let Some(step) = by_name.or_else(|| steps.iter().find(|step| ancestor(step) == Some(name)))
-    else {
+fn problem(replicated_jobs: &[ReplicatedJob], name: &str, input: &str) -> Option<String> {
+    let by_name = replicated_jobs.iter().find(|replicated_job| replicated_job.name == name);
+    let Some(replicated_job) = by_name.or_else(|| {
+        replicated_jobs.iter().find(|replicated_job| ancestor(replicated_job) == Some(name))
+    }) else {
         return Some(format!(
             "must have {name} job when trainJob is configured with input {input}"
         ));
     };
-    let Some(container) = container(step, name) else {
-        return init_container(step, name)
+    let Some(container) = container(replicated_job, name) else {
+        return init_container(replicated_job, name)
             .is_none()
             .then(|| format!("must have container with name - {name} in the {name} job"));
     };
@@ -62,20 +65,25 @@ mod tests {
     use super::*;
     use crate::admission::testing;
 
-    fn found(initializer: &Value, step: &Value) -> Vec<String> {
+    fn found(initializer: &Value, replicated_job: &Value) -> Vec<String> {
         let job = testing::job(&json!({"initializer": initializer}));
-        let runtime = testing::with(&json!({}), &json!([step, testing::node()]));
+        let runtime = testing::with(&json!({}), &json!([replicated_job, testing::node()]));
         testing::found(&job, &runtime, |draft| check(&job, draft))
     }
 
-    /// A step of this name and label, whose container has this name and mounts these volumes.
-    fn step(name: &str, ancestor: Option<&str>, container: &str, mounts: &Value) -> Value {
+    /// A replicated job of this name and label, whose container has this name and mounts these volumes.
+    fn replicated_job(
+        name: &str,
+        ancestor: Option<&str>,
+        container: &str,
+        mounts: &Value,
+    ) -> Value {
         let container = json!({"name": container, "volumeMounts": mounts});
-        testing::step(name, ancestor, &json!({"containers": [container]}))
+        testing::replicated_job(name, ancestor, &json!({"containers": [container]}))
     }
 
     #[test]
-    fn an_initializer_needs_its_job_its_container_and_its_volume() {
+    fn initializer_needs_its_replicated_job_container_and_volume() {
         let mounts = json!([{"name": "initializer", "mountPath": "/workspace"}]);
         for (field, name, input) in [
             ("dataset", "dataset-initializer", "datasetConfig"),
@@ -88,20 +96,20 @@ mod tests {
                 "must have volumeMount with name - initializer in container {name} of the {name} job"
             );
             let init = json!({"containers": [], "initContainers": [{"name": name}]});
-            for (what, step, expected) in [
-                ("right", step(name, Some(name), name, &mounts), None),
-                ("by name", step(name, None, name, &mounts), None),
-                ("by label", step("fetch", Some(name), name, &mounts), None),
-                ("as an init container", testing::step(name, None, &init), None),
-                ("no job", step("fetch", None, name, &mounts), Some(no_job)),
-                ("no container", step(name, None, "main", &mounts), Some(no_container)),
-                ("no mount", step(name, None, name, &json!([])), Some(no_mount)),
+            for (what, replicated_job, expected) in [
+                ("right", replicated_job(name, Some(name), name, &mounts), None),
+                ("by name", replicated_job(name, None, name, &mounts), None),
+                ("by label", replicated_job("fetch", Some(name), name, &mounts), None),
+                ("as an init container", testing::replicated_job(name, None, &init), None),
+                ("no job", replicated_job("fetch", None, name, &mounts), Some(no_job)),
+                ("no container", replicated_job(name, None, "main", &mounts), Some(no_container)),
+                ("no mount", replicated_job(name, None, name, &json!([])), Some(no_mount)),
             ] {
                 let expected = expected.map(|it| {
                     let reference = r#"{"name":"torch-distributed"}"#;
                     format!("spec.runtimeRef: Invalid value: {reference}: {it}")
                 });
-                let found = found(&json!({field: {}}), &step);
+                let found = found(&json!({field: {}}), &replicated_job);
                 assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{name}: {what}");
             }
         }

@@ -32,9 +32,9 @@ pub(super) fn content(job: &TrainJob, template: Option<&[ReplicatedJob]>) -> Vec
     for (index, patch) in entries(job).iter().enumerate() {
         let path = path_of(index);
         errors.extend(manager::check(&format!("{path}.manager"), &patch.manager));
-        for step in steps(patch) {
-            errors.extend(known.iter().flat_map(|known| unknown(&path, step, known)));
-            errors.extend(variables(&path, step));
+        for replicated_job in replicated_jobs(patch) {
+            errors.extend(known.iter().flat_map(|known| unknown(&path, replicated_job, known)));
+            errors.extend(variables(&path, replicated_job));
         }
     }
     errors
@@ -62,11 +62,14 @@ fn says_more_than_heard(metadata: &ObjectMeta) -> bool {
 
 fn metadata(entry: &RuntimePatch) -> impl Iterator<Item = &ObjectMeta> {
     let template = entry.training_runtime_spec.as_ref().and_then(|spec| spec.template.as_ref());
-    let of_steps = steps(entry).iter().filter_map(|step| step.template.as_ref()).flat_map(|job| {
-        let pod = job.spec.as_ref().and_then(|spec| spec.template.as_ref());
-        [job.metadata.as_ref(), pod.and_then(|pod| pod.metadata.as_ref())]
-    });
-    of_steps.chain([template.and_then(|template| template.metadata.as_ref())]).flatten()
+    let of_replicated_jobs = replicated_jobs(entry)
+        .iter()
+        .filter_map(|replicated_job| replicated_job.template.as_ref())
+        .flat_map(|job| {
+            let pod = job.spec.as_ref().and_then(|spec| spec.template.as_ref());
+            [job.metadata.as_ref(), pod.and_then(|pod| pod.metadata.as_ref())]
+        });
+    of_replicated_jobs.chain([template.and_then(|template| template.metadata.as_ref())]).flatten()
 }
 
 /// The error about a patch that does not fit the template.
@@ -147,28 +150,28 @@ pub(super) fn path_of(index: usize) -> String {
     format!("{PATCHES}[{index}]")
 }
 
-pub(super) fn steps(patch: &RuntimePatch) -> &[ReplicatedJobPatch] {
+pub(super) fn replicated_jobs(patch: &RuntimePatch) -> &[ReplicatedJobPatch] {
     let template = patch.training_runtime_spec.as_ref().and_then(|spec| spec.template.as_ref());
     let spec = template.and_then(|template| template.spec.as_ref());
     spec.and_then(|spec| spec.replicated_jobs.as_deref()).unwrap_or_default()
 }
 
-pub(super) fn pod(step: &ReplicatedJobPatch) -> Option<&PodSpecPatch> {
-    step.template.as_ref()?.spec.as_ref()?.template.as_ref()?.spec.as_ref()
+pub(super) fn pod(replicated_job: &ReplicatedJobPatch) -> Option<&PodSpecPatch> {
+    replicated_job.template.as_ref()?.spec.as_ref()?.template.as_ref()?.spec.as_ref()
 }
 
 /// The names that the template does not have.
 fn unknown(
     path: &str,
-    step: &ReplicatedJobPatch,
+    replicated_job: &ReplicatedJobPatch,
     template: &HashMap<&str, &ReplicatedJob>,
 ) -> Vec<FieldError> {
-    let name = &step.name;
+    let name = &replicated_job.name;
     let Some(known) = template.get(name.as_str()) else {
         let detail = "must not have replicated job that doesn't exist in the runtime job template";
         return vec![FieldError::invalid(path, name, detail)];
     };
-    let Some(wishes) = pod(step) else { return Vec::new() };
+    let Some(wishes) = pod(replicated_job) else { return Vec::new() };
     let pod = known.template.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
     let init_containers = pod.and_then(|pod| pod.init_containers.as_deref());
     let containers = pod.map(|pod| pod.containers.as_slice());
@@ -194,9 +197,9 @@ fn not_there<'p>(patches: &'p [ContainerPatch], known: &[Container]) -> Vec<&'p 
 }
 
 /// Variables of containers that get theirs from the TrainJob's own fields.
-fn variables(path: &str, step: &ReplicatedJobPatch) -> impl Iterator<Item = FieldError> {
+fn variables(path: &str, replicated_job: &ReplicatedJobPatch) -> impl Iterator<Item = FieldError> {
     const STEPS: [&str; 3] = [DATASET_INITIALIZER, MODEL_INITIALIZER, NODE];
-    let lists = pod(step).map(|pod| [&pod.init_containers, &pod.containers]);
+    let lists = pod(replicated_job).map(|pod| [&pod.init_containers, &pod.containers]);
     let containers = lists.into_iter().flatten().flatten().flatten();
     containers
         .filter(|it| STEPS.contains(&it.name.as_str()))

@@ -7,9 +7,9 @@
 //!
 //! | rule | field |
 //! |---|---|
-//! | a step of a TrainJob has one replica | `…replicatedJobs[i].replicas` |
+//! | a replicated job with an ancestor label has one replica | `…replicatedJobs[i].replicas` |
 //! | and its container | `…replicatedJobs[i].template.spec.template.spec.containers` |
-//! | each step is there at most once | `…replicatedJobs[i].template.metadata.labels` |
+//! | each ancestor label is there at most once | `…replicatedJobs[i].template.metadata.labels` |
 //! | one scheduler | `spec.podGroupPolicy` |
 //! | MPI has a launcher, and nodes unless the launcher is one | `…replicatedJobs` |
 
@@ -24,7 +24,7 @@ use super::{FieldError, Verdict, field::brought_in, same::same};
 use crate::{
     build::{
         Runtime, RuntimeKey,
-        parts::{ancestor, container},
+        replicated_job::{ancestor, container},
     },
     framework::Framework,
 };
@@ -68,14 +68,15 @@ pub(super) fn deprecation(runtime: &Runtime, prefix: &str) -> Option<String> {
 
 fn errors(spec: &TrainingRuntimeSpec) -> Vec<FieldError> {
     let template = spec.template.spec.as_ref();
-    let steps = template.and_then(|spec| spec.replicated_jobs.as_deref()).unwrap_or_default();
+    let replicated_jobs =
+        template.and_then(|spec| spec.replicated_jobs.as_deref()).unwrap_or_default();
     let mut errors = Vec::new();
     let mut seen = Vec::new();
-    for (index, step) in steps.iter().enumerate() {
-        let Some((ancestor, needed)) = role(step) else { continue };
+    for (index, replicated_job) in replicated_jobs.iter().enumerate() {
+        let Some((ancestor, needed)) = role(replicated_job) else { continue };
         let path = format!("{STEPS}[{index}]");
-        errors.extend(replicas(&path, step));
-        errors.extend(required_container(&path, step, ancestor, needed));
+        errors.extend(replicas(&path, replicated_job));
+        errors.extend(required_container(&path, replicated_job, ancestor, needed));
         if seen.contains(&ancestor) {
             errors.push(twice(&path, ancestor));
         } else {
@@ -83,34 +84,34 @@ fn errors(spec: &TrainingRuntimeSpec) -> Vec<FieldError> {
         }
     }
     errors.extend(schedulers(spec));
-    errors.extend(Framework::of(spec).validate_runtime(steps));
+    errors.extend(Framework::of(spec).validate_runtime(replicated_jobs));
     errors
 }
 
 /// Which step of a TrainJob this is, and the container it needs; nothing for any other job.
-fn role(step: &ReplicatedJob) -> Option<(&str, &str)> {
-    match ancestor(step)? {
+fn role(replicated_job: &ReplicatedJob) -> Option<(&str, &str)> {
+    match ancestor(replicated_job)? {
         ANCESTOR_TRAINER => Some((ANCESTOR_TRAINER, NODE)),
         initializer @ (DATASET_INITIALIZER | MODEL_INITIALIZER) => Some((initializer, initializer)),
         _ => None,
     }
 }
 
-fn replicas(path: &str, step: &ReplicatedJob) -> Option<FieldError> {
-    let replicas = step.replicas.filter(|replicas| *replicas != 1)?;
+fn replicas(path: &str, replicated_job: &ReplicatedJob) -> Option<FieldError> {
+    let replicas = replicated_job.replicas.filter(|replicas| *replicas != 1)?;
     Some(FieldError::invalid(format!("{path}.replicas"), &replicas, "always must be 1"))
 }
 
 fn required_container(
     path: &str,
-    step: &ReplicatedJob,
+    replicated_job: &ReplicatedJob,
     ancestor: &str,
     needed: &str,
 ) -> Option<FieldError> {
-    if container(step, needed).is_some() {
+    if container(replicated_job, needed).is_some() {
         return None;
     }
-    let pod = step.template.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+    let pod = replicated_job.template.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
     let containers: &[Container] = pod.map(|pod| pod.containers.as_slice()).unwrap_or_default();
     let detail = format!("must contain the required container for the ancestor: {ancestor}");
     let path = format!("{path}.template.spec.template.spec.containers");

@@ -9,22 +9,27 @@ use crate::build::{Runtime, draft::Draft};
 pub(crate) use crate::build::testing::{job, runtime};
 
 /// A runtime with this policy and these replicated jobs.
-pub(crate) fn with(policy: &Value, steps: &Value) -> Runtime {
-    runtime(&json!({"mlPolicy": policy, "template": {"spec": {"replicatedJobs": steps}}}))
+pub(crate) fn with(policy: &Value, replicated_jobs: &Value) -> Runtime {
+    runtime(&json!({"mlPolicy": policy, "template": {"spec": {"replicatedJobs": replicated_jobs}}}))
 }
 
-/// A replicated job with this step's label and this Pod spec.
-pub(crate) fn step(name: &str, ancestor: Option<&str>, pod: &Value) -> Value {
-    let labels = ancestor.map(|step| json!({"trainer.kubeflow.org/trainjob-ancestor-step": step}));
+/// A replicated job with this ancestor label and this Pod spec.
+pub(crate) fn replicated_job(name: &str, ancestor: Option<&str>, pod: &Value) -> Value {
+    let labels =
+        ancestor.map(|ancestor| json!({"trainer.kubeflow.org/trainjob-ancestor-step": ancestor}));
     json!({"name": name, "template": {
         "metadata": {"labels": labels},
         "spec": {"template": {"spec": pod}},
     }})
 }
 
-/// The training step with its container.
+/// The trainer's replicated job with its container.
 pub(crate) fn node() -> Value {
-    step("node", Some("trainer"), &json!({"containers": [{"name": "node", "image": "i"}]}))
+    replicated_job(
+        "node",
+        Some("trainer"),
+        &json!({"containers": [{"name": "node", "image": "i"}]}),
+    )
 }
 
 /// The texts of what a check of the patched template finds.

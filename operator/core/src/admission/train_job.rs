@@ -192,8 +192,8 @@ fn drafted<'j>(
     missing_priority_classes: &BTreeMap<String, String>,
 ) -> (Vec<FieldError>, Option<Draft<'j>>) {
     let template = runtime.and_then(|runtime| runtime.spec.template.spec.as_ref());
-    let steps = runtime.map(|_| template.and_then(|it| it.replicated_jobs.as_deref()));
-    let mut errors = patches::content(job, steps.map(Option::unwrap_or_default));
+    let replicated_jobs = runtime.map(|_| template.and_then(|it| it.replicated_jobs.as_deref()));
+    let mut errors = patches::content(job, replicated_jobs.map(Option::unwrap_or_default));
     let Some(runtime) = runtime else { return (errors, None) };
     let draft = match Draft::new(job, runtime) {
         Ok(draft) => draft,

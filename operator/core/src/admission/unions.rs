@@ -16,24 +16,26 @@ use trainjob_api::{
 
 use super::{
     field::FieldError,
-    patches::{entries, path_of, pod, steps},
+    patches::{entries, path_of, pod, replicated_jobs},
 };
 use crate::build::draft::Draft;
 
 /// The variables and volumes that the job's patches leave with several sources.
 pub(super) fn check(job: &TrainJob, draft: &Draft<'_>) -> Vec<FieldError> {
     let patched = draft.spec.replicated_jobs.iter().flatten();
-    let patched: HashMap<_, _> = patched.map(|step| (step.name.as_str(), step)).collect();
+    let patched: HashMap<_, _> =
+        patched.map(|replicated_job| (replicated_job.name.as_str(), replicated_job)).collect();
     let mut errors = Vec::new();
     for (index, entry) in entries(job).iter().enumerate() {
-        for patch in steps(entry) {
-            let Some(step) = patched.get(patch.name.as_str()) else { continue };
-            let problems = volumes(patch, step).into_iter().chain(variables(patch, step));
+        for patch in replicated_jobs(entry) {
+            let Some(replicated_job) = patched.get(patch.name.as_str()) else { continue };
+            let problems =
+                volumes(patch, replicated_job).into_iter().chain(variables(patch, replicated_job));
             errors.extend(problems.map(|(name, members, what)| {
                 let detail = format!(
                     "{what} of the runtime job {} would have {members}: a patch adds to what the runtime has, \
                      use another name",
-                    step.name,
+                    replicated_job.name,
                 );
                 FieldError::invalid(path_of(index), name, detail)
             }));
@@ -45,12 +47,12 @@ pub(super) fn check(job: &TrainJob, draft: &Draft<'_>) -> Vec<FieldError> {
 /// The name of what has several sources, these, and what it is.
 type Problem<'a> = (&'a str, String, String);
 
-fn volumes<'p>(patch: &'p ReplicatedJobPatch, step: &ReplicatedJob) -> Vec<Problem<'p>> {
+fn volumes<'p>(patch: &'p ReplicatedJobPatch, replicated_job: &ReplicatedJob) -> Vec<Problem<'p>> {
     let touched = pod(patch).and_then(|pod| pod.volumes.as_deref()).unwrap_or_default();
     if touched.is_empty() {
         return Vec::new();
     }
-    let pod = step.template.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+    let pod = replicated_job.template.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
     let volumes = pod.into_iter().flat_map(|pod| pod.volumes.iter().flatten());
     let volumes: HashMap<_, _> = volumes.map(|volume| (volume.name.as_str(), volume)).collect();
     let several = |name: &'p str| {
@@ -68,9 +70,13 @@ fn sources(volume: &Volume) -> Vec<String> {
     set.map(|(field, _)| field.clone()).collect()
 }
 
-fn variables<'p>(patch: &'p ReplicatedJobPatch, step: &ReplicatedJob) -> Vec<Problem<'p>> {
-    let of_step = step.template.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
-    let (Some(patch), Some(pod)) = (pod(patch), of_step) else { return Vec::new() };
+fn variables<'p>(
+    patch: &'p ReplicatedJobPatch,
+    replicated_job: &ReplicatedJob,
+) -> Vec<Problem<'p>> {
+    let of_replicated_job =
+        replicated_job.template.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+    let (Some(patch), Some(pod)) = (pod(patch), of_replicated_job) else { return Vec::new() };
     let lists = [
         (patch.containers.as_deref(), Some(pod.containers.as_slice())),
         (patch.init_containers.as_deref(), pod.init_containers.as_deref()),
@@ -141,8 +147,10 @@ mod tests {
                 ]},
             ],
         });
-        let steps = json!([testing::step("node", Some("trainer"), &template)]);
-        testing::found(&job, &testing::with(&json!({}), &steps), |draft| check(&job, draft))
+        let replicated_jobs = json!([testing::replicated_job("node", Some("trainer"), &template)]);
+        testing::found(&job, &testing::with(&json!({}), &replicated_jobs), |draft| {
+            check(&job, draft)
+        })
     }
 
     #[test]

@@ -18,9 +18,11 @@ const OF_KUBERNETES: [&str; 2] = ["system-cluster-critical", "system-node-critic
 pub fn priority_classes(runtime: &Runtime) -> BTreeSet<&str> {
     let policy = runtime.spec.pod_group_policy.as_ref();
     let template = runtime.spec.template.spec.as_ref();
-    let steps = template.filter(|_| policy.is_some_and(|policy| policy.volcano.is_some()));
-    let steps = steps.and_then(|spec| spec.replicated_jobs.as_deref()).unwrap_or_default();
-    steps.iter().filter_map(priority_class).collect()
+    let replicated_jobs =
+        template.filter(|_| policy.is_some_and(|policy| policy.volcano.is_some()));
+    let replicated_jobs =
+        replicated_jobs.and_then(|spec| spec.replicated_jobs.as_deref()).unwrap_or_default();
+    replicated_jobs.iter().filter_map(priority_class).collect()
 }
 
 /// What is wrong with a job on a runtime with Volcano. `missing` says of each `PriorityClass` that cannot
@@ -31,8 +33,8 @@ pub(super) fn check(draft: &Draft<'_>, missing: &BTreeMap<String, String>) -> Ve
         let detail = "Volcano queue name must not be empty";
         FieldError::invalid(format!("spec.annotations[{QUEUE}]"), queue, detail)
     });
-    let steps = draft.spec.replicated_jobs.iter().flatten();
-    let priorities = steps.filter_map(priority_class).filter_map(|name| {
+    let replicated_jobs = draft.spec.replicated_jobs.iter().flatten();
+    let priorities = replicated_jobs.filter_map(priority_class).filter_map(|name| {
         let detail = format!("PriorityClass {name:?} doesn't exist: {}", missing.get(name)?);
         Some(FieldError::invalid("spec.templateSpec.priorityClassName", name, detail))
     });
@@ -40,8 +42,8 @@ pub(super) fn check(draft: &Draft<'_>, missing: &BTreeMap<String, String>) -> Ve
 }
 
 /// The priority of a job's Pods, if somebody has to make it.
-fn priority_class(step: &ReplicatedJob) -> Option<&str> {
-    let pod = step.template.spec.as_ref()?.template.spec.as_ref()?;
+fn priority_class(replicated_job: &ReplicatedJob) -> Option<&str> {
+    let pod = replicated_job.template.spec.as_ref()?.template.spec.as_ref()?;
     let name = pod.priority_class_name.as_deref()?;
     (!name.is_empty() && !OF_KUBERNETES.contains(&name)).then_some(name)
 }
@@ -54,14 +56,14 @@ mod tests {
     use crate::admission::testing;
 
     fn runtime(policy: &Value, annotations: &Value, priorities: &[&str]) -> Runtime {
-        let step = |priority: &&str| {
+        let replicated_job = |priority: &&str| {
             let pod = json!({"containers": [], "priorityClassName": priority});
-            testing::step(&format!("of-{priority}"), None, &pod)
+            testing::replicated_job(&format!("of-{priority}"), None, &pod)
         };
-        let steps: Vec<_> = priorities.iter().map(step).collect();
+        let replicated_jobs: Vec<_> = priorities.iter().map(replicated_job).collect();
         testing::runtime(&json!({"podGroupPolicy": policy, "template": {
             "metadata": {"annotations": annotations},
-            "spec": {"replicatedJobs": steps},
+            "spec": {"replicatedJobs": replicated_jobs},
         }}))
     }
 

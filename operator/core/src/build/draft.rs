@@ -19,7 +19,7 @@ use trainjob_api::{
 use super::{
     error::BuildError,
     objects::SecretClaim,
-    parts::{container, container_mut, is_trainer, nodes, set_nodes},
+    replicated_job::{container, container_mut, is_trainer, nodes, set_nodes},
     resolve::Runtime,
     resources, strategic_merge,
     variables::{Variables, without_variables},
@@ -39,13 +39,13 @@ pub(crate) struct Draft<'a> {
     /// The template. From the start each job has as many completions as Pods at once, whatever the
     /// runtime says of either: its number of nodes.
     pub(crate) spec: JobSetSpec,
-    /// Command of the training step, if not the runtime's: the TrainJob's, which a framework may write
+    /// Command of the trainer's replicated job, if not the runtime's: the TrainJob's, which a framework may write
     /// out.
     pub(crate) command: Option<Vec<String>>,
-    /// Whether the job named `node` gets the job's resources and variables as the training step does:
-    /// with MPI, when that step is the launcher and a training node too.
+    /// Whether the job named `node` gets the job's resources and variables as the trainer's replicated job does:
+    /// with MPI, when that replicated job is the launcher and a training node too.
     pub(crate) launcher_is_node: bool,
-    /// What runs in the training step in place of the user's command, and runs that in turn.
+    /// What runs in the trainer's replicated job in place of the user's command, and runs that in turn.
     pub(crate) entry_point: Option<Vec<String>>,
     /// What the framework's processes trust each other by.
     pub(crate) secrets: Vec<SecretClaim>,
@@ -81,22 +81,22 @@ impl<'a> Draft<'a> {
         Ok(draft)
     }
 
-    /// The training step: the first job that is labelled so.
+    /// The trainer's replicated job: the first one that is labelled so.
     pub(crate) fn trainer(&self) -> Option<&ReplicatedJob> {
         self.spec.replicated_jobs.iter().flatten().find(|job| is_trainer(job))
     }
 
-    /// The training step, to be changed.
+    /// The trainer's replicated job, to be changed.
     pub(crate) fn trainer_mut(&mut self) -> Option<&mut ReplicatedJob> {
-        self.jobs_mut().find(|job| is_trainer(job))
+        self.replicated_jobs_mut().find(|job| is_trainer(job))
     }
 
-    /// The jobs, to be changed.
-    pub(crate) fn jobs_mut(&mut self) -> impl Iterator<Item = &mut ReplicatedJob> {
+    /// The replicated jobs, to be changed.
+    pub(crate) fn replicated_jobs_mut(&mut self) -> impl Iterator<Item = &mut ReplicatedJob> {
         self.spec.replicated_jobs.iter_mut().flatten()
     }
 
-    /// Gives the training step the number of nodes the TrainJob asks for, if it asks. 0 is a number.
+    /// Gives the trainer's replicated job the number of nodes the TrainJob asks for, if it asks. 0 is a number.
     pub(crate) fn apply_num_nodes(&mut self) {
         let wanted = self.job.spec.trainer.as_ref().and_then(|trainer| trainer.num_nodes);
         if let (Some(wanted), Some(trainer)) = (wanted, self.trainer_mut()) {
@@ -139,7 +139,7 @@ impl<'a> Draft<'a> {
     fn scale(&mut self, policy: Option<&MlPolicy>) {
         let wishes = self.job.spec.trainer.as_ref().and_then(|t| t.resources_per_node.as_ref());
         let launcher_is_node = self.launcher_is_node;
-        for job in self.jobs_mut() {
+        for job in self.replicated_jobs_mut() {
             let policy = policy.filter(|_| is_trainer(job));
             let count = policy.map_or_else(|| nodes(job), |policy| policy.num_nodes.unwrap_or(1));
             set_nodes(job, count.max(1));

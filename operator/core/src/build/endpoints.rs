@@ -15,7 +15,7 @@ use trainjob_api::{
 
 use super::{
     draft::Draft,
-    parts::{ancestor, nodes},
+    replicated_job::{ancestor, nodes},
 };
 
 /// The sub-domain of every Pod.
@@ -25,25 +25,32 @@ pub(crate) fn subdomain<'d>(draft: &'d Draft<'_>) -> &'d str {
     subdomain.unwrap_or_else(|| job_name(draft))
 }
 
-/// The hosts of one replica of the step, but for the number of the Pod: `<TrainJob>-<job>-<replica>-`.
-pub(crate) fn host_prefix(draft: &Draft<'_>, step: &ReplicatedJob, replica: i32) -> String {
-    format!("{}-{}-{replica}-", job_name(draft), step.name)
+/// The hosts of one replica of the replicated job, but for the number of the Pod: `<TrainJob>-<job>-<replica>-`.
+pub(crate) fn host_prefix(
+    draft: &Draft<'_>,
+    replicated_job: &ReplicatedJob,
+    replica: i32,
+) -> String {
+    format!("{}-{}-{replica}-", job_name(draft), replicated_job.name)
 }
 
-/// The addresses of all Pods of the step, in order.
+/// The addresses of all Pods of the replicated job, in order.
 ///
-/// A step of the TrainJob has one replica, whatever the template says, because that is what the JobSet
+/// A replicated job with an ancestor label has one replica, whatever the template says, because that is what the JobSet
 /// will have. (Kubeflow Trainer lists the template's, which includes hosts that never exist.)
-pub(crate) fn addresses(draft: &Draft<'_>, step: &ReplicatedJob) -> impl Iterator<Item = String> {
-    let replicas = match ancestor(step) {
+pub(crate) fn addresses(
+    draft: &Draft<'_>,
+    replicated_job: &ReplicatedJob,
+) -> impl Iterator<Item = String> {
+    let replicas = match ancestor(replicated_job) {
         Some(ANCESTOR_TRAINER | DATASET_INITIALIZER | MODEL_INITIALIZER) => 1,
-        _ => step.replicas.unwrap_or(1),
+        _ => replicated_job.replicas.unwrap_or(1),
     };
-    let (pods, subdomain) = (nodes(step), subdomain(draft));
+    let (pods, subdomain) = (nodes(replicated_job), subdomain(draft));
     // Billions of replicas without Pods are admitted, and have no address to look for.
     let replicas = if pods > 0 { replicas } else { 0 };
     (0..replicas).flat_map(move |replica| {
-        let prefix = host_prefix(draft, step, replica);
+        let prefix = host_prefix(draft, replicated_job, replica);
         (0..pods).map(move |pod| format!("{prefix}{pod}.{subdomain}"))
     })
 }
@@ -57,7 +64,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{
-        super::testing::{job, runtime, step},
+        super::testing::{job, replicated_job, runtime},
         *,
     };
 
@@ -68,34 +75,35 @@ mod tests {
             (None, 1, 1, json!({"subdomain": "net"}), &["tj-node-0-0.net"]),
             (None, 1, 1, json!({"subdomain": ""}), &["tj-node-0-0.tj"]),
             (None, 2, 1, json!({}), &["tj-node-0-0.tj", "tj-node-1-0.tj"]),
-            // The training step has one replica in the JobSet; a label of another kind means nothing.
+            // The trainer's replicated job has one replica in the JobSet; a label of another kind means nothing.
             (Some("trainer"), 2, 1, json!({}), &["tj-node-0-0.tj"]),
             (Some("else"), 2, 1, json!({}), &["tj-node-0-0.tj", "tj-node-1-0.tj"]),
             (None, 0, 1, json!({}), &[]),
         ] {
-            let mut step: Value = step("node", label, &json!([{"name": "node"}]));
-            step["replicas"] = json!(replicas);
-            step["template"]["spec"]["parallelism"] = json!(pods);
+            let mut replicated_job: Value =
+                replicated_job("node", label, &json!([{"name": "node"}]));
+            replicated_job["replicas"] = json!(replicas);
+            replicated_job["template"]["spec"]["parallelism"] = json!(pods);
             let runtime = runtime(&json!({
-                "template": {"spec": {"network": network, "replicatedJobs": [step]}},
+                "template": {"spec": {"network": network, "replicatedJobs": [replicated_job]}},
             }));
             let job = job(&json!({}));
             let draft = Draft::new(&job, &runtime).unwrap();
-            let step = draft.spec.replicated_jobs.as_ref().unwrap().first().unwrap();
-            assert_eq!(addresses(&draft, step).collect::<Vec<_>>(), expected);
+            let replicated_job = draft.spec.replicated_jobs.as_ref().unwrap().first().unwrap();
+            assert_eq!(addresses(&draft, replicated_job).collect::<Vec<_>>(), expected);
         }
     }
 
     #[test]
     fn billions_of_replicas_without_pods_have_no_address_to_look_for() {
-        let mut step: Value = step("node", None, &json!([{"name": "node"}]));
-        step["replicas"] = json!(i32::MAX);
-        let runtime = runtime(&json!({"template": {"spec": {"replicatedJobs": [step]}}}));
+        let mut replicated_job: Value = replicated_job("node", None, &json!([{"name": "node"}]));
+        replicated_job["replicas"] = json!(i32::MAX);
+        let runtime = runtime(&json!({"template": {"spec": {"replicatedJobs": [replicated_job]}}}));
         let job = job(&json!({}));
         let mut draft = Draft::new(&job, &runtime).unwrap();
-        let step = &mut draft.spec.replicated_jobs.as_mut().unwrap()[0];
-        step.template.spec.as_mut().unwrap().parallelism = Some(0);
-        let step = step.clone();
-        assert_eq!(addresses(&draft, &step).next(), None);
+        let replicated_job = &mut draft.spec.replicated_jobs.as_mut().unwrap()[0];
+        replicated_job.template.spec.as_mut().unwrap().parallelism = Some(0);
+        let replicated_job = replicated_job.clone();
+        assert_eq!(addresses(&draft, &replicated_job).next(), None);
     }
 }

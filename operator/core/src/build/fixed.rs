@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn other_steps_are_a_difference() {
+    fn other_replicated_jobs_are_a_difference() {
         let one = job_set(&json!({"containers": []}));
         let mut two = one.clone();
         two.spec.replicated_jobs.as_mut().unwrap().push(ReplicatedJob::default());

@@ -1,7 +1,7 @@
 //! Gangs: Pods that start together or not at all, and what they ask for together.
 //!
-//! A step that others wait for to complete is over before they start, so it is no part of the gang: with
-//! it no gang could ever be complete. Nor does the gang wait for a step that itself waits for another to
+//! A replicated job that others wait for to complete is over before they start, so it is no part of the gang: with
+//! it no gang could ever be complete. Nor does the gang wait for a replicated job that itself waits for another to
 //! be ready, such as a launcher that waits for its nodes; its Pods belong to it all the same. (Kubeflow
 //! Trainer counts every Pod of the job, once for each Job that is to be made of it.)
 
@@ -13,7 +13,7 @@ use trainjob_api::{JobSet, jobset::ReplicatedJob};
 use super::{
     amount::{self, Amounts},
     error::BuildError,
-    parts::nodes,
+    replicated_job::nodes,
 };
 
 /// What has to be placed at once.
@@ -27,13 +27,17 @@ pub(crate) struct Gang {
 
 /// The gang of a JobSet.
 pub(crate) fn gang(job_set: &JobSet) -> Result<Gang, BuildError> {
-    let steps = job_set.spec.replicated_jobs.as_deref().unwrap_or_default();
+    let replicated_jobs = job_set.spec.replicated_jobs.as_deref().unwrap_or_default();
     let (mut members, mut resources) = (0_u32, Amounts::new());
-    for step in steps.iter().filter(|step| is_member(step, steps) && !is_late(step, steps)) {
+    for replicated_job in replicated_jobs.iter().filter(|replicated_job| {
+        is_member(replicated_job, replicated_jobs) && !is_late(replicated_job, replicated_jobs)
+    }) {
         let count = |count: i32| u32::try_from(count).unwrap_or(0);
-        let pods = count(step.replicas.unwrap_or(1)).saturating_mul(count(nodes(step)));
+        let pods = count(replicated_job.replicas.unwrap_or(1))
+            .saturating_mul(count(nodes(replicated_job)));
         members = members.saturating_add(pods);
-        let pod = step.template.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+        let pod =
+            replicated_job.template.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
         let requests = pod.map(amount::requests).transpose()?.unwrap_or_default();
         let requests = requests.into_iter().map(|(name, it)| (name, it.times(pods.into())));
         amount::add(&mut resources, &requests.collect());
@@ -47,27 +51,35 @@ pub(crate) fn gang(job_set: &JobSet) -> Result<Gang, BuildError> {
     })
 }
 
-/// Whether no step waits for this one to be over.
-fn is_member(step: &ReplicatedJob, steps: &[ReplicatedJob]) -> bool {
-    !steps.iter().any(|other| waits_for(other, step, "Complete"))
+/// Whether no replicated job waits for this one to be over.
+fn is_member(replicated_job: &ReplicatedJob, replicated_jobs: &[ReplicatedJob]) -> bool {
+    !replicated_jobs.iter().any(|other| waits_for(other, replicated_job, "Complete"))
 }
 
 /// Whether it starts only when another member is ready.
-fn is_late(step: &ReplicatedJob, steps: &[ReplicatedJob]) -> bool {
-    steps.iter().any(|other| is_member(other, steps) && waits_for(step, other, "Ready"))
+fn is_late(replicated_job: &ReplicatedJob, replicated_jobs: &[ReplicatedJob]) -> bool {
+    replicated_jobs
+        .iter()
+        .any(|other| is_member(other, replicated_jobs) && waits_for(replicated_job, other, "Ready"))
 }
 
-fn waits_for(step: &ReplicatedJob, other: &ReplicatedJob, status: &str) -> bool {
-    let mut dependencies = step.depends_on.iter().flatten();
+fn waits_for(replicated_job: &ReplicatedJob, other: &ReplicatedJob, status: &str) -> bool {
+    let mut dependencies = replicated_job.depends_on.iter().flatten();
     dependencies.any(|dependency| dependency.name == other.name && dependency.status == status)
 }
 
 /// The Pod templates of the gang's members.
 pub(crate) fn pods_mut(job_set: &mut JobSet) -> impl Iterator<Item = &mut PodTemplateSpec> {
-    let steps = job_set.spec.replicated_jobs.as_mut();
-    let names: Vec<bool> = steps
-        .as_deref()
-        .map_or_else(Vec::new, |steps| steps.iter().map(|step| is_member(step, steps)).collect());
-    let steps = steps.into_iter().flatten().zip(names).filter(|(_, member)| *member);
-    steps.map(|(step, _)| &mut step.template.spec.get_or_insert_default().template)
+    let replicated_jobs = job_set.spec.replicated_jobs.as_mut();
+    let names: Vec<bool> = replicated_jobs.as_deref().map_or_else(Vec::new, |replicated_jobs| {
+        replicated_jobs
+            .iter()
+            .map(|replicated_job| is_member(replicated_job, replicated_jobs))
+            .collect()
+    });
+    let replicated_jobs =
+        replicated_jobs.into_iter().flatten().zip(names).filter(|(_, member)| *member);
+    replicated_jobs.map(|(replicated_job, _)| {
+        &mut replicated_job.template.spec.get_or_insert_default().template
+    })
 }

@@ -1,6 +1,6 @@
 //! The last step: the TrainJob's own wishes, and the draft becomes a JobSet.
 //!
-//! | step, by label | what it gets |
+//! | replicated job, by label | what it gets |
 //! |---|---|
 //! | `dataset-initializer`, `model-initializer` | one replica; `STORAGE_URI`, environment and Secret of the initializer |
 //! | `trainer` | one replica; image, command (written out where the framework does), arguments and environment of `spec.trainer` |
@@ -25,7 +25,7 @@ use super::{
     Objects,
     draft::Draft,
     owner_reference,
-    parts::{ancestor, container_mut, is_trainer, upsert_env},
+    replicated_job::{ancestor, container_mut, is_trainer, upsert_env},
 };
 
 /// What the draft has become.
@@ -34,17 +34,19 @@ pub(crate) fn finish(mut draft: Draft<'_>) -> Objects {
     let command = draft.command.take();
     let launcher_is_node = draft.launcher_is_node;
     let mut entry_point = draft.entry_point.take();
-    for step in draft.jobs_mut() {
-        finish_step(step, job, command.as_ref());
-        if is_trainer(step)
-            && let (Some(command), Some(node)) = (entry_point.take(), container_mut(step, NODE))
+    for replicated_job in draft.replicated_jobs_mut() {
+        finish_replicated_job(replicated_job, job, command.as_ref());
+        if is_trainer(replicated_job)
+            && let (Some(command), Some(node)) =
+                (entry_point.take(), container_mut(replicated_job, NODE))
         {
             node.command = Some(command);
             node.args = None;
         }
         if launcher_is_node
-            && step.name == NODE
-            && let (Some(trainer), Some(node)) = (&job.spec.trainer, container_mut(step, NODE))
+            && replicated_job.name == NODE
+            && let (Some(trainer), Some(node)) =
+                (&job.spec.trainer, container_mut(replicated_job, NODE))
         {
             upsert_env(node, trainer.env.iter().flatten());
         }
@@ -67,24 +69,30 @@ pub(crate) fn finish(mut draft: Draft<'_>) -> Objects {
     Objects { secrets: draft.secrets, config_maps: draft.config_maps, pod_group: None, job_set }
 }
 
-fn finish_step(step: &mut ReplicatedJob, job: &TrainJob, command: Option<&Vec<String>>) {
+fn finish_replicated_job(
+    replicated_job: &mut ReplicatedJob,
+    job: &TrainJob,
+    command: Option<&Vec<String>>,
+) {
     let initializer = job.spec.initializer.as_ref();
-    let (name, wishes) = match ancestor(step) {
+    let (name, wishes) = match ancestor(replicated_job) {
         Some(DATASET_INITIALIZER) => {
             (DATASET_INITIALIZER, initializer.and_then(|i| i.dataset.as_ref()))
         }
         Some(MODEL_INITIALIZER) => (MODEL_INITIALIZER, initializer.and_then(|i| i.model.as_ref())),
         Some(ANCESTOR_TRAINER) => {
-            step.replicas = Some(1);
-            if let (Some(trainer), Some(node)) = (&job.spec.trainer, container_mut(step, NODE)) {
+            replicated_job.replicas = Some(1);
+            if let (Some(trainer), Some(node)) =
+                (&job.spec.trainer, container_mut(replicated_job, NODE))
+            {
                 set_trainer(node, trainer, command);
             }
             return;
         }
         _ => return,
     };
-    step.replicas = Some(1);
-    if let (Some(wishes), Some(container)) = (wishes, container_mut(step, name)) {
+    replicated_job.replicas = Some(1);
+    if let (Some(wishes), Some(container)) = (wishes, container_mut(replicated_job, name)) {
         set_initializer(container, wishes);
     }
 }

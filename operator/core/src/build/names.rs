@@ -15,21 +15,21 @@ const LONGEST: usize = 63;
 #[must_use]
 pub fn name_problem(job_set: &JobSet) -> Option<String> {
     let name = job_set.metadata.name.as_deref().unwrap_or_default();
-    let steps = job_set.spec.replicated_jobs.iter().flatten();
-    let (step, longest) = steps
-        .map(|step| (step, longest_name(name, step)))
+    let replicated_jobs = job_set.spec.replicated_jobs.iter().flatten();
+    let (replicated_job, longest) = replicated_jobs
+        .map(|replicated_job| (replicated_job, longest_name(name, replicated_job)))
         .max_by_key(|(_, longest)| longest.len())
         .filter(|(_, longest)| longest.len() > LONGEST)?;
 
-    let step = &step.name;
+    let replicated_job = &replicated_job.name;
     let length = longest.len();
     let room = (LONGEST + name.len()).saturating_sub(length);
     let remedy = if room == 0 {
-        format!("shorten the name of replicated job {step:?} in the runtime")
+        format!("shorten the name of replicated job {replicated_job:?} in the runtime")
     } else {
         format!(
             "use a name of at most {room} characters, \
-             or a runtime with a shorter name for its replicated job {step:?}"
+             or a runtime with a shorter name for its replicated job {replicated_job:?}"
         )
     };
     Some(format!(
@@ -38,12 +38,12 @@ pub fn name_problem(job_set: &JobSet) -> Option<String> {
     ))
 }
 
-/// The longest name JobSet makes for a step: that of its last Pod, or of its last Job if Pods have no
+/// The longest name JobSet makes for a replicated job: that of its last Pod, or of its last Job if Pods have no
 /// index.
-fn longest_name(job_set: &str, step: &ReplicatedJob) -> String {
+fn longest_name(job_set: &str, replicated_job: &ReplicatedJob) -> String {
     let last = |count: Option<i32>| i64::from(count.unwrap_or(1)) - 1;
-    let job = format!("{job_set}-{}-{}", step.name, last(step.replicas));
-    let spec = step.template.spec.as_ref();
+    let job = format!("{job_set}-{}-{}", replicated_job.name, last(replicated_job.replicas));
+    let spec = replicated_job.template.spec.as_ref();
     // Indexed is what JobSet makes of an absent mode.
     match spec.and_then(|spec| spec.completion_mode.as_deref()).unwrap_or("Indexed") {
         "Indexed" => {
@@ -61,14 +61,14 @@ mod tests {
 
     use super::*;
 
-    fn job_set(length: usize, step: &str, replicas: i32, job: JobSpec) -> JobSet {
-        let step = ReplicatedJob {
-            name: step.into(),
+    fn job_set(length: usize, replicated_job: &str, replicas: i32, job: JobSpec) -> JobSet {
+        let replicated_job = ReplicatedJob {
+            name: replicated_job.into(),
             replicas: Some(replicas),
             template: JobTemplateSpec { spec: Some(job), ..Default::default() },
             ..Default::default()
         };
-        let spec = JobSetSpec { replicated_jobs: Some(vec![step]), ..Default::default() };
+        let spec = JobSetSpec { replicated_jobs: Some(vec![replicated_job]), ..Default::default() };
         JobSet::new(&"x".repeat(length), spec)
     }
 
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_name_may_be_as_long_as_the_longest_pod_name_allows() {
-        for (step, replicas, count, most) in [
+        for (replicated_job, replicas, count, most) in [
             ("node", 1, 1, 48),
             ("node", 1, 10, 48),
             ("node", 1, 11, 47),
@@ -87,8 +87,9 @@ mod tests {
             ("launcher", 1, 1, 44),
             ("dataset-initializer", 1, 1, 33),
         ] {
-            let problem = |length| name_problem(&job_set(length, step, replicas, pods(count)));
-            assert_eq!(problem(most), None, "{step} {replicas} {count}");
+            let problem =
+                |length| name_problem(&job_set(length, replicated_job, replicas, pods(count)));
+            assert_eq!(problem(most), None, "{replicated_job} {replicas} {count}");
             let message = problem(most + 1).unwrap();
             assert!(message.contains(&format!("at most {most} characters")), "{message}");
         }
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_too_long_for_any_name_is_the_runtime_s_to_change() {
+    fn too_long_replicated_job_name_is_for_the_runtime_to_change() {
         let message = name_problem(&job_set(1, &"s".repeat(60), 1, pods(1))).unwrap();
         assert!(message.contains("in the runtime"), "{message}");
         assert!(!message.contains("at most"), "{message}");

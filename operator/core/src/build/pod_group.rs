@@ -73,8 +73,8 @@ mod tests {
         *,
     };
 
-    /// A step of so many Pods with these requests, and what it waits for.
-    fn step(name: &str, nodes: i32, requests: &Value, waits: &Value) -> Value {
+    /// A replicated job of so many Pods with these requests, and what it waits for.
+    fn replicated_job(name: &str, nodes: i32, requests: &Value, waits: &Value) -> Value {
         let node = json!({"name": name, "resources": {"requests": requests}});
         json!({"name": name, "dependsOn": waits, "template": {"spec": {
             "parallelism": nodes,
@@ -94,12 +94,13 @@ mod tests {
         }
     }
 
-    /// Which steps' Pods are marked with the label of coscheduling.
+    /// Which replicated jobs' Pods are marked with the label of coscheduling.
     fn marked(objects: &Objects) -> Vec<bool> {
         let job_set = serde_json::to_value(&objects.job_set).unwrap();
-        let steps = objects.job_set.spec.replicated_jobs.as_ref().unwrap().len();
-        let label = |step| format!("{}/metadata/labels/scheduling.x-k8s.io~1pod-group", pod(step));
-        (0..steps).map(|step| job_set.pointer(&label(step)) == Some(&json!("tj"))).collect()
+        let count = objects.job_set.spec.replicated_jobs.as_ref().unwrap().len();
+        let label =
+            |index| format!("{}/metadata/labels/scheduling.x-k8s.io~1pod-group", pod(index));
+        (0..count).map(|index| job_set.pointer(&label(index)) == Some(&json!("tj"))).collect()
     }
 
     #[test]
@@ -108,13 +109,13 @@ mod tests {
         let on = |name: &str, status: &str| json!([{"name": name, "status": status}]);
         let after = |status: &str| json!([{"name": "data", "status": status}, {"name": "model", "status": status}]);
         let (none, data, model) = (json!(null), "data", "model");
-        for (what, steps, members, cpu, memory, marks) in [
+        for (what, replicated_jobs, members, cpu, memory, marks) in [
             (
                 "everything, if nothing waits",
                 json!([
-                    step(data, 1, &one, &none),
-                    step(model, 1, &one, &none),
-                    step("node", 100, &one, &none)
+                    replicated_job(data, 1, &one, &none),
+                    replicated_job(model, 1, &one, &none),
+                    replicated_job("node", 100, &one, &none)
                 ]),
                 102,
                 "102",
@@ -124,9 +125,9 @@ mod tests {
             (
                 "not what is over before",
                 json!([
-                    step(data, 1, &one, &none),
-                    step(model, 1, &one, &none),
-                    step("node", 100, &one, &after("Complete"))
+                    replicated_job(data, 1, &one, &none),
+                    replicated_job(model, 1, &one, &none),
+                    replicated_job("node", 100, &one, &after("Complete"))
                 ]),
                 100,
                 "100",
@@ -136,8 +137,8 @@ mod tests {
             (
                 "without waiting for what starts when the others are ready",
                 json!([
-                    step("node", 4, &one, &none),
-                    step("launcher", 1, &one, &on("node", "Ready"))
+                    replicated_job("node", 4, &one, &none),
+                    replicated_job("launcher", 1, &one, &on("node", "Ready"))
                 ]),
                 4,
                 "4",
@@ -145,11 +146,11 @@ mod tests {
                 vec![true, true],
             ),
             (
-                "a step that waits only for what is no member",
+                "a replicated job that waits only for what is no member",
                 json!([
-                    step(data, 2, &one, &none),
-                    step("node", 3, &one, &on(data, "Complete")),
-                    step("log", 1, &one, &on("node", "Ready"))
+                    replicated_job(data, 2, &one, &none),
+                    replicated_job("node", 3, &one, &on(data, "Complete")),
+                    replicated_job("log", 1, &one, &on("node", "Ready"))
                 ]),
                 3,
                 "3",
@@ -157,7 +158,8 @@ mod tests {
                 vec![false, true, true],
             ),
         ] {
-            let objects = built(&json!({"coscheduling": {}}), &json!({"replicatedJobs": steps}));
+            let objects =
+                built(&json!({"coscheduling": {}}), &json!({"replicatedJobs": replicated_jobs}));
             let resources = json!({"cpu": cpu, "memory": memory});
             assert_eq!(
                 spec(&objects),
@@ -169,8 +171,8 @@ mod tests {
     }
 
     #[test]
-    fn every_job_of_a_step_counts() {
-        let mut node = step("node", 3, &json!({"nvidia.com/gpu": "2"}), &json!(null));
+    fn every_job_of_a_replicated_job_counts() {
+        let mut node = replicated_job("node", 3, &json!({"nvidia.com/gpu": "2"}), &json!(null));
         node["replicas"] = json!(2);
         let objects = built(
             &json!({"coscheduling": {"scheduleTimeoutSeconds": 7}}),
@@ -186,17 +188,18 @@ mod tests {
     fn a_job_without_pods_has_no_gang() {
         let objects = built(&json!({"coscheduling": {}}), &json!({"replicatedJobs": []}));
         assert_eq!(objects.pod_group, None);
-        let step = step("node", 1, &json!({}), &json!(null));
+        let replicated_job = replicated_job("node", 1, &json!({}), &json!(null));
         for policy in [json!({}), json!(null)] {
-            let objects = built(&policy, &json!({"replicatedJobs": [step.clone()]}));
+            let objects = built(&policy, &json!({"replicatedJobs": [replicated_job.clone()]}));
             assert_eq!((objects.pod_group.clone(), marked(&objects)), (None, vec![false]));
         }
     }
 
     #[test]
     fn a_pod_group_is_the_job_s_own() {
-        let step = step("node", 1, &json!({}), &json!(null));
-        let objects = built(&json!({"coscheduling": {}}), &json!({"replicatedJobs": [step]}));
+        let replicated_job = replicated_job("node", 1, &json!({}), &json!(null));
+        let objects =
+            built(&json!({"coscheduling": {}}), &json!({"replicatedJobs": [replicated_job]}));
         let group = objects.pod_group.as_ref().unwrap();
         assert_eq!(group.metadata.name.as_deref(), Some("tj"));
         assert_eq!(group.metadata.owner_references, objects.job_set.metadata.owner_references);
@@ -204,14 +207,14 @@ mod tests {
 
     #[test]
     fn volcano_is_told_queue_priority_and_network() {
-        let mut node = step("node", 2, &json!({}), &json!(null));
+        let mut node = replicated_job("node", 2, &json!({}), &json!(null));
         node["template"]["spec"]["template"]["spec"]["priorityClassName"] = json!("high");
         let topology = json!({"mode": "soft", "highestTierAllowed": 2});
         let runtime = runtime(&json!({
             "podGroupPolicy": {"volcano": {"networkTopology": topology}},
             "template": {
                 "metadata": {"annotations": {"scheduling.volcano.sh/queue-name": "team"}},
-                "spec": {"replicatedJobs": [node, step("log", 1, &json!({}), &json!(null))]},
+                "spec": {"replicatedJobs": [node, replicated_job("log", 1, &json!({}), &json!(null))]},
             },
         }));
         let objects = build(&job(&json!({})), &runtime).unwrap();
@@ -227,7 +230,7 @@ mod tests {
     #[test]
     fn two_schedulers_are_refused() {
         let both = json!({"podGroupPolicy": {"coscheduling": {}, "volcano": {}}, "template": {"spec": {
-            "replicatedJobs": [step("node", 1, &json!({}), &json!(null))],
+            "replicatedJobs": [replicated_job("node", 1, &json!({}), &json!(null))],
         }}});
         let error = build(&job(&json!({})), &runtime(&both)).unwrap_err().to_string();
         assert!(error.contains("set one of them"), "{error}");

@@ -1,11 +1,11 @@
-//! Where the processes of a training step meet, and how each is told which one it is.
+//! Where the processes of the trainer's replicated job meet, and how each is told which one it is.
 //!
 //! Every framework has its own variables for the same three things:
 //!
 //! | what | value |
 //! |---|---|
-//! | who takes part | container `node` of the training step, if the TrainJob has `spec.trainer` |
-//! | where they meet | the first Pod of the step, port 29500 |
+//! | who takes part | container `node` of the trainer's replicated job, if the TrainJob has `spec.trainer` |
+//! | where they meet | the first Pod of the replicated job, port 29500 |
 //! | which one a Pod is | its index in its Job |
 //!
 //! Without `spec.trainer` nobody takes part; an empty one is enough. That is Kubeflow Trainer's rule.
@@ -16,7 +16,7 @@ use trainjob_api::{
     v1alpha1::train_job::Trainer,
 };
 
-use super::{draft::Draft, parts::container_mut};
+use super::{draft::Draft, replicated_job::container_mut};
 
 /// The container that takes part, and what the TrainJob says of it.
 pub(crate) fn participant<'d, 'a>(
@@ -27,16 +27,16 @@ pub(crate) fn participant<'d, 'a>(
     Some((node, trainer))
 }
 
-/// The host they meet at: the name that JobSet gives to the first Pod of the training step.
+/// The host they meet at: the name that JobSet gives to the first Pod of the trainer's replicated job.
 ///
-/// Kubeflow Trainer always says `<job>-node-0-0.<job>`; a template whose step or sub-domain is called
+/// Kubeflow Trainer always says `<job>-node-0-0.<job>`; a template whose replicated job or sub-domain is called
 /// otherwise could not work with that.
 pub(crate) fn host(draft: &Draft<'_>) -> String {
     let name = draft.job.metadata.name.as_deref().unwrap_or_default();
-    let step = draft.trainer().map_or(NODE, |step| &step.name);
+    let replicated_job = draft.trainer().map_or(NODE, |replicated_job| &replicated_job.name);
     let network = draft.spec.network.as_ref();
     let subdomain = network.and_then(|n| n.subdomain.as_deref()).filter(|s| !s.is_empty());
-    format!("{name}-{step}-0-0.{}", subdomain.unwrap_or(name))
+    format!("{name}-{replicated_job}-0-0.{}", subdomain.unwrap_or(name))
 }
 
 /// Host and port they meet at.
@@ -66,10 +66,10 @@ pub(crate) fn index(name: &str) -> EnvVar {
 mod tests {
     use serde_json::json;
 
-    use super::super::testing::{built, container, job, runtime, step, variable};
+    use super::super::testing::{built, container, job, replicated_job, runtime, variable};
 
     #[test]
-    fn they_meet_at_the_first_pod_of_the_training_step() {
+    fn processes_meet_at_the_first_pod_of_the_trainer_replicated_job() {
         for (name, network, expected) in [
             ("node", json!({}), "tj-node-0-0.tj"),
             ("worker", json!({}), "tj-worker-0-0.tj"),
@@ -81,10 +81,11 @@ mod tests {
                 ("jax", "JAX_COORDINATOR_ADDRESS", ":29500"),
                 ("xgboost", "DMLC_TRACKER_URI", ""),
             ] {
-                let step = step(name, Some("trainer"), &json!([{"name": "node"}]));
+                let replicated_job =
+                    replicated_job(name, Some("trainer"), &json!([{"name": "node"}]));
                 let runtime = runtime(&json!({
                     "mlPolicy": {policy: {}},
-                    "template": {"spec": {"network": network, "replicatedJobs": [step]}},
+                    "template": {"spec": {"network": network, "replicatedJobs": [replicated_job]}},
                 }));
                 let job_set = built(&job(&json!({"trainer": {}})), &runtime);
                 let node = job_set.pointer(&container(0)).unwrap();

@@ -21,7 +21,7 @@ pub(crate) fn runtime(spec: &Value) -> Runtime {
     serde_json::from_value::<ClusterTrainingRuntime>(runtime).unwrap().into()
 }
 
-/// A runtime of one training step with one container, which has `fields` too.
+/// A runtime of one replicated job for the trainer with one container, which has `fields` too.
 pub(crate) fn torch(fields: &Value) -> Runtime {
     single("torch", fields)
 }
@@ -32,13 +32,14 @@ pub(crate) fn single(framework: &str, fields: &Value) -> Runtime {
     node.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     runtime(&json!({
         "mlPolicy": {"numNodes": 1, framework: {}},
-        "template": {"spec": {"replicatedJobs": [step("node", Some("trainer"), &json!([node]))]}},
+        "template": {"spec": {"replicatedJobs": [replicated_job("node", Some("trainer"), &json!([node]))]}},
     }))
 }
 
 /// A replicated job with these containers.
-pub(crate) fn step(name: &str, ancestor: Option<&str>, containers: &Value) -> Value {
-    let labels = ancestor.map(|step| json!({"trainer.kubeflow.org/trainjob-ancestor-step": step}));
+pub(crate) fn replicated_job(name: &str, ancestor: Option<&str>, containers: &Value) -> Value {
+    let labels =
+        ancestor.map(|ancestor| json!({"trainer.kubeflow.org/trainjob-ancestor-step": ancestor}));
     json!({"name": name, "template": {
         "metadata": {"labels": labels},
         "spec": {"template": {"spec": {"containers": containers}}},
@@ -50,14 +51,14 @@ pub(crate) fn built(job: &TrainJob, runtime: &Runtime) -> Value {
     serde_json::to_value(build(job, runtime).unwrap().job_set).unwrap()
 }
 
-/// JSON pointer of the first container of the `step`-th replicated job.
-pub(crate) fn container(step: usize) -> String {
-    format!("{}/spec/containers/0", pod(step))
+/// JSON pointer of the first container of the `index`-th replicated job.
+pub(crate) fn container(index: usize) -> String {
+    format!("{}/spec/containers/0", pod(index))
 }
 
-/// JSON pointer of the Pod template of the `step`-th replicated job.
-pub(crate) fn pod(step: usize) -> String {
-    format!("/spec/replicatedJobs/{step}/template/spec/template")
+/// JSON pointer of the Pod template of the `index`-th replicated job.
+pub(crate) fn pod(index: usize) -> String {
+    format!("/spec/replicatedJobs/{index}/template/spec/template")
 }
 
 /// The value of a variable of a container.

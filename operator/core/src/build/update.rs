@@ -59,10 +59,10 @@ impl JobSetUpdate {
 /// The changes of lists that are replaced whole, which are made in `from`, too. Item by item, an unknown field
 /// of one would end up in another.
 fn replaced_lists(from: &mut Value, to: &Value) -> Vec<PatchOperation> {
-    let steps = to.pointer("/spec/replicatedJobs").and_then(Value::as_array).map_or(0, Vec::len);
+    let count = to.pointer("/spec/replicatedJobs").and_then(Value::as_array).map_or(0, Vec::len);
     let mut operations = Vec::new();
-    for (step, list) in (0..steps).flat_map(|step| LISTS.map(|list| (step, list))) {
-        let pod = format!("/spec/replicatedJobs/{step}/template/spec/template/spec");
+    for (index, list) in (0..count).flat_map(|index| LISTS.map(|list| (index, list))) {
+        let pod = format!("/spec/replicatedJobs/{index}/template/spec/template/spec");
         let wanted = to.pointer(&pod).and_then(|pod| pod.get(list));
         let Some(Value::Object(stored)) = from.pointer_mut(&pod) else { continue };
         if stored.get(list) == wanted {
@@ -70,7 +70,7 @@ fn replaced_lists(from: &mut Value, to: &Value) -> Vec<PatchOperation> {
         }
         let tokens = ["spec", "replicatedJobs"].into_iter().map(str::to_owned);
         let below = ["template", "spec", "template", "spec", list].into_iter().map(str::to_owned);
-        let path = PointerBuf::from_tokens(tokens.chain([step.to_string()]).chain(below));
+        let path = PointerBuf::from_tokens(tokens.chain([index.to_string()]).chain(below));
         operations.push(if let Some(wanted) = wanted {
             stored.insert(list.to_owned(), wanted.clone());
             PatchOperation::Add(AddOperation { path, value: wanted.clone() })
@@ -95,22 +95,23 @@ pub fn update_suspended(current: &JobSet, desired: &JobSet) -> Option<JobSetUpda
     add_keys(&mut updated.metadata.labels, desired.metadata.labels.as_ref());
     add_keys(&mut updated.metadata.annotations, desired.metadata.annotations.as_ref());
     replace(&mut updated.spec.suspend, desired.spec.suspend.as_ref());
-    for step in updated.spec.replicated_jobs.iter_mut().flatten() {
+    for replicated_job in updated.spec.replicated_jobs.iter_mut().flatten() {
         let mut wanted = desired.spec.replicated_jobs.iter().flatten();
-        let wanted = wanted.find(|wanted| wanted.name == step.name).and_then(pod_template);
-        if let (Some(pod), Some(wanted)) = (pod_template_mut(step), wanted) {
+        let wanted =
+            wanted.find(|wanted| wanted.name == replicated_job.name).and_then(pod_template);
+        if let (Some(pod), Some(wanted)) = (pod_template_mut(replicated_job), wanted) {
             update_pod(pod, wanted);
         }
     }
     (updated != *current).then(|| JobSetUpdate { current: current.clone(), updated })
 }
 
-fn pod_template(step: &ReplicatedJob) -> Option<&PodTemplateSpec> {
-    step.template.spec.as_ref().map(|spec| &spec.template)
+fn pod_template(replicated_job: &ReplicatedJob) -> Option<&PodTemplateSpec> {
+    replicated_job.template.spec.as_ref().map(|spec| &spec.template)
 }
 
-fn pod_template_mut(step: &mut ReplicatedJob) -> Option<&mut PodTemplateSpec> {
-    step.template.spec.as_mut().map(|spec| &mut spec.template)
+fn pod_template_mut(replicated_job: &mut ReplicatedJob) -> Option<&mut PodTemplateSpec> {
+    replicated_job.template.spec.as_mut().map(|spec| &mut spec.template)
 }
 
 fn update_pod(pod: &mut PodTemplateSpec, wanted: &PodTemplateSpec) {
@@ -258,9 +259,9 @@ mod tests {
             &json!({"containers": [{"name": "node", "image": "b"}], "affinity": {"nodeAffinity": {}}}),
         );
         desired.spec.managed_by = Some("somebody".into());
-        let steps = desired.spec.replicated_jobs.as_mut().unwrap();
-        steps[0].replicas = Some(3);
-        steps.push(ReplicatedJob { name: "other".into(), ..ReplicatedJob::default() });
+        let replicated_jobs = desired.spec.replicated_jobs.as_mut().unwrap();
+        replicated_jobs[0].replicas = Some(3);
+        replicated_jobs.push(ReplicatedJob { name: "other".into(), ..ReplicatedJob::default() });
         assert_eq!(update_suspended(&current, &desired), None);
     }
 

@@ -5,7 +5,7 @@
 //! | annotation `scheduling.k8s.io/group-name` on the gang's Pods | the TrainJob's name |
 //! | `PodGroup`, named as the TrainJob: `minMember`, `minResources` | the gang |
 //! | `queue` | annotation `scheduling.volcano.sh/queue-name` of the template |
-//! | `priorityClassName` | that of the last step that names one |
+//! | `priorityClassName` | that of the last replicated job that names one |
 //! | `networkTopology` | the policy's |
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -47,7 +47,8 @@ pub(crate) fn pod_group(
 }
 
 fn priority_class(job_set: &JobSet) -> Option<String> {
-    let steps = job_set.spec.replicated_jobs.iter().flatten().rev();
-    let mut pods = steps.filter_map(|step| step.template.spec.as_ref()?.template.spec.as_ref());
+    let replicated_jobs = job_set.spec.replicated_jobs.iter().flatten().rev();
+    let mut pods = replicated_jobs
+        .filter_map(|replicated_job| replicated_job.template.spec.as_ref()?.template.spec.as_ref());
     pods.find_map(|pod| pod.priority_class_name.clone())
 }

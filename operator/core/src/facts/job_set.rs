@@ -68,7 +68,7 @@ impl JobSetFacts {
 }
 
 /// A spec that never changed was suspended from the start. (JobSet's own record of the suspension proves
-/// less: with a startup policy it says that a JobSet is suspended until all its steps have begun.)
+/// less: with a startup policy it says that a JobSet is suspended until all its replicated jobs have begun.)
 fn never_ran(job_set: &JobSetView) -> bool {
     let status = &job_set.status;
     let idle = |it: &ReplicatedJobStatus| {

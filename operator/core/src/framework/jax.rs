@@ -2,11 +2,11 @@
 //!
 //! | variable | value |
 //! |---|---|
-//! | `JAX_NUM_PROCESSES` | nodes of the training step |
+//! | `JAX_NUM_PROCESSES` | nodes of the trainer's replicated job |
 //! | `JAX_PROCESS_ID` | index of the Pod in its Job |
-//! | `JAX_COORDINATOR_ADDRESS` | first Pod of the training step and port, `<job>-node-0-0.<job>:29500` in the usual runtime |
+//! | `JAX_COORDINATOR_ADDRESS` | first Pod of the trainer's replicated job and port, `<job>-node-0-0.<job>:29500` in the usual runtime |
 //!
-//! Container `node` of the training step gets the variables, before the user's own, and port 29500; see
+//! Container `node` of the trainer's replicated job gets the variables, before the user's own, and port 29500; see
 //! [`rendezvous`](crate::build::rendezvous) for when. No name is reserved: a user who sets one of them means it,
 //! and is obeyed.
 
@@ -14,8 +14,8 @@ use trainjob_api::constants::TRAINER_PORT;
 
 use crate::build::{
     draft::Draft,
-    parts::{ensure_port, nodes, upsert_env},
     rendezvous::{endpoint, index, participant, variable},
+    replicated_job::{ensure_port, nodes, upsert_env},
 };
 
 /// Writes the table above into the draft.
@@ -38,7 +38,7 @@ mod tests {
 
     use crate::build::testing::{built, container, job, single};
 
-    /// The container of the training step of a job, on a runtime whose container has these fields.
+    /// The container of the trainer's replicated job of a TrainJob, on a runtime whose container has these fields.
     fn node(trainer: &Value, fields: &Value) -> Value {
         let job_set = built(&job(&json!({"trainer": trainer})), &single("jax", fields));
         job_set.pointer(&container(0)).unwrap().clone()

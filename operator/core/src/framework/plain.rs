@@ -2,7 +2,7 @@
 //!
 //! | what | value |
 //! |---|---|
-//! | nodes of the training step | `spec.trainer.numNodes` |
+//! | nodes of the trainer's replicated job | `spec.trainer.numNodes` |
 //!
 //! Everything else that a TrainJob says is written into every JobSet, whatever its framework.
 

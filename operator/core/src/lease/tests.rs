@@ -211,7 +211,7 @@ fn a_request_leaves_the_time_for_another_one_before_the_leader_has_to_stop() {
 }
 
 #[test]
-fn a_leader_gives_back_what_is_its_own_and_leads_no_more() {
+fn stopping_leader_releases_only_its_own_lease() {
     let mut elector = leader();
     let given = elector.release(&wall(1_000)).unwrap();
     assert!(!elector.leads(at(12)));

@@ -6,7 +6,7 @@ use crate::{action::Action, priority::Priority};
 
 /// A failure that may pass by itself is told to users from so many answers in a row on.
 const TELL_FROM: u32 = 3;
-/// A denial is told from so many in a row on: an API server that has just started knows no rights for a moment.
+/// A denial is told from so many in a row on: an API server that has just started knows no RBAC rules for a moment.
 const TELL_DENIALS_FROM: u32 = 2;
 /// How long a job in a namespace that is being deleted is left alone.
 const NAMESPACE_GOING: Duration = Duration::from_secs(30);
@@ -30,7 +30,7 @@ pub enum Class {
     KindUndiscovered,
     /// May well work next time.
     Transient,
-    /// Somebody has to change something first: a right, a webhook, the job.
+    /// Somebody has to change something first: a permission, a webhook, the job.
     Denied,
 }
 

@@ -34,8 +34,8 @@ pub(crate) fn set_spec(job: &mut TrainJob, fields: &Value) {
 /// A patch as Kueue writes it: the Pods of the job get the label `patch`.
 pub(crate) fn patches(label: &str) -> Value {
     let pod = json!({"metadata": {"labels": {"patch": label}}});
-    let step = json!({"name": "node", "template": {"spec": {"template": pod}}});
-    let template = json!({"spec": {"replicatedJobs": [step]}});
+    let replicated_job = json!({"name": "node", "template": {"spec": {"template": pod}}});
+    let template = json!({"spec": {"replicatedJobs": [replicated_job]}});
     json!([{"manager": "kueue.x-k8s.io/manager", "trainingRuntimeSpec": {"template": template}}])
 }
 

@@ -20,11 +20,12 @@ const HOSTFILE: &str = "tj-mpi-hostfile";
 
 /// A runtime whose jobs need a ConfigMap and a Secret.
 fn mpi_runtime() -> Runtime {
-    let step = |name: &str| {
+    let replicated_job = |name: &str| {
         let containers = json!([{"name": "node", "image": "mpi"}]);
         json!({"name": name, "template": {"spec": {"template": {"spec": {"containers": containers}}}}})
     };
-    let template = json!({"spec": {"replicatedJobs": [step("node"), step("launcher")]}});
+    let template =
+        json!({"spec": {"replicatedJobs": [replicated_job("node"), replicated_job("launcher")]}});
     let spec = json!({"mlPolicy": {"mpi": {}}, "template": template});
     let runtime = json!({"metadata": {"name": "plain"}, "spec": spec});
     serde_json::from_value::<ClusterTrainingRuntime>(runtime).unwrap().into()

@@ -59,7 +59,7 @@ pub struct SelfManaged {
     pub lifetime: Duration,
     /// How long before its end either is renewed; at most half of either lifetime.
     pub renew_before: Duration,
-    /// How long a new authority stands in the registrations before it signs; less than `renew_before`.
+    /// How long a new authority stands in the webhook configurations before it signs; less than `renew_before`.
     pub bundle_lead: Duration,
 }
 

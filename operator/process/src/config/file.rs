@@ -173,7 +173,7 @@ sections! {
     /// `certManagement`: the certificate of the servers.
     pub struct CertManagement {
         /// Whether the admission server makes its certificate itself, from an authority that its replicas share in a
-        /// Secret, and writes the CA bundle into the registrations; otherwise it reads files.
+        /// Secret, and writes the CA bundle into the webhook configurations; otherwise it reads files.
         pub enable: bool = true,
         /// Service that a certificate of its own is for, in the namespace of the process.
         #[serde(deserialize_with = "unless_empty")]
@@ -218,7 +218,7 @@ sections! {
         pub lifetime: GoDuration = GoDuration::days(365),
         /// How long before its end either is renewed; at most half of either lifetime.
         pub renew_before: GoDuration = GoDuration::days(90),
-        /// How long a new authority stands in the webhook registrations before it signs; less than `renewBefore`.
+        /// How long a new authority stands in the webhook configurations before it signs; less than `renewBefore`.
         pub bundle_lead: GoDuration = GoDuration::seconds(300),
     }
 

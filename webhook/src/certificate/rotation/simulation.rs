@@ -201,7 +201,7 @@ impl World {
 
     /// A certificate of this CA is in use from now on.
     fn handed_over(&self, signer: &Certificate) {
-        assert!(self.stood.contains_key(signer), "not in both registrations");
+        assert!(self.stood.contains_key(signer), "not in both webhook configurations");
         if !self.excused.contains(signer) {
             self.has_stood(signer);
         }
@@ -297,8 +297,8 @@ proptest! {
         for replica in &world.replicas {
             prop_assert_eq!(replica.leaf.as_ref().map(|(_, authority)| authority), signer);
         }
-        for registration in &world.webhook_configurations {
-            let held: Vec<_> = registration.content.iter().collect();
+        for configuration in &world.webhook_configurations {
+            let held: Vec<_> = configuration.content.iter().collect();
             prop_assert_eq!(held, bundle(&world.secret.content, now));
         }
     }

@@ -121,7 +121,7 @@ fn the_annotation_of_the_request_removes_what_it_names_and_is_taken_off() {
 }
 
 #[test]
-fn a_wish_that_cannot_be_granted_is_refused_with_what_would_be_right() {
+fn invalid_remove_fields_annotation_is_denied_with_the_expected_value() {
     use FieldUpdates::{Immutable, Mutable};
     const NAMES: &str = "expected activeDeadlineSeconds, ttlSecondsAfterFinished, or both with a comma between them";
     const THERE: &str = "spec.ttlSecondsAfterFinished would still be there: leave it out of the same request; a server-side apply leaves out only what no other manager owns";

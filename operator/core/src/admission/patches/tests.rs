@@ -5,19 +5,21 @@ use serde_json::{Value, json};
 use super::*;
 use crate::admission::testing::{self, texts};
 
-fn entry(manager: &str, steps: &Value) -> Value {
+fn entry(manager: &str, replicated_jobs: &Value) -> Value {
     json!({
         "manager": manager,
-        "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": steps}}},
+        "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": replicated_jobs}}},
     })
 }
 
-fn patched(steps: &Value) -> TrainJob {
-    testing::job(&json!({"runtimePatches": [entry("a.io/b", &json!([])), entry("a.io/c", steps)]}))
+fn patched(replicated_jobs: &Value) -> TrainJob {
+    testing::job(
+        &json!({"runtimePatches": [entry("a.io/b", &json!([])), entry("a.io/c", replicated_jobs)]}),
+    )
 }
 
-fn pod_of(step: &str, pod: &Value) -> Value {
-    json!([{"name": step, "template": {"spec": {"template": {"spec": pod}}}}])
+fn pod_of(replicated_job: &str, pod: &Value) -> Value {
+    json!([{"name": replicated_job, "template": {"spec": {"template": {"spec": pod}}}}])
 }
 
 fn found(job: &TrainJob) -> Vec<String> {
@@ -26,7 +28,7 @@ fn found(job: &TrainJob) -> Vec<String> {
         "containers": [{"name": "node"}, {"name": "sidecar"}],
     });
     let template: Vec<ReplicatedJob> =
-        serde_json::from_value(json!([testing::step("node", None, &pod)])).unwrap();
+        serde_json::from_value(json!([testing::replicated_job("node", None, &pod)])).unwrap();
     texts(&content(job, Some(&template)))
 }
 
@@ -35,7 +37,7 @@ fn a_patch_names_only_what_the_runtime_has() {
     let job = "must not have replicated job that doesn't exist in the runtime job template";
     let init = "must not have initContainer that doesn't exist in the runtime job node";
     let container = "must not have container that doesn't exist in the runtime job node";
-    for (steps, expected) in [
+    for (replicated_jobs, expected) in [
         (pod_of("node", &json!({"containers": [{"name": "sidecar"}]})), None),
         (pod_of("node", &json!({"initContainers": [{"name": "prepare"}]})), None),
         (json!([{"name": "other"}]), Some(("other", job))),
@@ -57,12 +59,12 @@ fn a_patch_names_only_what_the_runtime_has() {
                 format!("spec.runtimePatches[1]: Invalid value: \"{name}\": {detail}")
             })
             .collect();
-        assert_eq!(found(&patched(&steps)), expected, "{steps}");
+        assert_eq!(found(&patched(&replicated_jobs)), expected, "{replicated_jobs}");
     }
 }
 
 #[test]
-fn variables_of_the_steps_are_set_by_the_job_s_own_fields() {
+fn environment_variables_of_ancestor_replicated_jobs_are_set_by_job_fields() {
     let detail =
         "must not have envs for the dataset-initializer, model-initializer, node containers";
     for name in ["dataset-initializer", "model-initializer", "node"] {
@@ -190,7 +192,7 @@ fn as_many_names_as_fit_into_a_request_are_looked_up() {
     let names = |prefix: &str| -> Vec<Value> {
         (0..50_000).map(|item| json!({"name": format!("{prefix}{item}")})).collect()
     };
-    let template: Vec<ReplicatedJob> = serde_json::from_value(json!([testing::step(
+    let template: Vec<ReplicatedJob> = serde_json::from_value(json!([testing::replicated_job(
         "node",
         None,
         &json!({"containers": names("known")}),

@@ -4,25 +4,25 @@ use serde_json::{Value, json};
 use trainjob_api::{ClusterTrainingRuntime, TrainingRuntime};
 
 use super::*;
-use crate::admission::testing::{self, node, step, texts};
+use crate::admission::testing::{self, node, replicated_job, texts};
 
 fn found(spec: &Value) -> Vec<String> {
     texts(&create(&testing::runtime(spec)).errors)
 }
 
-fn of(steps: &Value) -> Value {
-    json!({"template": {"spec": {"replicatedJobs": steps}}})
+fn of(replicated_jobs: &Value) -> Value {
+    json!({"template": {"spec": {"replicatedJobs": replicated_jobs}}})
 }
 
-fn with_replicas(mut step: Value, replicas: i32) -> Value {
-    step["replicas"] = replicas.into();
-    step
+fn with_replicas(mut replicated_job: Value, replicas: i32) -> Value {
+    replicated_job["replicas"] = replicas.into();
+    replicated_job
 }
 
 #[test]
-fn a_step_has_one_replica() {
-    let other = step("other", Some("evaluator"), &json!({"containers": []}));
-    for (step, replicas) in [
+fn ancestor_replicated_job_has_one_replica() {
+    let other = replicated_job("other", Some("evaluator"), &json!({"containers": []}));
+    for (replicated_job, replicas) in [
         (node(), None),
         (with_replicas(node(), 1), None),
         (with_replicas(node(), 2), Some(2)),
@@ -32,34 +32,41 @@ fn a_step_has_one_replica() {
         let expected = replicas.map(|replicas| {
             format!("spec.template.spec.replicatedJobs[0].replicas: Invalid value: {replicas}: always must be 1")
         });
-        assert_eq!(found(&of(&json!([step]))), expected.into_iter().collect::<Vec<_>>(), "{step}");
+        assert_eq!(
+            found(&of(&json!([replicated_job]))),
+            expected.into_iter().collect::<Vec<_>>(),
+            "{replicated_job}"
+        );
     }
 }
 
 #[test]
-fn a_step_has_its_container() {
+fn ancestor_replicated_job_has_its_container() {
     for (ancestor, container) in [
         ("trainer", "node"),
         ("dataset-initializer", "dataset-initializer"),
         ("model-initializer", "model-initializer"),
     ] {
         let pod = |name: &str| json!({"containers": [{"name": name}]});
-        assert_eq!(found(&of(&json!([step("a", Some(ancestor), &pod(container))]))), [""; 0]);
-        let lacking = step("b", Some(ancestor), &pod("x"));
+        assert_eq!(
+            found(&of(&json!([replicated_job("a", Some(ancestor), &pod(container))]))),
+            [""; 0]
+        );
+        let lacking = replicated_job("b", Some(ancestor), &pod("x"));
         let expected = format!(
             "spec.template.spec.replicatedJobs[1].template.spec.template.spec.containers: Invalid value: [{{\"name\":\"x\"}}]: must contain the required container for the ancestor: {ancestor}"
         );
-        assert_eq!(found(&of(&json!([step("a", None, &pod("x")), lacking]))), [expected]);
+        assert_eq!(found(&of(&json!([replicated_job("a", None, &pod("x")), lacking]))), [expected]);
         let init = json!({"containers": [], "initContainers": [{"name": container}]});
-        assert_eq!(found(&of(&json!([step("a", Some(ancestor), &init)]))).len(), 1);
+        assert_eq!(found(&of(&json!([replicated_job("a", Some(ancestor), &init)]))).len(), 1);
     }
 }
 
 #[test]
-fn a_step_is_there_once() {
+fn ancestor_label_is_there_once() {
     let expected = "spec.template.spec.replicatedJobs[1].template.metadata.labels[trainer.kubeflow.org/trainjob-ancestor-step]: Invalid value: \"trainer\": must be the step of one replicated job only: an earlier one has this label";
     assert_eq!(found(&of(&json!([node(), node()]))), [expected]);
-    let other = step("other", Some("evaluator"), &json!({"containers": []}));
+    let other = replicated_job("other", Some("evaluator"), &json!({"containers": []}));
     assert_eq!(found(&of(&json!([other, other]))), [""; 0]);
 }
 
@@ -93,8 +100,9 @@ fn mpi_has_a_launcher_and_nodes() {
         (&["node"], true, vec![&launcher]),
         (&["other"], false, vec![&launcher, &nodes]),
     ] {
-        let steps: Vec<_> = names.iter().map(|name| step(name, None, &json!({}))).collect();
-        let mut spec = of(&json!(steps));
+        let replicated_jobs: Vec<_> =
+            names.iter().map(|name| replicated_job(name, None, &json!({}))).collect();
+        let mut spec = of(&json!(replicated_jobs));
         spec["mlPolicy"] = json!({"mpi": {"runLauncherAsNode": launcher_is_node}});
         let expected: Vec<_> = expected.into_iter().cloned().collect();
         assert_eq!(found(&spec), expected, "{names:?}");
@@ -145,20 +153,24 @@ fn an_update_is_judged_if_it_changes_the_spec() {
 fn an_update_is_refused_for_what_it_brings_in_only() {
     // Stored before there were rules: two replicas, no container of its name, no launcher.
     let pod = |name: &str, image: &str| json!({"containers": [{"name": name, "image": image}]});
-    let step = |replicas, container, image| {
-        with_replicas(step("node", Some("trainer"), &pod(container, image)), replicas)
+    let replicated_job = |replicas, container, image| {
+        with_replicas(replicated_job("node", Some("trainer"), &pod(container, image)), replicas)
     };
-    let runtime = |steps: Value| testing::with(&json!({"mpi": {}}), &steps);
-    let old = runtime(json!([step(2, "main", "i:1")]));
+    let runtime = |replicated_jobs: Value| testing::with(&json!({"mpi": {}}), &replicated_jobs);
+    let old = runtime(json!([replicated_job(2, "main", "i:1")]));
     assert_eq!(create(&old).errors.len(), 3, "{:?}", texts(&create(&old).errors));
-    let init = testing::step("init", None, &json!({"containers": []}));
+    let init = testing::replicated_job("init", None, &json!({"containers": []}));
     for (what, new, expected) in [
-        ("another image", json!([step(2, "main", "i:2")]), 0),
-        ("a job before it", json!([init, step(2, "main", "i:1")]), 0),
-        ("mended in part", json!([step(1, "main", "i:1")]), 0),
-        ("other replicas, no better", json!([step(3, "main", "i:1")]), 1),
+        ("another image", json!([replicated_job(2, "main", "i:2")]), 0),
+        ("a job before it", json!([init, replicated_job(2, "main", "i:1")]), 0),
+        ("mended in part", json!([replicated_job(1, "main", "i:1")]), 0),
+        ("other replicas, no better", json!([replicated_job(3, "main", "i:1")]), 1),
         // Replicas, container, and the label a second time.
-        ("another such job", json!([step(2, "main", "i:1"), step(2, "main", "i:1")]), 3),
+        (
+            "another such job",
+            json!([replicated_job(2, "main", "i:1"), replicated_job(2, "main", "i:1")]),
+            3,
+        ),
     ] {
         let found = update(&old, &runtime(new)).errors;
         assert_eq!(found.len(), expected, "{what}: {:?}", texts(&found));

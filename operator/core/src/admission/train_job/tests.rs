@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use trainjob_api::TrainingRuntime;
 
 use super::*;
-use crate::admission::testing::{self, node, step, texts};
+use crate::admission::testing::{self, node, replicated_job, texts};
 
 static NO_CLASSES: BTreeMap<String, String> = BTreeMap::new();
 
@@ -101,8 +101,8 @@ fn a_deprecated_cluster_runtime_is_warned_of() {
 fn each_policy_has_its_rules() {
     let plain = json!([node()]);
     let installer = json!({"containers": [], "initContainers": [{"name": "flux-installer"}]});
-    let with_installer = json!([step("node", None, &installer)]);
-    for (policy, steps, variable, path) in [
+    let with_installer = json!([replicated_job("node", None, &installer)]);
+    for (policy, replicated_jobs, variable, path) in [
         ("torch", &plain, "PET_NNODES", Some("spec.trainer.env: ")),
         ("mpi", &plain, "OMPI_MCA_plm_rsh_args", Some("spec.trainer.env: ")),
         ("xgboost", &plain, "DMLC_TASK_ID", Some("spec.trainer.env[0]: ")),
@@ -110,7 +110,7 @@ fn each_policy_has_its_rules() {
         ("jax", &with_installer, "PET_NNODES", None),
     ] {
         let job = testing::job(&json!({"trainer": {"env": [{"name": variable}]}}));
-        let runtime = testing::with(&json!({policy: {}}), steps);
+        let runtime = testing::with(&json!({policy: {}}), replicated_jobs);
         let denial = created(&job, Ok(&runtime)).denial();
         assert_eq!(denial.is_some(), path.is_some(), "{policy}: {denial:?}");
         assert!(denial.unwrap_or_default().starts_with(path.unwrap_or_default()), "{policy}");
@@ -124,7 +124,7 @@ fn priorities_are_asked_for_with_volcano_only() {
     let job = testing::job(&json!({}));
     for (policy, denied) in [(json!({"volcano": {}}), true), (json!({"coscheduling": {}}), false)] {
         let runtime = testing::runtime(&json!({"podGroupPolicy": policy, "template": {"spec": {
-            "replicatedJobs": [step("node", None, &pod)],
+            "replicatedJobs": [replicated_job("node", None, &pod)],
         }}}));
         let request = request(Operation::Create, &job, Ok(&runtime));
         let request = Request { missing_priority_classes: &missing, ..request };
@@ -176,7 +176,7 @@ fn a_job_that_cannot_be_built_yet_is_warned_of() {
 }
 
 #[test]
-fn what_cannot_change_what_runs_is_let_through() {
+fn update_without_spec_change_is_admitted() {
     let stored = wrong(false);
     let mut labelled = stored.clone();
     labelled.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());

@@ -1,4 +1,4 @@
-//! Flux: a resource manager that starts among the Pods of the training step and runs the user's command.
+//! Flux: a resource manager that starts among the Pods of the trainer's replicated job and runs the user's command.
 //!
 //! | volume | source | mounted in `node` at | in `flux-installer` at |
 //! |---|---|---|---|
@@ -24,7 +24,7 @@
 //! Names and paths are Kubeflow Trainer's. What differs: a TrainJob needs neither `spec.trainer` nor
 //! `numNodes`; the words of the command stay apart; arguments are found as with every other framework,
 //! the TrainJob's else the runtime's; `/dev/shm` may be written to; keys are random; the container's exit
-//! status is that of the command; the training step need not be called `node`.
+//! status is that of the command; the trainer's replicated job need not be called `node`.
 
 use k8s_openapi::api::core::v1::{
     ConfigMap, ConfigMapVolumeSource, Container, EmptyDirVolumeSource, EnvVar, SecretVolumeSource,
@@ -39,7 +39,7 @@ use crate::build::{
     objects::SecretClaim,
     objects::SecretContent,
     owner::child_metadata,
-    parts::{
+    replicated_job::{
         container, container_mut, pod_mut, upsert_init_container, upsert_mount, upsert_volume,
     },
 };
@@ -55,13 +55,13 @@ const CURVE_PATH: &str = "/curve";
 const MEMORY_VOLUME: &str = "shared-memory";
 const MEMORY_PATH: &str = "/dev/shm";
 
-/// Writes the tables above into the draft. Without a training step there is nothing to write.
+/// Writes the tables above into the draft. Without a replicated job for the trainer there is nothing to write.
 pub(crate) fn enforce(draft: &mut Draft<'_>, policy: &FluxPolicy) -> Result<(), BuildError> {
     draft.apply_num_nodes();
-    let Some(step) = draft.trainer() else { return Ok(()) };
-    let settings = Settings::of(draft, container(step, NODE))?;
-    let command = command(draft, container(step, NODE));
-    let instance = Instance::of(draft, step, policy)?;
+    let Some(replicated_job) = draft.trainer() else { return Ok(()) };
+    let settings = Settings::of(draft, container(replicated_job, NODE))?;
+    let command = command(draft, container(replicated_job, NODE));
+    let instance = Instance::of(draft, replicated_job, policy)?;
     let entry_point = ConfigMap {
         metadata: child_metadata(draft.job, "-flux-entrypoint"),
         data: Some(instance.files(&settings.device, &settings.queue_policy)),
@@ -74,14 +74,14 @@ pub(crate) fn enforce(draft: &mut Draft<'_>, policy: &FluxPolicy) -> Result<(), 
     };
 
     let config = entry_point.metadata.name.clone().unwrap_or_default();
-    if let Some(step) = draft.trainer_mut() {
-        if let Some(pod) = pod_mut(step) {
+    if let Some(replicated_job) = draft.trainer_mut() {
+        if let Some(pod) = pod_mut(replicated_job) {
             for volume in volumes(&config, curve.metadata.name.clone()) {
                 upsert_volume(pod, volume);
             }
             upsert_init_container(pod, installer(settings.image, &config));
         }
-        if let Some(node) = container_mut(step, NODE) {
+        if let Some(node) = container_mut(replicated_job, NODE) {
             for mount in [
                 mount(INSTALL_VOLUME, INSTALL_PATH, false),
                 mount(SOFTWARE_VOLUME, SOFTWARE_PATH, false),
@@ -222,7 +222,7 @@ mod tests {
 
     use crate::build::{
         Objects, Runtime, build,
-        testing::{container, job, pod, runtime, step},
+        testing::{container, job, pod, replicated_job, runtime},
     };
 
     /// A runtime whose container `node` has these fields.
@@ -231,7 +231,7 @@ mod tests {
         node.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         runtime(&json!({
             "mlPolicy": {"flux": {}},
-            "template": {"spec": {"replicatedJobs": [step("node", Some("trainer"), &json!([node]))]}},
+            "template": {"spec": {"replicatedJobs": [replicated_job("node", Some("trainer"), &json!([node]))]}},
         }))
     }
 
@@ -285,9 +285,9 @@ mod tests {
             runtime.spec.ml_policy.as_mut().unwrap().num_nodes =
                 serde_json::from_value(of_runtime).unwrap();
             let objects = build(&job(&of_job), &runtime).unwrap();
-            let steps = objects.job_set.spec.replicated_jobs.as_ref().unwrap();
+            let replicated_jobs = objects.job_set.spec.replicated_jobs.as_ref().unwrap();
             assert_eq!(
-                steps[0].template.spec.as_ref().unwrap().parallelism,
+                replicated_jobs[0].template.spec.as_ref().unwrap().parallelism,
                 Some(pods),
                 "{of_job}"
             );
@@ -349,10 +349,10 @@ mod tests {
     }
 
     #[test]
-    fn a_template_without_a_training_step_is_left_alone() {
+    fn template_without_a_trainer_replicated_job_is_left_alone() {
         let runtime =
             runtime(&json!({"mlPolicy": {"flux": {}}, "template": {"spec": {"replicatedJobs": [
-                step("node", None, &json!([{"name": "node"}])),
+                replicated_job("node", None, &json!([{"name": "node"}])),
             ]}}}));
         let objects = build(&job(&json!({})), &runtime).unwrap();
         assert!(objects.config_maps.is_empty() && objects.secrets.is_empty());

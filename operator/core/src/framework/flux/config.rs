@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `init.sh` | how Flux gets into the Pod |
 //! | `entrypoint.sh` | how a Pod becomes a broker, and the first one runs the command |
-//! | `hostlist` | `<TrainJob>-<step>-0-[0-<n-1>]` |
+//! | `hostlist` | `<TrainJob>-<replicated job>-0-[0-<n-1>]` |
 //! | `broker.toml` | where the brokers find each other and what they schedule |
 //! | `settings.sh` | what the scripts need of the TrainJob: hosts, resources, `flux run`'s options |
 //!
@@ -21,7 +21,7 @@ use crate::build::{
     draft::Draft,
     endpoints::{host_prefix, subdomain},
     error::BuildError,
-    parts::{container, nodes},
+    replicated_job::{container, nodes},
     resources::gpus,
 };
 
@@ -41,20 +41,20 @@ pub(super) struct Instance {
 }
 
 impl Instance {
-    /// The instance that the Pods of the step make.
+    /// The instance that the Pods of the replicated job make.
     ///
     /// The GPUs are those that the container gets, the TrainJob's resources over the runtime's.
     pub(super) fn of(
         draft: &Draft<'_>,
-        step: &ReplicatedJob,
+        replicated_job: &ReplicatedJob,
         policy: &FluxPolicy,
     ) -> Result<Self, BuildError> {
         let of_job = draft.job.spec.trainer.as_ref().and_then(|trainer| trainer.num_proc_per_node);
-        let resources = container(step, NODE).and_then(|node| node.resources.as_ref());
+        let resources = container(replicated_job, NODE).and_then(|node| node.resources.as_ref());
         Ok(Self {
-            host_prefix: host_prefix(draft, step, 0),
+            host_prefix: host_prefix(draft, replicated_job, 0),
             subdomain: subdomain(draft).into(),
-            nodes: nodes(step).max(1).into(),
+            nodes: nodes(replicated_job).max(1).into(),
             tasks: of_job.or(policy.num_proc_per_node).unwrap_or(1).max(1).into(),
             gpus: resources.map_or(Ok(0), gpus)?,
         })

@@ -15,11 +15,11 @@
 //! is 1, the GPUs. The hostfile has a line for each Pod of `node`, and of `launcher` if that is a node
 //! too, in the template's order.
 //!
-//! The two jobs are known by their names, whichever is labelled as the training step; mounts and
+//! The two replicated jobs are known by their names, whichever is labelled as the trainer's replicated job; mounts and
 //! variables go to their container `node`. A TrainJob without `spec.trainer` gets all of it as well.
 //!
 //! The counts are Kubeflow Trainer's even where they surprise: 1 node with the launcher as a node makes
-//! two Pods, and the runtime's own `numNodes` goes to the step that is labelled, be it the launcher.
+//! two Pods, and the runtime's own `numNodes` goes to the replicated job that is labelled, be it the launcher.
 //! Kueue computes a job's quota with Trainer's code, and what runs must be what was counted.
 
 use std::{collections::BTreeMap, fmt::Write};
@@ -37,7 +37,7 @@ use crate::build::{
     objects::SecretClaim,
     objects::SecretContent,
     owner::child_metadata,
-    parts::{
+    replicated_job::{
         container, container_mut, pod_mut, set_nodes, upsert_env, upsert_mount, upsert_volume,
     },
     resources::gpus,
@@ -78,13 +78,13 @@ pub(crate) fn enforce(draft: &mut Draft<'_>, policy: &MpiPolicy) -> Result<(), B
     let path = policy.ssh_auth_mount_path.as_deref().filter(|path| !path.is_empty());
     let ssh = (ssh_volume(ssh_keys.metadata.name.clone()), path.unwrap_or(DEFAULT_SSH_PATH));
     let hosts = (hostfile_volume(&hostfile), HOSTFILE_DIRECTORY);
-    for step in draft.jobs_mut() {
-        if step.name == NODE || step.name == LAUNCHER {
-            give(step, &ssh);
+    for replicated_job in draft.replicated_jobs_mut() {
+        if replicated_job.name == NODE || replicated_job.name == LAUNCHER {
+            give(replicated_job, &ssh);
         }
-        if step.name == LAUNCHER {
-            give(step, &hosts);
-            if let Some(node) = container_mut(step, NODE) {
+        if replicated_job.name == LAUNCHER {
+            give(replicated_job, &hosts);
+            if let Some(node) = container_mut(replicated_job, NODE) {
                 upsert_env(node, &variables(slots));
             }
         }
@@ -98,7 +98,7 @@ pub(crate) fn enforce(draft: &mut Draft<'_>, policy: &MpiPolicy) -> Result<(), B
 fn apply_num_nodes(draft: &mut Draft<'_>) {
     let wanted = draft.job.spec.trainer.as_ref().and_then(|trainer| trainer.num_nodes);
     let launcher_is_node = draft.launcher_is_node;
-    let node = draft.jobs_mut().find(|step| step.name == NODE);
+    let node = draft.replicated_jobs_mut().find(|replicated_job| replicated_job.name == NODE);
     if let (Some(wanted), Some(node)) = (wanted, node) {
         let besides = if launcher_is_node { wanted.saturating_sub(1).max(1) } else { wanted };
         set_nodes(node, besides);
@@ -117,19 +117,22 @@ fn slots(draft: &Draft<'_>, policy: &MpiPolicy) -> Result<i64, BuildError> {
     if of_runtime != 1 {
         return Ok(of_runtime.into());
     }
-    let mut steps = draft.spec.replicated_jobs.iter().flatten();
-    let node = steps.find(|step| step.name == NODE).or_else(|| draft.trainer());
-    let resources = node.and_then(|step| container(step, NODE)?.resources.as_ref());
+    let mut replicated_jobs = draft.spec.replicated_jobs.iter().flatten();
+    let node = replicated_jobs
+        .find(|replicated_job| replicated_job.name == NODE)
+        .or_else(|| draft.trainer());
+    let resources =
+        node.and_then(|replicated_job| container(replicated_job, NODE)?.resources.as_ref());
     Ok(resources.map_or(Ok(1), gpus)?.max(1))
 }
 
 fn hostfile(draft: &Draft<'_>, slots: i64) -> Result<String, BuildError> {
-    let is_host = |step: &&ReplicatedJob| {
-        step.name == NODE || (draft.launcher_is_node && step.name == LAUNCHER)
+    let is_host = |replicated_job: &&ReplicatedJob| {
+        replicated_job.name == NODE || (draft.launcher_is_node && replicated_job.name == LAUNCHER)
     };
     let mut hostfile = String::new();
-    for step in draft.spec.replicated_jobs.iter().flatten().filter(is_host) {
-        for address in addresses(draft, step) {
+    for replicated_job in draft.spec.replicated_jobs.iter().flatten().filter(is_host) {
+        for address in addresses(draft, replicated_job) {
             // Writing to a String cannot fail.
             let _ = writeln!(hostfile, "{address} slots={slots}");
             if hostfile.len() > LONGEST_HOSTFILE {
@@ -141,11 +144,11 @@ fn hostfile(draft: &Draft<'_>, slots: i64) -> Result<String, BuildError> {
 }
 
 /// Adds the volume to the job's Pods, and mounts it in their container `node`.
-fn give(step: &mut ReplicatedJob, (volume, path): &(Volume, &str)) {
-    if let Some(pod) = pod_mut(step) {
+fn give(replicated_job: &mut ReplicatedJob, (volume, path): &(Volume, &str)) {
+    if let Some(pod) = pod_mut(replicated_job) {
         upsert_volume(pod, volume.clone());
     }
-    if let Some(node) = container_mut(step, NODE) {
+    if let Some(node) = container_mut(replicated_job, NODE) {
         let mount = VolumeMount {
             name: volume.name.clone(),
             mount_path: (*path).into(),
@@ -211,7 +214,7 @@ mod tests {
 
     use crate::build::{
         BuildError, Objects, Runtime, build,
-        testing::{job, runtime, step},
+        testing::{job, replicated_job, runtime},
     };
 
     /// A runtime with a job `node`, of which `node` is the container, and a labelled `launcher`.
@@ -219,8 +222,8 @@ mod tests {
         let mut container = json!({"name": "node"});
         container.as_object_mut().unwrap().extend(node.as_object().unwrap().clone());
         runtime(&json!({"mlPolicy": {"mpi": policy}, "template": {"spec": {"replicatedJobs": [
-            step("node", None, &json!([container])),
-            step("launcher", Some("trainer"), &json!([{"name": "node"}])),
+            replicated_job("node", None, &json!([container])),
+            replicated_job("launcher", Some("trainer"), &json!([{"name": "node"}])),
         ]}}}))
     }
 
@@ -232,9 +235,9 @@ mod tests {
         &objects.config_maps[0].data.as_ref().unwrap()["hostfile"]
     }
 
-    fn pods(objects: &Objects, step: usize) -> i32 {
-        let steps = objects.job_set.spec.replicated_jobs.as_ref().unwrap();
-        steps[step].template.spec.as_ref().unwrap().parallelism.unwrap()
+    fn pods(objects: &Objects, index: usize) -> i32 {
+        let replicated_jobs = objects.job_set.spec.replicated_jobs.as_ref().unwrap();
+        replicated_jobs[index].template.spec.as_ref().unwrap().parallelism.unwrap()
     }
 
     #[test]
@@ -257,12 +260,12 @@ mod tests {
     }
 
     #[test]
-    fn the_runtime_s_own_nodes_go_to_the_step_that_is_labelled() {
+    fn num_nodes_of_the_runtime_goes_to_the_labelled_replicated_job() {
         let spec = |node, launcher| {
             runtime(
                 &json!({"mlPolicy": {"numNodes": 3, "mpi": {}}, "template": {"spec": {"replicatedJobs": [
-                    step("node", node, &json!([{"name": "node"}])),
-                    step("launcher", launcher, &json!([{"name": "node"}])),
+                    replicated_job("node", node, &json!([{"name": "node"}])),
+                    replicated_job("launcher", launcher, &json!([{"name": "node"}])),
                 ]}}}),
             )
         };
@@ -306,8 +309,8 @@ mod tests {
     fn an_absent_field_is_the_schema_s_default() {
         let objects = objects(&json!({}), &json!({}), &json!({}));
         let job_set = serde_json::to_value(&objects.job_set).unwrap();
-        for step in 0..2 {
-            let container = job_set.pointer(&crate::build::testing::container(step)).unwrap();
+        for index in 0..2 {
+            let container = job_set.pointer(&crate::build::testing::container(index)).unwrap();
             assert_eq!(container["volumeMounts"][0]["mountPath"], "/root/.ssh");
         }
         assert_eq!(hostfile(&objects), "tj-node-0-0.tj slots=1\n");

@@ -19,7 +19,14 @@ const RESERVED: [&str; 4] = [
 pub(crate) fn check(job: &TrainJob, draft: &Draft<'_>, policy: &MpiPolicy) -> Vec<FieldError> {
     let nodes = job.spec.trainer.as_ref().and_then(|trainer| trainer.num_nodes);
     let launcher_is_node = policy.run_launcher_as_node.unwrap_or(false);
-    let has = |name| draft.spec.replicated_jobs.iter().flatten().any(|step| step.name == name);
+    let has = |name| {
+        draft
+            .spec
+            .replicated_jobs
+            .iter()
+            .flatten()
+            .any(|replicated_job| replicated_job.name == name)
+    };
     let detail = "must have 1 when MPI trainingRuntime with enabled runLauncherAsNode does not have either launcher and node";
     let nodes = nodes
         .filter(|nodes| *nodes > 1 && launcher_is_node && !(has(LAUNCHER) && has(NODE)))
@@ -55,14 +62,14 @@ mod tests {
     use super::*;
     use crate::admission::testing;
 
-    fn found(trainer: &Value, launcher_is_node: bool, steps: &[&str]) -> Vec<String> {
+    fn found(trainer: &Value, launcher_is_node: bool, replicated_jobs: &[&str]) -> Vec<String> {
         let job = testing::job(&json!({"trainer": trainer}));
-        let steps: Vec<_> = steps
+        let replicated_jobs: Vec<_> = replicated_jobs
             .iter()
-            .map(|name| testing::step(name, None, &json!({"containers": []})))
+            .map(|name| testing::replicated_job(name, None, &json!({"containers": []})))
             .collect();
         let mpi = json!({"mpi": {"runLauncherAsNode": launcher_is_node}});
-        let runtime = testing::with(&mpi, &json!(steps));
+        let runtime = testing::with(&mpi, &json!(replicated_jobs));
         let policy = runtime.spec.ml_policy.as_ref().unwrap().mpi.as_ref().unwrap();
         testing::found(&job, &runtime, |draft| check(&job, draft, policy))
     }
@@ -71,7 +78,7 @@ mod tests {
     fn several_nodes_need_a_launcher_and_a_node() {
         const SHAPE: &str = "spec.trainer.numNodes: Invalid value: 2: must have 1 when MPI trainingRuntime with enabled runLauncherAsNode does not have either launcher and node";
         let two = json!({"numNodes": 2});
-        for (trainer, launcher_is_node, steps, expected) in [
+        for (trainer, launcher_is_node, replicated_jobs, expected) in [
             (&two, true, &["launcher", "node"][..], vec![]),
             (&two, true, &["launcher"], vec![SHAPE]),
             (&two, true, &["node"], vec![SHAPE]),
@@ -81,7 +88,11 @@ mod tests {
             (&json!({}), true, &["launcher"], vec![]),
             (&json!(null), true, &["launcher"], vec![]),
         ] {
-            assert_eq!(found(trainer, launcher_is_node, steps), expected, "{trainer} {steps:?}");
+            assert_eq!(
+                found(trainer, launcher_is_node, replicated_jobs),
+                expected,
+                "{trainer} {replicated_jobs:?}"
+            );
         }
     }
 

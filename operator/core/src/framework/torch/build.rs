@@ -2,13 +2,13 @@
 //!
 //! | variable | value |
 //! |---|---|
-//! | `PET_NNODES` | nodes of the training step |
+//! | `PET_NNODES` | nodes of the trainer's replicated job |
 //! | `PET_NPROC_PER_NODE` | `spec.trainer.numProcPerNode`, else `auto` with GPUs, else the CPUs, at least 1 |
 //! | `PET_NODE_RANK` | index of the Pod in its Job |
-//! | `PET_MASTER_ADDR` | first Pod of the training step, `<job>-node-0-0.<job>` in the usual runtime |
+//! | `PET_MASTER_ADDR` | first Pod of the trainer's replicated job, `<job>-node-0-0.<job>` in the usual runtime |
 //! | `PET_MASTER_PORT` | 29500 |
 //!
-//! Container `node` of the training step gets the variables, after the user's own, and port 29500; see
+//! Container `node` of the trainer's replicated job gets the variables, after the user's own, and port 29500; see
 //! [`rendezvous`](crate::build::rendezvous) for when. If its command is that of [`torchtune`], it gets no
 //! `PET_MASTER_*`, because the recipe has an argument for that. The containers of
 //! `mlPolicy.torch.envInjection` always get all variables.
@@ -20,8 +20,8 @@ use super::{processes::Processes, torchtune::build as torchtune};
 use crate::build::{
     draft::{Draft, per_node},
     error::BuildError,
-    parts::{any_container_mut, ensure_port, nodes, upsert_env},
     rendezvous::{host, index, participant, variable},
+    replicated_job::{any_container_mut, ensure_port, nodes, upsert_env},
     resources::{cpus, gpus},
 };
 
@@ -61,7 +61,7 @@ fn inject(
         policy.env_injection.iter().flat_map(|injection| injection.targets.iter().flatten());
     for target in targets {
         for name in &target.container_names {
-            let job = draft.jobs_mut().find(|job| job.name == target.job_name);
+            let job = draft.replicated_jobs_mut().find(|job| job.name == target.job_name);
             let container = job.and_then(|job| any_container_mut(job, name)).ok_or_else(|| {
                 BuildError::EnvInjectionTarget {
                     job: target.job_name.clone(),
@@ -92,10 +92,10 @@ mod tests {
 
     use crate::build::{
         build,
-        testing::{built, container, job, runtime, step, torch, variable},
+        testing::{built, container, job, replicated_job, runtime, torch, variable},
     };
 
-    /// The container of the training step of a job on a runtime with these resources.
+    /// The container of the trainer's replicated job of a TrainJob on a runtime with these resources.
     fn node(trainer: &Value, resources: &Value) -> Value {
         let job_set =
             built(&job(&json!({"trainer": trainer})), &torch(&json!({"resources": resources})));
@@ -185,7 +185,7 @@ mod tests {
             let runtime = runtime(&json!({
                 "mlPolicy": {"torch": {"envInjection": {"targets": [target]}}},
                 "template": {"spec": {"replicatedJobs": [
-                    step("node", Some("trainer"), &json!([{"name": "node"}])),
+                    replicated_job("node", Some("trainer"), &json!([{"name": "node"}])),
                 ]}},
             }));
             let error = build(&job(&json!({})), &runtime).unwrap_err().to_string();

@@ -6,7 +6,7 @@ use super::torchtune::validate as torchtune;
 use crate::admission::{field::FieldError, reserved};
 use crate::build::{
     draft::Draft,
-    parts::{container, init_container},
+    replicated_job::{container, init_container},
 };
 
 const RESERVED: [&str; 5] =
@@ -22,17 +22,18 @@ pub(crate) fn check(job: &TrainJob, draft: &Draft<'_>, policy: &TorchPolicy) -> 
 
 /// The injection targets that are not there.
 fn targets(draft: &Draft<'_>, policy: &TorchPolicy) -> Vec<FieldError> {
-    let steps = draft.spec.replicated_jobs.as_deref().unwrap_or_default();
-    let exists = |step: &str, name: &str| {
-        let step = steps.iter().find(|known| known.name == step);
-        step.is_some_and(|it| container(it, name).or_else(|| init_container(it, name)).is_some())
+    let replicated_jobs = draft.spec.replicated_jobs.as_deref().unwrap_or_default();
+    let exists = |replicated_job: &str, name: &str| {
+        let replicated_job = replicated_jobs.iter().find(|known| known.name == replicated_job);
+        replicated_job
+            .is_some_and(|it| container(it, name).or_else(|| init_container(it, name)).is_some())
     };
     let mut errors = Vec::new();
     for target in policy.env_injection.iter().flat_map(|it| it.targets.iter().flatten()) {
-        let step = &target.job_name;
-        for name in target.container_names.iter().filter(|name| !exists(step, name)) {
+        let replicated_job = &target.job_name;
+        for name in target.container_names.iter().filter(|name| !exists(replicated_job, name)) {
             let detail = format!(
-                "envInjection target podSet {step:?} container {name:?} not found in runtime template"
+                "envInjection target podSet {replicated_job:?} container {name:?} not found in runtime template"
             );
             errors.push(FieldError::invalid("spec.runtimeRef", target, detail));
         }
@@ -54,24 +55,24 @@ mod tests {
             "containers": [{"name": "node"}, {"name": "sidecar"}],
         });
         let policy = json!({"torch": {"envInjection": {"targets": targets}}});
-        let steps = json!([testing::step("node", Some("trainer"), &pod)]);
-        let runtime = testing::with(&policy, &steps);
+        let replicated_jobs = json!([testing::replicated_job("node", Some("trainer"), &pod)]);
+        let runtime = testing::with(&policy, &replicated_jobs);
         let policy = runtime.spec.ml_policy.as_ref().unwrap().torch.as_ref().unwrap();
         testing::found(&job, &runtime, |draft| check(&job, draft, policy))
     }
 
     #[test]
     fn an_injection_target_exists() {
-        for (step, container, is_there) in [
+        for (replicated_job, container, is_there) in [
             ("node", "sidecar", true),
             ("node", "prepare", true),
             ("node", "other", false),
             ("other", "sidecar", false),
         ] {
-            let targets = json!([{"jobName": step, "containerNames": [container]}]);
+            let targets = json!([{"jobName": replicated_job, "containerNames": [container]}]);
             let expected = format!(
-                "spec.runtimeRef: Invalid value: {{\"jobName\":\"{step}\",\"containerNames\":[\"{container}\"]}}: \
-                 envInjection target podSet \"{step}\" container \"{container}\" not found in runtime template"
+                "spec.runtimeRef: Invalid value: {{\"jobName\":\"{replicated_job}\",\"containerNames\":[\"{container}\"]}}: \
+                 envInjection target podSet \"{replicated_job}\" container \"{container}\" not found in runtime template"
             );
             let expected = if is_there { vec![] } else { vec![expected] };
             assert_eq!(found(&json!({}), &targets), expected);

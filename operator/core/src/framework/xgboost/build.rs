@@ -2,12 +2,12 @@
 //!
 //! | variable | value |
 //! |---|---|
-//! | `DMLC_TRACKER_URI` | first Pod of the training step, `<job>-node-0-0.<job>` in the usual runtime |
+//! | `DMLC_TRACKER_URI` | first Pod of the trainer's replicated job, `<job>-node-0-0.<job>` in the usual runtime |
 //! | `DMLC_TRACKER_PORT` | 29500 |
 //! | `DMLC_TASK_ID` | index of the Pod in its Job |
-//! | `DMLC_NUM_WORKER` | nodes of the training step, times the GPUs of each where it has some |
+//! | `DMLC_NUM_WORKER` | nodes of the trainer's replicated job, times the GPUs of each where it has some |
 //!
-//! Container `node` of the training step gets the variables, after the user's own, and port 29500; see
+//! Container `node` of the trainer's replicated job gets the variables, after the user's own, and port 29500; see
 //! [`rendezvous`](crate::build::rendezvous) for when.
 
 use trainjob_api::constants::TRAINER_PORT;
@@ -15,8 +15,8 @@ use trainjob_api::constants::TRAINER_PORT;
 use crate::build::{
     draft::{Draft, per_node},
     error::BuildError,
-    parts::{ensure_port, nodes, upsert_env},
     rendezvous::{host, index, participant, variable},
+    replicated_job::{ensure_port, nodes, upsert_env},
     resources::gpus,
 };
 
@@ -51,7 +51,7 @@ mod tests {
         testing::{built, container, job, single, variable},
     };
 
-    /// The container of the training step of a job, on a runtime whose container has these fields.
+    /// The container of the trainer's replicated job of a TrainJob, on a runtime whose container has these fields.
     fn node(trainer: &Value, fields: &Value) -> Value {
         let job_set = built(&job(&json!({"trainer": trainer})), &single("xgboost", fields));
         job_set.pointer(&container(0)).unwrap().clone()

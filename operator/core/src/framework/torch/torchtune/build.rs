@@ -31,8 +31,8 @@ use super::super::processes::Processes;
 use crate::build::{
     draft::{Draft, per_node},
     error::BuildError,
-    parts::{container, nodes},
     rendezvous::endpoint,
+    replicated_job::{container, nodes},
     resources::gpus,
 };
 
@@ -143,7 +143,7 @@ pub(crate) fn model(runtime: &str) -> Option<String> {
 
 /// The words of the runtime's command that are kept.
 fn kept<'d>(draft: &'d Draft<'_>) -> impl Iterator<Item = String> + 'd {
-    let node = draft.trainer().and_then(|step| container(step, NODE));
+    let node = draft.trainer().and_then(|replicated_job| container(replicated_job, NODE));
     let words = node.and_then(|node| node.command.as_ref()).into_iter().flatten();
     let key = |word: &str| word.split_once('=').map_or(word, |(key, _)| key).to_owned();
     words.filter(move |word| KEPT.contains(&key(word).as_str())).cloned()
@@ -343,17 +343,18 @@ mod tests {
     }
 
     #[test]
-    fn every_training_step_gets_the_command() {
-        let step =
-            |name| crate::build::testing::step(name, Some("trainer"), &json!([{"name": "node"}]));
+    fn every_trainer_replicated_job_gets_the_command() {
+        let replicated_job = |name| {
+            crate::build::testing::replicated_job(name, Some("trainer"), &json!([{"name": "node"}]))
+        };
         let runtime = crate::build::testing::runtime(&json!({
             "mlPolicy": {"torch": {}},
-            "template": {"spec": {"replicatedJobs": [step("node"), step("other")]}},
+            "template": {"spec": {"replicatedJobs": [replicated_job("node"), replicated_job("other")]}},
         }));
         let job_set = built(&tuned(NAME, &json!({})), &runtime);
-        for step in [0, 1] {
-            let node = job_set.pointer(&container(step)).unwrap();
-            assert_eq!(node["command"][2], "full_finetune_single_device", "step {step}");
+        for index in [0, 1] {
+            let node = job_set.pointer(&container(index)).unwrap();
+            assert_eq!(node["command"][2], "full_finetune_single_device", "replicated job {index}");
         }
     }
 }

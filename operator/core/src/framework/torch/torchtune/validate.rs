@@ -100,8 +100,12 @@ mod tests {
         trainer.as_object_mut().unwrap().entry("command").or_insert(json!(["tune", "run"]));
         let job = testing::job(&json!({"runtimeRef": {"name": name}, "trainer": trainer}));
         let node = json!({"name": "node", "resources": {"limits": {"nvidia.com/gpu": "2"}}});
-        let steps = json!([testing::step("node", Some("trainer"), &json!({"containers": [node]}))]);
-        let runtime = testing::with(&json!({"torch": {}}), &steps);
+        let replicated_jobs = json!([testing::replicated_job(
+            "node",
+            Some("trainer"),
+            &json!({"containers": [node]})
+        )]);
+        let runtime = testing::with(&json!({"torch": {}}), &replicated_jobs);
         let trainer = job.spec.trainer.as_ref().unwrap();
         testing::found(&job, &runtime, |draft| check(&job, draft, trainer))
     }

@@ -1,4 +1,4 @@
-//! What the webhook is asked about TrainJobs, so that it needs its rights.
+//! What the webhook is asked about TrainJobs, so that it needs its permissions.
 
 use anyhow::{Context, Result, ensure};
 use e2e::answer::ask;
@@ -13,7 +13,7 @@ const NOT_FOUND: &str = "\"e2e-none\" not found";
 /// The UID of the job that is changed, which exists only in the question.
 const UID: &str = "e2e";
 
-/// A question, of which the answer takes a right.
+/// A question, of which the answer needs a permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Question {
     /// May there be a job on a runtime that does not exist?

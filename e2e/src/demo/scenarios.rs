@@ -1,4 +1,4 @@
-//! The examples the demo plays, and what each of them promises.
+//! The scenarios of the demo: the examples that it plays, and what each of them promises.
 
 use anyhow::Result;
 

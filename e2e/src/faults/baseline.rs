@@ -1,24 +1,24 @@
-//! The learn pass: undisturbed lives, and the calls that the operator makes in them.
+//! Baseline runs: undisturbed lives, and the calls that the operator makes in them.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
 
-use super::case::{Case, Mishap, Nth};
+use super::case::{Case, InjectedFault, Nth};
 use super::ground::Ground;
 use super::judge::Reference;
 use super::life::{Life, Made};
 use super::purpose::is_coalesced;
 use super::scenario::Scenario;
-use crate::operator::rights;
+use crate::operator::rbac_rules;
 
 /// How often each life is lived undisturbed.
 pub(super) const TIMES: usize = 3;
 
 /// What is known of a scenario before anything is disturbed.
 #[derive(Debug)]
-pub(super) struct Lesson {
+pub(super) struct Baseline {
     /// The scenario.
     pub(super) scenario: Scenario,
     /// What disturbed lives are compared with.
@@ -36,16 +36,17 @@ pub(super) enum Presence {
     Sometimes,
 }
 
-impl Lesson {
+impl Baseline {
     /// Lives a scenario a few times, all at once.
     ///
     /// # Errors
     ///
     /// One of these lives went wrong, or they ended in different ways.
-    pub(super) async fn learn(ground: &Ground, scenario: Scenario) -> Result<Self> {
+    pub(super) async fn record(ground: &Ground, scenario: Scenario) -> Result<Self> {
         let lives = (0..TIMES).map(|_| ground.live(scenario, None));
         let lives = try_join_all(lives).await?;
-        let reference = Reference::of(&lives, rights()?).with_context(|| scenario.to_string())?;
+        let reference =
+            Reference::of(&lives, rbac_rules()?).with_context(|| scenario.to_string())?;
         Ok(Self { scenario, reference, calls: calls(&lives) })
     }
 
@@ -58,7 +59,11 @@ impl Lesson {
     /// Everything that can happen to each call.
     pub(super) fn cases(&self) -> impl Iterator<Item = Case> {
         self.calls.keys().flat_map(|call| {
-            Mishap::all().map(|mishap| Case { scenario: self.scenario, call: call.clone(), mishap })
+            InjectedFault::all().map(|fault| Case {
+                scenario: self.scenario,
+                call: call.clone(),
+                fault,
+            })
         })
     }
 

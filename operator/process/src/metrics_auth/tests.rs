@@ -9,7 +9,7 @@ use tower::service_fn;
 use super::*;
 
 /// An API server that knows one token, whose owner may get one path; and how often it was asked.
-fn guard() -> (Guard, Arc<AtomicUsize>) {
+fn auth() -> (MetricsAuth, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
     let service = service_fn(move |request: http::Request<Body>| {
@@ -33,18 +33,18 @@ fn guard() -> (Guard, Arc<AtomicUsize>) {
             Ok::<_, std::convert::Infallible>(http::Response::new(Full::<Bytes>::from(body)))
         }
     });
-    (Guard::new(Client::new(service, "default")), asked)
+    (MetricsAuth::new(Client::new(service, "default")), asked)
 }
 
-async fn asks(guard: &Guard, authorization: Option<&'static str>, path: &str) -> u16 {
+async fn asks(auth: &MetricsAuth, authorization: Option<&'static str>, path: &str) -> u16 {
     let given = authorization.map(|it| (AUTHORIZATION, HeaderValue::from_static(it)));
     let headers = HeaderMap::from_iter(given);
-    guard.admit(&headers, path).await.err().map_or(200, |refusal| refusal.status().as_u16())
+    auth.admit(&headers, path).await.err().map_or(200, |refusal| refusal.status().as_u16())
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_who_is_known_and_allowed_may_pass() {
-    let (guard, _) = guard();
+async fn only_authenticated_and_authorized_clients_are_admitted() {
+    let (auth, _) = auth();
     for (authorization, path, expected) in [
         (None, "/metrics", 401),
         (Some("Bearer "), "/metrics", 401),
@@ -54,14 +54,14 @@ async fn only_who_is_known_and_allowed_may_pass() {
         (Some("Bearer good"), "/other", 403),
     ] {
         tokio::time::advance(Duration::from_secs(1)).await;
-        let status = asks(&guard, authorization, path).await;
+        let status = asks(&auth, authorization, path).await;
         assert_eq!(status, expected, "{authorization:?} {path}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_yes_holds_for_a_minute_and_a_no_is_asked_again() {
-    let (guard, asked) = guard();
+async fn positive_metrics_auth_is_cached_for_a_minute_and_negative_is_not() {
+    let (auth, asked) = auth();
     for (token, after, questions) in [
         ("Bearer good", 0, 2),
         ("Bearer good", 59, 0),
@@ -71,20 +71,20 @@ async fn a_yes_holds_for_a_minute_and_a_no_is_asked_again() {
     ] {
         tokio::time::advance(Duration::from_secs(after)).await;
         let before = asked.load(Ordering::Relaxed);
-        asks(&guard, Some(token), "/metrics").await;
+        asks(&auth, Some(token), "/metrics").await;
         assert_eq!(asked.load(Ordering::Relaxed) - before, questions, "{token} after {after} s");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn strangers_cannot_have_the_api_server_flooded() {
-    let (guard, asked) = guard();
+async fn rate_of_metrics_auth_reviews_is_limited() {
+    let (auth, asked) = auth();
     let mut refusals = Vec::new();
     for _ in 0..100 {
-        refusals.push(asks(&guard, Some("Bearer bad"), "/metrics").await);
+        refusals.push(asks(&auth, Some("Bearer bad"), "/metrics").await);
     }
     assert_eq!(asked.load(Ordering::Relaxed), QUESTIONS as usize);
     assert_eq!(refusals.iter().filter(|status| **status == 503).count(), 95);
     tokio::time::advance(Duration::from_secs(1)).await;
-    assert_eq!(asks(&guard, Some("Bearer good"), "/metrics").await, 200);
+    assert_eq!(asks(&auth, Some("Bearer good"), "/metrics").await, 200);
 }

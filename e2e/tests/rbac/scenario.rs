@@ -1,10 +1,10 @@
-//! What TrainJobs go through, so that the operator needs each of its rights somewhere.
+//! What TrainJobs go through, so that the operator needs each of its permissions somewhere.
 
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::status::conditions_of;
 use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{COMPLETES, MPI, PATIENCE, RUNS, mpi, runtime};
-use e2e::rights::Grant;
+use e2e::rbac::Grant;
 use e2e::until::until_ok;
 use e2e::yaml;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -16,14 +16,14 @@ use trainjob_api::{ClusterTrainingRuntime, TrainingRuntime};
 
 use super::gangs::Scheduler;
 
-/// The TrainJob of a story.
+/// The TrainJob of a scenario.
 pub(crate) const JOB: &str = "job";
 /// A label that a patch of the runtime gives the JobSet.
 const LABEL: &str = "e2e.trainjob.dev/patched";
 
-/// A story about one namespace and the operator that works there.
+/// A scenario about one namespace and the operator that works there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Story {
+pub(crate) enum Scenario {
     /// A job completes, and its TTL deletes it.
     Ttl,
     /// A job is stopped by its deadline, which is told, and deleted when it is released.
@@ -50,8 +50,8 @@ pub(crate) enum Story {
     Leads,
 }
 
-impl Story {
-    /// All of them. Where several need a right, the first is played without it.
+impl Scenario {
+    /// All of them. Where several need a permission, the first is played without it.
     pub(crate) const ALL: [Self; 14] = [
         Self::Ttl,
         Self::Deadline,
@@ -69,8 +69,8 @@ impl Story {
         Self::Leads,
     ];
 
-    /// Whether it cannot come to its end without a right that it takes. Every operator looks for gangs, and
-    /// tells what it does to whom it may concern; only one story waits for that.
+    /// Whether it cannot come to its end without a permission that it takes. Every operator looks for gangs, and
+    /// tells what it does to whom it may concern; only one scenario waits for that.
     pub(crate) fn needs(self, grant: &Grant) -> bool {
         match self {
             _ if grant.resource == "events" => self == Self::Deadline,

@@ -1,4 +1,4 @@
-//! What the chart lets a program do, right by right, so that a test can take one away and see that it is
+//! What the chart lets a program do, permission by permission, so that a test can take one away and see that it is
 //! missed.
 
 use std::fmt::{self, Display};
@@ -21,7 +21,7 @@ use crate::{operator, webhook};
 /// How long the API server may take to hear of a role, on a busy machine.
 const HEARD: Duration = Duration::from_mins(1);
 
-/// One right: a verb on a resource. The rules of a role are many of them, taken together.
+/// One permission: a verb on a resource. The rules of a role are many of them, taken together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     /// Whether it is for the whole cluster, or for the namespace of the program only.
@@ -81,7 +81,7 @@ pub async fn account(
 }
 
 impl Grant {
-    /// Whether a request takes this right.
+    /// Whether a request needs this permission.
     #[must_use]
     pub fn covers(&self, request: &Request) -> bool {
         let resource = match request.subresource.as_str() {
@@ -205,19 +205,19 @@ mod tests {
             let read_or_watch = ["get", "list", "watch"];
             let count = reads.iter().filter(|it| read_or_watch.contains(&&*it.verb)).count();
             assert_eq!(count, expected, "{reads:?}");
-            for right in reads {
-                assert!(!right.everywhere, "{right} everywhere");
-                assert_eq!(right.names, [webhook::SECRET], "{right}");
-                assert_eq!(right.group, "", "{right}");
+            for permission in reads {
+                assert!(!permission.everywhere, "{permission} everywhere");
+                assert_eq!(permission.names, [webhook::SECRET], "{permission}");
+                assert_eq!(permission.group, "", "{permission}");
             }
         }
     }
 
     #[test]
     fn no_rule_is_a_wildcard() {
-        for right in [of_operator().unwrap(), of_webhook().unwrap()].concat() {
-            let parts = [&right.verb, &right.group, &right.resource];
-            assert!(!parts.iter().any(|part| part.contains('*')), "{right}");
+        for permission in [of_operator().unwrap(), of_webhook().unwrap()].concat() {
+            let parts = [&permission.verb, &permission.group, &permission.resource];
+            assert!(!parts.iter().any(|part| part.contains('*')), "{permission}");
         }
     }
 }

@@ -1,17 +1,17 @@
-//! The rights that the chart gives are enough, and none of them is too much.
+//! RBAC: the permissions that the chart grants are sufficient, and each of them is necessary.
 //!
-//! First every story is played with all rights: it comes to its end, and nothing that is asked for is
-//! refused. That tells which story takes which right. Then each right is taken away in turn, from a
-//! program of its own: before the story that takes it is over, the API server's words for the missing right
+//! First every scenario is played with all permissions: it comes to its end, and nothing that is asked for is
+//! refused. That tells which scenario needs which permission. Then each permission is taken away in turn, from a
+//! program of its own: before the scenario that needs it is over, the API server's words for the missing permission
 //! are in the log, or in an answer, for whoever looks for the reason. The API server of the box runs the
 //! admission plugin `OwnerReferencesPermissionEnforcement`, as that of OpenShift does.
 
 #![expect(clippy::indexing_slicing, reason = "a test may fail loudly")]
 
 mod gangs;
-mod judgement;
 mod operator;
-mod story;
+mod question;
+mod scenario;
 mod webhook;
 
 use std::fmt::Debug;
@@ -20,7 +20,7 @@ use std::pin::pin;
 use anyhow::{Context, Result, bail, ensure};
 use e2e::fixtures::PATIENCE;
 use e2e::proxy::Proxy;
-use e2e::rights::Grant;
+use e2e::rbac::Grant;
 use e2e::until::until_ok;
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt as _};
@@ -29,9 +29,9 @@ use invariants::Request;
 /// How many programs run at the same time.
 const LANES: usize = 12;
 
-/// A program that plays a story, with some rights.
+/// A program that plays a scenario, with some permissions.
 trait Player {
-    /// Plays to the end of the story.
+    /// Plays to the end of the scenario.
     async fn play(&self) -> Result<()>;
     /// What it has said to whoever looks for the reason of trouble.
     fn said(&self) -> Result<String>;
@@ -39,18 +39,18 @@ trait Player {
     fn proxy(&self) -> &Proxy;
 }
 
-/// Plays a story with all rights; returns what was asked for.
+/// Plays a scenario with all permissions; returns what was asked for.
 async fn told(name: &str, player: &impl Player) -> Result<Vec<Request>> {
     if let Err(error) = player.play().await {
-        bail!("{name} with all rights: {error:#}\n{}", player.said()?);
+        bail!("{name} with all permissions: {error:#}\n{}", player.said()?);
     }
     let requests = player.proxy().requests();
     let refused: Vec<_> = requests.iter().filter(|it| is_refused(it)).collect();
-    ensure!(refused.is_empty(), "{name} with all rights was refused: {refused:#?}");
+    ensure!(refused.is_empty(), "{name} with all permissions was refused: {refused:#?}");
     Ok(requests)
 }
 
-/// Plays a story without one right; sees that this is in its way, and that nothing else is.
+/// Plays a scenario without one permission; sees that this is in its way, and that nothing else is.
 async fn misses(player: &impl Player, missing: &Grant, refusal: &str) -> Result<()> {
     tokio::select! {
         biased;
@@ -91,51 +91,52 @@ fn is_refused(request: &Request) -> bool {
 
 /// What one kind of program goes through.
 trait Play {
-    /// A story that it plays.
-    type Story: Copy + Debug + 'static;
+    /// A scenario that it plays.
+    type Scenario: Copy + Debug + 'static;
     /// A program that plays one.
     type Player<'a>: Player
     where
         Self: 'a;
-    /// All stories. Where several take a right, the first is played without it.
-    const STORIES: &'static [Self::Story];
+    /// All scenarios. Where several need a permission, the first is played without it.
+    const SCENARIOS: &'static [Self::Scenario];
 
-    /// Starts a program with these rights.
-    async fn start(&self, story: Self::Story, grants: &[Grant]) -> Result<Self::Player<'_>>;
+    /// Starts a program with these permissions.
+    async fn start(&self, scenario: Self::Scenario, grants: &[Grant]) -> Result<Self::Player<'_>>;
 
-    /// Whether a story in which this was asked for takes a right, and needs it.
-    fn takes(story: Self::Story, requests: &[Request], grant: &Grant) -> bool {
-        let _ = story;
+    /// Whether a scenario in which this was asked for needs a permission, and needs it.
+    fn takes(scenario: Self::Scenario, requests: &[Request], grant: &Grant) -> bool {
+        let _ = scenario;
         requests.iter().any(|request| grant.covers(request))
     }
 
-    /// What the API server says where a right is missing.
+    /// What the API server says where a permission is missing.
     fn refusal(grant: &Grant) -> String {
         grant.refusal()
     }
 }
 
-/// Plays all stories with all rights, and then takes each right away in turn.
+/// Plays all scenarios with all permissions, and then takes each permission away in turn.
 async fn each_is_missed<P: Play>(play: &P, grants: &[Grant]) -> Result<()> {
-    let played = P::STORIES.iter().map(|story| async move {
-        let player = play.start(*story, grants).await?;
-        anyhow::Ok((*story, told(&format!("{story:?}"), &player).await?))
+    let played = P::SCENARIOS.iter().map(|scenario| async move {
+        let player = play.start(*scenario, grants).await?;
+        anyhow::Ok((*scenario, told(&format!("{scenario:?}"), &player).await?))
     });
     let played = try_join_all(played).await?;
     let first = |grant: &Grant| {
-        let takes =
-            |(story, requests): &&(P::Story, Vec<Request>)| P::takes(*story, requests, grant);
-        played.iter().find(takes).map(|(story, _)| *story)
+        let takes = |(scenario, requests): &&(P::Scenario, Vec<Request>)| {
+            P::takes(*scenario, requests, grant)
+        };
+        played.iter().find(takes).map(|(scenario, _)| *scenario)
     };
     let unused: Vec<_> = grants.iter().filter(|it| first(it).is_none()).collect();
-    ensure!(unused.is_empty(), "no story takes {unused:#?}");
+    ensure!(unused.is_empty(), "no scenario takes {unused:#?}");
 
     let first = &first;
     let checks = stream::iter(grants).map(|missing| async move {
         let others: Vec<_> = grants.iter().filter(|it| *it != missing).cloned().collect();
         let missed = async {
-            let story = first(missing).context("no story takes it")?;
-            misses(&play.start(story, &others).await?, missing, &P::refusal(missing)).await
+            let scenario = first(missing).context("no scenario takes it")?;
+            misses(&play.start(scenario, &others).await?, missing, &P::refusal(missing)).await
         };
         missed.await.err().map(|error| format!("without {missing}: {error:#}"))
     });

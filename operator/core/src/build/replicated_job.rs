@@ -11,61 +11,67 @@ use trainjob_api::{
     jobset::ReplicatedJob,
 };
 
-/// Which step of a TrainJob the job is.
-pub(crate) fn ancestor(job: &ReplicatedJob) -> Option<&str> {
-    let labels = job.template.metadata.as_ref()?.labels.as_ref()?;
+/// Which step of a TrainJob the replicated job is.
+pub(crate) fn ancestor(replicated_job: &ReplicatedJob) -> Option<&str> {
+    let labels = replicated_job.template.metadata.as_ref()?.labels.as_ref()?;
     labels.get(ANCESTOR_LABEL).map(String::as_str)
 }
 
-/// Whether the job is the training step.
-pub(crate) fn is_trainer(job: &ReplicatedJob) -> bool {
-    ancestor(job) == Some(ANCESTOR_TRAINER)
+/// Whether the replicated job is the trainer's.
+pub(crate) fn is_trainer(replicated_job: &ReplicatedJob) -> bool {
+    ancestor(replicated_job) == Some(ANCESTOR_TRAINER)
 }
 
-/// The Pods of the job.
-pub(crate) fn nodes(job: &ReplicatedJob) -> i32 {
-    job.template.spec.as_ref().and_then(|spec| spec.parallelism).unwrap_or(1)
+/// The Pods of the replicated job.
+pub(crate) fn nodes(replicated_job: &ReplicatedJob) -> i32 {
+    replicated_job.template.spec.as_ref().and_then(|spec| spec.parallelism).unwrap_or(1)
 }
 
-/// Gives the job this many Pods, all at once.
-pub(crate) fn set_nodes(job: &mut ReplicatedJob, nodes: i32) {
-    let spec = job.template.spec.get_or_insert_default();
+/// Gives the replicated job this many Pods, all at once.
+pub(crate) fn set_nodes(replicated_job: &mut ReplicatedJob, nodes: i32) {
+    let spec = replicated_job.template.spec.get_or_insert_default();
     spec.parallelism = Some(nodes);
     spec.completions = Some(nodes);
 }
 
-/// The job's container of this name.
-pub(crate) fn container<'j>(job: &'j ReplicatedJob, name: &str) -> Option<&'j Container> {
-    let pod = job.template.spec.as_ref()?.template.spec.as_ref()?;
+/// The replicated job's container of this name.
+pub(crate) fn container<'j>(
+    replicated_job: &'j ReplicatedJob,
+    name: &str,
+) -> Option<&'j Container> {
+    let pod = replicated_job.template.spec.as_ref()?.template.spec.as_ref()?;
     pod.containers.iter().find(|container| container.name == name)
 }
 
-/// The job's init container of this name.
-pub(crate) fn init_container<'j>(job: &'j ReplicatedJob, name: &str) -> Option<&'j Container> {
-    let pod = job.template.spec.as_ref()?.template.spec.as_ref()?;
+/// The replicated job's init container of this name.
+pub(crate) fn init_container<'j>(
+    replicated_job: &'j ReplicatedJob,
+    name: &str,
+) -> Option<&'j Container> {
+    let pod = replicated_job.template.spec.as_ref()?.template.spec.as_ref()?;
     pod.init_containers.iter().flatten().find(|container| container.name == name)
 }
 
-/// What the job's Pods are made of, to be changed.
-pub(crate) fn pod_mut(job: &mut ReplicatedJob) -> Option<&mut PodSpec> {
-    job.template.spec.as_mut()?.template.spec.as_mut()
+/// What the replicated job's Pods are made of, to be changed.
+pub(crate) fn pod_mut(replicated_job: &mut ReplicatedJob) -> Option<&mut PodSpec> {
+    replicated_job.template.spec.as_mut()?.template.spec.as_mut()
 }
 
-/// The job's container of this name, to be changed.
+/// The replicated job's container of this name, to be changed.
 pub(crate) fn container_mut<'j>(
-    job: &'j mut ReplicatedJob,
+    replicated_job: &'j mut ReplicatedJob,
     name: &str,
 ) -> Option<&'j mut Container> {
-    let pod = pod_mut(job)?;
+    let pod = pod_mut(replicated_job)?;
     pod.containers.iter_mut().find(|container| container.name == name)
 }
 
-/// The job's container or, failing that, its init container of this name, to be changed.
+/// The replicated job's container or, failing that, its init container of this name, to be changed.
 pub(crate) fn any_container_mut<'j>(
-    job: &'j mut ReplicatedJob,
+    replicated_job: &'j mut ReplicatedJob,
     name: &str,
 ) -> Option<&'j mut Container> {
-    let pod = pod_mut(job)?;
+    let pod = pod_mut(replicated_job)?;
     let init_containers = pod.init_containers.iter_mut().flatten();
     pod.containers.iter_mut().chain(init_containers).find(|container| container.name == name)
 }

@@ -1,4 +1,4 @@
-//! The rights of the operator.
+//! The RBAC rules of the operator.
 
 use anyhow::Result;
 use e2e::apply::{apply, established};
@@ -7,11 +7,11 @@ use e2e::fixtures::World;
 use e2e::fixtures::tenant::Tenant;
 use e2e::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT};
 use e2e::proxy::{Fault, Proxy, Scope};
-use e2e::rights::{Grant, account, of_operator};
+use e2e::rbac::{Grant, account, of_operator};
 use invariants::Request;
 
 use super::gangs::Scheduler;
-use super::story::Story;
+use super::scenario::Scenario;
 use super::{Play, Player, each_is_missed};
 
 /// Short, so that a leader has to renew its Lease soon.
@@ -24,22 +24,22 @@ const FINALIZERS: &str = "trainjobs/finalizers";
 /// What the admission plugin says then.
 const FINALIZERS_REFUSED: &str = "cannot set blockOwnerDeletion";
 
-/// An operator with rights of its own, in a namespace of its own.
-pub(crate) struct Seat<'a> {
-    story: Story,
+/// An operator with permissions of its own, in a namespace of its own.
+pub(crate) struct OperatorPlayer<'a> {
+    scenario: Scenario,
     tenant: Tenant<'a>,
     proxy: Proxy,
     operator: Operator,
 }
 
-impl<'a> Seat<'a> {
-    async fn take(world: &'a World, story: Story, grants: &[Grant]) -> Result<Self> {
-        let (tenant, cluster) = (world.tenant("rights").await?, &world.cluster);
+impl<'a> OperatorPlayer<'a> {
+    async fn start(world: &'a World, scenario: Scenario, grants: &[Grant]) -> Result<Self> {
+        let (tenant, cluster) = (world.tenant("rbac").await?, &world.cluster);
         let namespace = tenant.namespace.clone();
         let kubeconfig = account(cluster, &namespace, SERVICE_ACCOUNT, grants).await?;
         let proxy = Proxy::start(cluster, Scope::Namespace(namespace.clone())).await?;
-        disturb(&proxy, story, &namespace);
-        let election = if story == Story::Leads { ELECTION } else { NO_ELECTION };
+        disturb(&proxy, scenario, &namespace);
+        let election = if scenario == Scenario::Leads { ELECTION } else { NO_ELECTION };
         let options = OperatorOptions {
             config_yaml: election.to_owned(),
             env: vec![("POD_NAMESPACE".to_owned(), namespace)],
@@ -47,30 +47,30 @@ impl<'a> Seat<'a> {
             ..OperatorOptions::default()
         };
         let operator = Operator::start(cluster, options).await?;
-        Ok(Self { story, tenant, proxy, operator })
+        Ok(Self { scenario, tenant, proxy, operator })
     }
 }
 
-/// Keeps the stories of different operators apart where there are no namespaces, and keeps one from
+/// Keeps the scenarios of different operators apart where there are no namespaces, and keeps one from
 /// seeing what it has to find out by itself.
-fn disturb(proxy: &Proxy, story: Story, namespace: &str) {
+fn disturb(proxy: &Proxy, scenario: Scenario, namespace: &str) {
     let own = namespace.to_owned();
     let of_others = move |call: &e2e::proxy::Call| {
         (call.verb, &*call.resource) == ("patch", "clustertrainingruntimes") && call.name != own
     };
     let conflict = Fault::Answer { status: 409, retry_after: None };
     proxy.inject(of_others, 1..=usize::MAX, conflict);
-    if matches!(story, Story::TakenGang(_)) {
+    if matches!(scenario, Scenario::TakenGang(_)) {
         let news = |call: &e2e::proxy::Call| call.is_watch() && call.resource == "podgroups";
         proxy.inject(news, 1..=usize::MAX, Fault::HoldRequest);
     }
 }
 
-impl Player for Seat<'_> {
+impl Player for OperatorPlayer<'_> {
     async fn play(&self) -> Result<()> {
         self.operator.wait_ready().await?;
-        // On the heap: the future of a long story is large.
-        Box::pin(self.story.play(&self.tenant)).await
+        // On the heap: the future of a long scenario is large.
+        Box::pin(self.scenario.play(&self.tenant)).await
     }
 
     fn said(&self) -> Result<String> {
@@ -82,7 +82,7 @@ impl Player for Seat<'_> {
     }
 }
 
-impl Drop for Seat<'_> {
+impl Drop for OperatorPlayer<'_> {
     /// Dropping an operator would wait for it, and all lanes with it.
     fn drop(&mut self) {
         self.operator.kill9();
@@ -100,22 +100,22 @@ async fn world() -> Result<World> {
 }
 
 impl Play for World {
-    type Story = Story;
-    type Player<'a> = Seat<'a>;
-    const STORIES: &'static [Story] = &Story::ALL;
+    type Scenario = Scenario;
+    type Player<'a> = OperatorPlayer<'a>;
+    const SCENARIOS: &'static [Scenario] = &Scenario::ALL;
 
-    async fn start(&self, story: Story, grants: &[Grant]) -> Result<Seat<'_>> {
-        Seat::take(self, story, grants).await
+    async fn start(&self, scenario: Scenario, grants: &[Grant]) -> Result<OperatorPlayer<'_>> {
+        OperatorPlayer::start(self, scenario, grants).await
     }
 
-    fn takes(story: Story, requests: &[Request], grant: &Grant) -> bool {
-        // What the proxy has answered was about the story of another one. What is under way has no answer.
+    fn takes(scenario: Scenario, requests: &[Request], grant: &Grant) -> bool {
+        // What the proxy has answered was about the scenario of another one. What is under way has no answer.
         let is_of_another =
             |request: &Request| request.answer.code.is_some() && request.answer.served.is_none();
         let takes = |request: &Request| grant.covers(request) && !is_of_another(request);
         match grant.resource.as_str() {
-            FINALIZERS => story == Story::Ttl,
-            _ => story.needs(grant) && requests.iter().any(takes),
+            FINALIZERS => scenario == Scenario::Ttl,
+            _ => scenario.needs(grant) && requests.iter().any(takes),
         }
     }
 
@@ -128,6 +128,6 @@ impl Play for World {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_operator_misses_each_of_its_rights_and_asks_for_nothing_else() -> Result<()> {
+async fn operator_rbac_rules_are_sufficient_and_each_is_needed() -> Result<()> {
     each_is_missed(&world().await?, &of_operator()?).await
 }

@@ -1,4 +1,4 @@
-//! The rights of the webhook.
+//! The RBAC rules of the webhook.
 
 use std::sync::OnceLock;
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Cluster, Options};
 use e2e::fixtures::PATIENCE;
 use e2e::proxy::{Proxy, Scope};
-use e2e::rights::{Grant, account, of_webhook};
+use e2e::rbac::{Grant, account, of_webhook};
 use e2e::until::until_ok;
 use e2e::webhook::{
     Certificates, DEFAULTER, SECRET, SERVICE_ACCOUNT, VALIDATOR, Webhook, WebhookOptions, register,
@@ -21,12 +21,12 @@ use rustls::pki_types::pem::PemObject;
 use serde_json::json;
 use tokio::sync::{Mutex, MutexGuard};
 
-use super::judgement::Question;
+use super::question::Question;
 use super::{Play, Player, each_is_missed};
 
-/// A story about a webhook.
+/// A scenario about a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Story {
+pub(crate) enum Scenario {
     /// It is asked something.
     Asked(Question),
     /// It makes its certificate itself, where there is nothing yet.
@@ -35,8 +35,8 @@ pub(crate) enum Story {
     EmptySecret,
 }
 
-impl Story {
-    /// All of them. Where several take a right, the first is played without it.
+impl Scenario {
+    /// All of them. Where several need a permission, the first is played without it.
     const ALL: [Self; 7] = [
         Self::Asked(Question::NoRuntime("ClusterTrainingRuntime")),
         Self::Asked(Question::NoRuntime("TrainingRuntime")),
@@ -55,39 +55,39 @@ impl Story {
     }
 }
 
-/// An API server, and whose turn it is to write into the registrations: there is one pair of them.
+/// An API server, and whose turn it is to write into the webhook configurations: there is one pair of them.
 pub(crate) struct Site {
     cluster: Cluster,
-    registrations: Mutex<()>,
+    webhook_configurations: Mutex<()>,
 }
 
-/// A webhook with rights of its own, in a namespace of its own.
-pub(crate) struct Seat<'a> {
-    story: Story,
+/// A webhook with permissions of its own, in a namespace of its own.
+pub(crate) struct WebhookPlayer<'a> {
+    scenario: Scenario,
     client: Client,
     proxy: Proxy,
     webhook: Webhook,
     /// What it answered, where that was not what it should.
     answer: OnceLock<String>,
-    /// Held while it has the registrations to itself.
+    /// Held while it has the webhook configurations to itself.
     _turn: Option<MutexGuard<'a, ()>>,
 }
 
-impl<'a> Seat<'a> {
-    async fn take(site: &'a Site, story: Story, grants: &[Grant]) -> Result<Self> {
+impl<'a> WebhookPlayer<'a> {
+    async fn start(site: &'a Site, scenario: Scenario, grants: &[Grant]) -> Result<Self> {
         let cluster = &site.cluster;
-        let (client, namespace) = (cluster.client().await?, cluster.namespace("rights").await?);
+        let (client, namespace) = (cluster.client().await?, cluster.namespace("rbac").await?);
         let kubeconfig = account(cluster, &namespace, SERVICE_ACCOUNT, grants).await?;
         let proxy = Proxy::start(cluster, Scope::Cluster).await?;
-        if story == Story::EmptySecret {
+        if scenario == Scenario::EmptySecret {
             let secret =
                 json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET}});
             cluster.apply_yaml(&namespace, &yaml::stream(&[secret])).await?;
         }
-        let certificates = story.certificates();
+        let certificates = scenario.certificates();
         let turn = match certificates {
             Certificates::Files => None,
-            Certificates::SelfManaged => Some(site.registrations.lock().await),
+            Certificates::SelfManaged => Some(site.webhook_configurations.lock().await),
         };
         if turn.is_some() {
             // As those before have not left it: nobody is trusted, and nobody is asked.
@@ -100,7 +100,7 @@ impl<'a> Seat<'a> {
             ..WebhookOptions::default()
         };
         let webhook = Webhook::unregistered(cluster, options).await?;
-        Ok(Self { story, client, proxy, webhook, answer: OnceLock::new(), _turn: turn })
+        Ok(Self { scenario, client, proxy, webhook, answer: OnceLock::new(), _turn: turn })
     }
 
     /// A client that asks this webhook as the API server would.
@@ -112,11 +112,11 @@ impl<'a> Seat<'a> {
         Ok(Client::try_from(config)?)
     }
 
-    /// Waits until both registrations hold an authority.
+    /// Waits until both webhook configurations hold an authority.
     async fn is_registered(&self) -> Result<()> {
         let validating: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
         let mutating: Api<MutatingWebhookConfiguration> = Api::all(self.client.clone());
-        until_ok("both registrations hold an authority", PATIENCE, || async {
+        until_ok("both webhook configurations hold an authority", PATIENCE, || async {
             let validators = validating.get(VALIDATOR).await?.webhooks.unwrap_or_default();
             let defaulters = mutating.get(DEFAULTER).await?.webhooks.unwrap_or_default();
             let mut clients = validators.into_iter().map(|it| it.client_config);
@@ -132,12 +132,12 @@ impl<'a> Seat<'a> {
     }
 }
 
-impl Player for Seat<'_> {
+impl Player for WebhookPlayer<'_> {
     async fn play(&self) -> Result<()> {
         self.webhook.wait_ready().await?;
-        let played = match self.story {
-            Story::Asked(question) => question.ask(&self.asking()?).await,
-            Story::OwnAuthority | Story::EmptySecret => self.is_registered().await,
+        let played = match self.scenario {
+            Scenario::Asked(question) => question.ask(&self.asking()?).await,
+            Scenario::OwnAuthority | Scenario::EmptySecret => self.is_registered().await,
         };
         played.inspect_err(|error| {
             // It is asked once.
@@ -154,7 +154,7 @@ impl Player for Seat<'_> {
     }
 }
 
-impl Drop for Seat<'_> {
+impl Drop for WebhookPlayer<'_> {
     /// Dropping a webhook would wait for it, and all lanes with it.
     fn drop(&mut self) {
         self.webhook.kill9();
@@ -165,20 +165,20 @@ async fn site() -> Result<Site> {
     let options = Options { jobset: true, crds: true, ..Options::bare() };
     let cluster = Cluster::start(options).await?;
     Question::prepare(&cluster.client().await?).await?;
-    Ok(Site { cluster, registrations: Mutex::default() })
+    Ok(Site { cluster, webhook_configurations: Mutex::default() })
 }
 
 impl Play for Site {
-    type Story = Story;
-    type Player<'a> = Seat<'a>;
-    const STORIES: &'static [Story] = &Story::ALL;
+    type Scenario = Scenario;
+    type Player<'a> = WebhookPlayer<'a>;
+    const SCENARIOS: &'static [Scenario] = &Scenario::ALL;
 
-    async fn start(&self, story: Story, grants: &[Grant]) -> Result<Seat<'_>> {
-        Seat::take(self, story, grants).await
+    async fn start(&self, scenario: Scenario, grants: &[Grant]) -> Result<WebhookPlayer<'_>> {
+        WebhookPlayer::start(self, scenario, grants).await
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_webhook_misses_each_of_its_rights_and_asks_for_nothing_else() -> Result<()> {
+async fn webhook_rbac_rules_are_sufficient_and_each_is_needed() -> Result<()> {
     each_is_missed(&Box::pin(site()).await?, &of_webhook()?).await
 }

@@ -1,8 +1,8 @@
-//! Lets those pass who may read a page, as the API server says.
+//! Metrics auth: only clients that the API server authorizes may read a page.
 //!
-//! Who asks sends a token of the cluster. Whose it is is asked of the API server by a `TokenReview`, and whether
-//! they may GET the path by a `SubjectAccessReview`. A yes holds for a minute; and only so many questions are put to
-//! the API server in a second, so that nobody can have it flooded from here.
+//! A client sends a bearer token of the cluster. A `TokenReview` authenticates it, and a `SubjectAccessReview` tells
+//! whether it may GET the path. A positive answer is cached for a minute. The number of reviews in a second is limited,
+//! so that nobody can flood the API server through this page.
 
 use std::{
     collections::HashMap,
@@ -55,9 +55,9 @@ impl Refusal {
     }
 }
 
-/// Who lets others pass. Clones share what they know.
+/// Authenticates and authorizes requests. Clones share the cache.
 #[derive(Clone)]
-pub struct Guard {
+pub struct MetricsAuth {
     client: Client,
     state: Arc<Mutex<State>>,
     hasher: RandomState,
@@ -71,7 +71,7 @@ struct State {
     asked: (u32, Instant),
 }
 
-impl Guard {
+impl MetricsAuth {
     /// One that asks the API server by this client.
     #[must_use]
     pub fn new(client: Client) -> Self {

@@ -1,4 +1,4 @@
-//! The story of one TrainJob: everything about it that was seen, and when.
+//! The scenario of one TrainJob as it was observed: everything that was seen of it, and when.
 //!
 //! It is a fold over what the watches deliver, without a clock of its own. Each instant is when the
 //! demo first saw something, which is never before it happened.
@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use crate::demo::clock::Timestamp;
 use crate::demo::seen::{Change, JobState, PodPhase, PodState};
 
-/// What is known of one TrainJob.
+/// One scenario of the demo: what is known of its TrainJob.
 #[derive(Debug, Clone, Default)]
-pub struct Story {
+pub struct Scenario {
     /// The TrainJob as it was last seen; kept when it is gone.
     pub job: Option<JobState>,
     /// Whether its JobSet is there.
@@ -90,7 +90,7 @@ impl Outcome {
     }
 }
 
-impl Story {
+impl Scenario {
     /// Adds what was seen at `at`.
     pub fn see(&mut self, at: Timestamp, change: &Change) {
         self.count_gpus(at);
@@ -214,47 +214,47 @@ mod tests {
 
     #[test]
     fn a_job_that_its_deadline_failed_is_released_when_jobset_and_pods_are_gone() {
-        let mut story = Story::default();
-        story.see(at(0.5), &job(|_| {}));
-        story.see(at(1.0), &Change::JobSet { ended: false });
-        story.see(at(1.5), &pod("a", PodPhase::Running, 4));
-        story.see(at(10.1), &job(|job| job.finish("Failed", "DeadlineExceeded", 10)));
-        assert_eq!(story.released_at, None);
-        story.see(at(10.3), &Change::JobSetGone);
-        assert_eq!(story.released_at, None, "a Pod still runs");
-        story.see(at(10.5), &pod("a", PodPhase::Ended, 4));
-        assert_eq!(story.released_at, Some(at(10.5)));
-        assert!(!story.is_over());
-        story.see(at(10.6), &Change::PodGone("a".to_owned()));
-        story.see(at(20.1), &Change::JobGone);
-        assert!(story.is_over() && story.faults.is_empty());
-        assert!((story.gpu_seconds - 36.0).abs() < 0.001, "{}", story.gpu_seconds);
+        let mut scenario = Scenario::default();
+        scenario.see(at(0.5), &job(|_| {}));
+        scenario.see(at(1.0), &Change::JobSet { ended: false });
+        scenario.see(at(1.5), &pod("a", PodPhase::Running, 4));
+        scenario.see(at(10.1), &job(|job| job.finish("Failed", "DeadlineExceeded", 10)));
+        assert_eq!(scenario.released_at, None);
+        scenario.see(at(10.3), &Change::JobSetGone);
+        assert_eq!(scenario.released_at, None, "a Pod still runs");
+        scenario.see(at(10.5), &pod("a", PodPhase::Ended, 4));
+        assert_eq!(scenario.released_at, Some(at(10.5)));
+        assert!(!scenario.is_over());
+        scenario.see(at(10.6), &Change::PodGone("a".to_owned()));
+        scenario.see(at(20.1), &Change::JobGone);
+        assert!(scenario.is_over() && scenario.faults.is_empty());
+        assert!((scenario.gpu_seconds - 36.0).abs() < 0.001, "{}", scenario.gpu_seconds);
     }
 
     #[test]
     fn a_job_that_completed_is_not_waited_for_to_be_released() {
-        let mut story = Story::default();
-        story.see(at(9.0), &job(|job| job.finish("Complete", "AllJobsCompleted", 9)));
-        assert_eq!(story.released_at, None);
-        let finish = story.finished.unwrap();
+        let mut scenario = Scenario::default();
+        scenario.see(at(9.0), &job(|job| job.finish("Complete", "AllJobsCompleted", 9)));
+        assert_eq!(scenario.released_at, None);
+        let finish = scenario.finished.unwrap();
         assert_eq!((finish.outcome, finish.at, finish.seen), (Outcome::Complete, at(9.0), at(9.0)));
     }
 
     #[test]
-    fn what_must_never_be_is_noted_once() {
-        let mut story = Story::default();
+    fn forbidden_observations_are_recorded_once() {
+        let mut scenario = Scenario::default();
         let suspended = job(|job| job.spec.suspend = true);
-        story.see(at(1.0), &suspended);
-        story.see(at(2.0), &pod("a", PodPhase::Starting, 0));
-        story.see(at(2.1), &pod("a", PodPhase::Running, 0));
-        assert_eq!(story.faults, ["it had Pods while it was suspended"]);
+        scenario.see(at(1.0), &suspended);
+        scenario.see(at(2.0), &pod("a", PodPhase::Starting, 0));
+        scenario.see(at(2.1), &pod("a", PodPhase::Running, 0));
+        assert_eq!(scenario.faults, ["it had Pods while it was suspended"]);
 
-        let mut story = Story::default();
-        story.see(at(1.0), &job(|job| job.finish("Complete", "AllJobsCompleted", 1)));
-        story.see(at(2.0), &Change::JobSet { ended: false });
-        story.see(at(3.0), &job(|job| job.finish("Failed", "DeadlineExceeded", 3)));
+        let mut scenario = Scenario::default();
+        scenario.see(at(1.0), &job(|job| job.finish("Complete", "AllJobsCompleted", 1)));
+        scenario.see(at(2.0), &Change::JobSet { ended: false });
+        scenario.see(at(3.0), &job(|job| job.finish("Failed", "DeadlineExceeded", 3)));
         assert_eq!(
-            story.faults,
+            scenario.faults,
             [
                 "it got a JobSet after it had finished",
                 "it was Complete and then Failed: DeadlineExceeded",
@@ -265,10 +265,10 @@ mod tests {
     #[test]
     fn pods_that_come_once_the_demo_has_resumed_a_job_are_as_they_should_be() {
         // The watch of Pods may be faster than that of TrainJobs.
-        let mut story = Story::default();
-        story.see(at(1.0), &job(|job| job.spec.suspend = true));
-        story.resumed_at = Some(at(5.0));
-        story.see(at(5.1), &pod("a", PodPhase::Starting, 0));
-        assert!(story.faults.is_empty());
+        let mut scenario = Scenario::default();
+        scenario.see(at(1.0), &job(|job| job.spec.suspend = true));
+        scenario.resumed_at = Some(at(5.0));
+        scenario.see(at(5.1), &pod("a", PodPhase::Starting, 0));
+        assert!(scenario.faults.is_empty());
     }
 }

@@ -10,7 +10,7 @@ use trainjob_api::time::Timestamp;
 
 /// A history in the making.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Story {
+pub(crate) struct Scenario {
     pub(crate) history: History,
     revision: u64,
 }
@@ -66,15 +66,15 @@ pub(crate) fn request(sent: Millis, verb: &str, resource: &str, name: &str) -> R
     }
 }
 
-impl Story {
+impl Scenario {
     /// A process starts a second before second 1,000, and watches until second 1,060.
     pub(crate) fn new() -> Self {
-        let mut story = Self::default();
+        let mut scenario = Self::default();
         for sent in (999_000..=1_060_000).step_by(8_000) {
-            story.history.requests.push(request(sent, "watch", "trainjobs", ""));
+            scenario.history.requests.push(request(sent, "watch", "trainjobs", ""));
         }
-        story.history.end = 1_060_000;
-        story
+        scenario.history.end = 1_060_000;
+        scenario
     }
 
     /// Somebody stores this.
@@ -197,7 +197,7 @@ impl Story {
         requests.find(|it| it.verb == verb && it.resource == resource).unwrap()
     }
 
-    /// The rules that this story breaks, each with how.
+    /// The rules that this scenario breaks, each with how.
     pub(crate) fn broken(mut self) -> (BTreeSet<Rule>, Vec<String>) {
         self.history.requests.sort_by_key(|request| request.sent);
         let found = check(&self.history);
@@ -226,90 +226,91 @@ pub(crate) fn job_set(object: &mut Object) -> &mut JobSet {
 }
 
 /// A job runs in second 1,000, completes in second 1,002, and lives for ten more.
-pub(crate) fn finished() -> Story {
-    let mut story = Story::new();
-    story.create_job("job", Job { ttl: Some(10), ..Job::default() });
-    story.create_children(1_000_100, "job", "set");
-    story.end_job_set(1_002_000, "set", "Completed");
-    story.finish(1_002_010, "job", "Complete", "Over");
-    story
+pub(crate) fn finished() -> Scenario {
+    let mut scenario = Scenario::new();
+    scenario.create_job("job", Job { ttl: Some(10), ..Job::default() });
+    scenario.create_children(1_000_100, "job", "set");
+    scenario.end_job_set(1_002_000, "set", "Completed");
+    scenario.finish(1_002_010, "job", "Complete", "Over");
+    scenario
 }
 
 /// Its TTL deletes it.
-pub(crate) fn complete() -> Story {
-    let mut story = finished();
-    story.delete(1_012_003, "job");
-    vanish(&mut story, 1_012_100);
-    story
+pub(crate) fn complete() -> Scenario {
+    let mut scenario = finished();
+    scenario.delete(1_012_003, "job");
+    vanish(&mut scenario, 1_012_100);
+    scenario
 }
 
 /// The garbage collector takes the children, and then the job.
-pub(crate) fn vanish(story: &mut Story, at: Millis) {
-    story.terminate(at, "set");
-    story.gone(at + 10, "set");
-    story.gone(at + 20, "snapshot-of-job");
-    story.gone(at + 30, "job");
+pub(crate) fn vanish(scenario: &mut Scenario, at: Millis) {
+    scenario.terminate(at, "set");
+    scenario.gone(at + 10, "set");
+    scenario.gone(at + 20, "snapshot-of-job");
+    scenario.gone(at + 30, "job");
 }
 
 /// A job runs in second 1,000 and may do so until second 1,010.
-pub(crate) fn running() -> Story {
-    let mut story = Story::new();
-    story.create_job("job", Job { deadline: Some(10), ttl: Some(10), ..Job::default() });
-    story.create_children(1_000_100, "job", "set");
-    story.store(1_001_000, object("pod", "pod", Some("set"), 1_001, State::Pod { running: true }));
-    story
+pub(crate) fn running() -> Scenario {
+    let mut scenario = Scenario::new();
+    scenario.create_job("job", Job { deadline: Some(10), ttl: Some(10), ..Job::default() });
+    scenario.create_children(1_000_100, "job", "set");
+    scenario
+        .store(1_001_000, object("pod", "pod", Some("set"), 1_001, State::Pod { running: true }));
+    scenario
 }
 
 /// Its deadline fails it, and its JobSet is deleted.
-pub(crate) fn exceeded() -> Story {
-    let mut story = running();
-    story.finish(1_010_004, "job", "Failed", "DeadlineExceeded");
-    story.delete(1_010_010, "set");
-    story
+pub(crate) fn exceeded() -> Scenario {
+    let mut scenario = running();
+    scenario.finish(1_010_004, "job", "Failed", "DeadlineExceeded");
+    scenario.delete(1_010_010, "set");
+    scenario
 }
 
 /// It is released.
-pub(crate) fn released() -> Story {
-    let mut story = exceeded();
-    story.gone(1_010_900, "pod");
-    story.gone(1_011_000, "set");
-    story
+pub(crate) fn released() -> Scenario {
+    let mut scenario = exceeded();
+    scenario.gone(1_010_900, "pod");
+    scenario.gone(1_011_000, "set");
+    scenario
 }
 
 /// Its TTL deletes it.
-pub(crate) fn deadline() -> Story {
-    let mut story = released();
-    story.delete(1_020_005, "job");
-    story.gone(1_020_100, "snapshot-of-job");
-    story.gone(1_020_110, "job");
-    story
+pub(crate) fn deadline() -> Scenario {
+    let mut scenario = released();
+    scenario.delete(1_020_005, "job");
+    scenario.gone(1_020_100, "snapshot-of-job");
+    scenario.gone(1_020_110, "job");
+    scenario
 }
 
 /// A job is created suspended, resumed in second 1,005 and completes in second 1,008.
-pub(crate) fn resumed(clock: Clock) -> Story {
-    let mut story = Story::new();
-    story.history.terms.clock = clock;
+pub(crate) fn resumed(clock: Clock) -> Scenario {
+    let mut scenario = Scenario::new();
+    scenario.history.terms.clock = clock;
     let wants = Job { suspend: true, deadline: Some(20), ..Job::default() };
-    story.create_job("job", wants);
-    story.create_children(1_000_100, "job", "set");
+    scenario.create_job("job", wants);
+    scenario.create_children(1_000_100, "job", "set");
     let suspended = condition("Suspended", true, "Suspended", 1_000);
-    story.write_status(1_000_120, "job", |job| job.conditions = vec![suspended.clone()]);
-    story.edit(1_005_000, "job", |job| job.suspend = false);
+    scenario.write_status(1_000_120, "job", |job| job.conditions = vec![suspended.clone()]);
+    scenario.edit(1_005_000, "job", |job| job.suspend = false);
     let resumed = condition("Suspended", false, "Resumed", 1_005);
-    story.write_status(1_005_010, "job", |job| job.conditions = vec![resumed.clone()]);
-    story.suspend(1_005_020, "set", false);
-    story
+    scenario.write_status(1_005_010, "job", |job| job.conditions = vec![resumed.clone()]);
+    scenario.suspend(1_005_020, "set", false);
+    scenario
 }
 
 /// A job is deleted by its user while it runs, and another one of the same name is created.
-pub(crate) fn recreated() -> Story {
-    let mut story = running();
-    story.terminate(1_003_000, "job");
-    story.gone(1_003_010, "pod");
-    vanish(&mut story, 1_003_100);
+pub(crate) fn recreated() -> Scenario {
+    let mut scenario = running();
+    scenario.terminate(1_003_000, "job");
+    scenario.gone(1_003_010, "pod");
+    vanish(&mut scenario, 1_003_100);
     let mut again = object("job-2", "job", None, 1_004, State::TrainJob(Job::default()));
     again.generation = 1;
-    story.store(1_004_000, again);
-    story.create_children(1_004_010, "job-2", "set-2");
-    story
+    scenario.store(1_004_000, again);
+    scenario.create_children(1_004_010, "job-2", "set-2");
+    scenario
 }

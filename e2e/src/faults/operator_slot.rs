@@ -1,4 +1,4 @@
-//! The seat of the one operator of a life: who sits in it may change.
+//! The one operator that runs in a life at a time. It may be killed and replaced.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,30 +11,30 @@ use crate::operator::{Operator, OperatorOptions};
 use crate::proxy::Proxy;
 use crate::until::until_ok;
 
-/// Where operators sit, one after the other, behind one proxy.
-pub struct Seat<'a> {
+/// Holds the running operator; operators follow one another behind one proxy.
+pub struct OperatorSlot<'a> {
     cluster: &'a Cluster,
     proxy: &'a Proxy,
     kubeconfig: PathBuf,
-    sitting: Mutex<Sitting>,
+    state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct Sitting {
+struct State {
     operator: Option<Arc<Operator>>,
-    /// How many have sat there.
+    /// How many have been started.
     count: u32,
 }
 
-impl<'a> Seat<'a> {
-    /// A seat for operators that reach the cluster through `proxy`, with the rights of `like`.
+impl<'a> OperatorSlot<'a> {
+    /// A slot for operators that reach the cluster through `proxy`, with the credentials of `like`.
     ///
     /// # Errors
     ///
     /// The kubeconfig cannot be written.
     pub fn new(cluster: &'a Cluster, proxy: &'a Proxy, like: &std::path::Path) -> Result<Self> {
         let kubeconfig = proxy.kubeconfig(like)?;
-        Ok(Self { cluster, proxy, kubeconfig, sitting: Mutex::default() })
+        Ok(Self { cluster, proxy, kubeconfig, state: Mutex::default() })
     }
 
     /// Starts an operator with its default configuration.
@@ -43,25 +43,25 @@ impl<'a> Seat<'a> {
     ///
     /// It cannot be started.
     pub async fn launch(&self) -> Result<()> {
-        let number = self.sitting().count + 1;
+        let number = self.state().count + 1;
         self.proxy.process(number);
         let options = OperatorOptions {
             kubeconfig: Some(self.kubeconfig.clone()),
             ..OperatorOptions::default()
         };
         let operator = Operator::start(self.cluster, options).await?;
-        *self.sitting() = Sitting { operator: Some(Arc::new(operator)), count: number };
+        *self.state() = State { operator: Some(Arc::new(operator)), count: number };
         Ok(())
     }
 
     /// Kills the operator, as a crash of its machine would.
     pub fn kill(&self) {
-        if let Some(operator) = self.sitting().operator.take() {
+        if let Some(operator) = self.state().operator.take() {
             operator.kill9();
         }
     }
 
-    /// Waits until the operator that sits there then is ready.
+    /// Waits until the operator that runs then is ready.
     ///
     /// # Errors
     ///
@@ -87,15 +87,15 @@ impl<'a> Seat<'a> {
     }
 
     fn operator(&self) -> Option<Arc<Operator>> {
-        self.sitting().operator.clone()
+        self.state().operator.clone()
     }
 
-    fn sitting(&self) -> MutexGuard<'_, Sitting> {
-        self.sitting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Seat<'_> {
+impl Drop for OperatorSlot<'_> {
     /// Dropping an operator would wait for it, and all lanes with it.
     fn drop(&mut self) {
         self.kill();

@@ -8,7 +8,7 @@ use crate::{
 
 /// A rule of RBAC, as in a role: everything that combines one of each list. `*` stands for all.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Right {
+pub struct RbacRule {
     /// API groups; the core group is the empty one.
     pub groups: Vec<String>,
     /// Plurals, with a slash and the subresource where there is one.
@@ -17,7 +17,7 @@ pub struct Right {
     pub verbs: Vec<String>,
 }
 
-impl Right {
+impl RbacRule {
     fn covers(&self, request: &Request) -> bool {
         has(&self.groups, &request.group)
             && has(&self.verbs, &request.verb)
@@ -36,12 +36,12 @@ fn resource(request: &Request) -> String {
     }
 }
 
-/// Every request that none of these `rights` covers.
+/// Every request that none of these `rules` covers.
 #[must_use]
-pub fn rights(history: &History, rights: &[Right]) -> Vec<Violation> {
+pub fn undeclared_requests(history: &History, rules: &[RbacRule]) -> Vec<Violation> {
     // What is no resource, such as `/version`, is open to everybody.
     let requests = history.requests.iter().filter(|request| !request.resource.is_empty());
-    let uncovered = requests.filter(|request| !rights.iter().any(|right| right.covers(request)));
+    let uncovered = requests.filter(|request| !rules.iter().any(|rule| rule.covers(request)));
     uncovered
         .map(|request| {
             let Request { verb, group, .. } = request;
@@ -53,14 +53,14 @@ pub fn rights(history: &History, rights: &[Right]) -> Vec<Violation> {
         .collect()
 }
 
-/// Every combination that these `rights` allow and none of the requests used: verb, resource, group.
+/// Every combination that these `rules` allow and none of the requests used: verb, resource, group.
 #[must_use]
 pub fn unused_rules<'a>(
     requests: impl IntoIterator<Item = &'a Request>,
-    rights: &[Right],
+    rules: &[RbacRule],
 ) -> Vec<String> {
     let mut unused = Vec::new();
-    for Right { groups, resources, verbs } in rights {
+    for RbacRule { groups, resources, verbs } in rules {
         for group in groups {
             for resource in resources {
                 unused.extend(verbs.iter().map(|verb| (verb, resource, group)));
