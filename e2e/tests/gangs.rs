@@ -66,9 +66,15 @@ impl Scheduler {
         Api::namespaced_with(tenant.client.clone(), &tenant.namespace, &kind)
     }
 
-    /// Makes a runtime of three Pods that asks for a gang.
-    async fn runtime(&self, tenant: &Tenant<'_>, annotations: &Value) -> Result<String> {
-        let name = format!("{}-{}", tenant.namespace, self.version);
+    /// Makes a runtime of three Pods that asks for a gang. Each has a name of its own: a runtime that is changed may be
+    /// known to the operator as it was when the next job comes.
+    async fn runtime(
+        &self,
+        tenant: &Tenant<'_>,
+        name: &str,
+        annotations: &Value,
+    ) -> Result<String> {
+        let name = format!("{}-{name}", tenant.namespace);
         let mut manifest = runtime(&name, annotations, 1, None);
         manifest["spec"]["podGroupPolicy"] = (self.policy)();
         manifest["spec"]["mlPolicy"]["numNodes"] = json!(3);
@@ -124,7 +130,7 @@ async fn waits(tenant: &Tenant<'_>, job: &str, reason: &str) -> Result<()> {
 /// The life of a scheduler, from before it is installed on. One test each: what is installed stays.
 async fn gangs_of(scheduler: &Scheduler, prefix: &str) -> Result<()> {
     test(prefix, async |tenant| {
-        let completes = scheduler.runtime(tenant, &json!({DELAY: "1s"})).await?;
+        let completes = scheduler.runtime(tenant, "completes", &json!({DELAY: "1s"})).await?;
         tenant.create("early", &completes, json!({})).await?;
         waits(tenant, "early", "PodGroupNotServed").await?;
         ensure!(tenant.job_sets.get_opt("early").await?.is_none(), "it has a JobSet");
@@ -135,7 +141,7 @@ async fn gangs_of(scheduler: &Scheduler, prefix: &str) -> Result<()> {
         tenant.becomes("early", COMPLETE).await?;
         scheduler.has_no_group(tenant, "early").await?;
 
-        let runs = scheduler.runtime(tenant, &json!({})).await?;
+        let runs = scheduler.runtime(tenant, "runs", &json!({})).await?;
         tenant.create("late", &runs, json!({"activeDeadlineSeconds": 6})).await?;
         scheduler.has_group(tenant, "late").await?;
         let job_set = tenant.has_job_set("late").await?;
