@@ -1,7 +1,7 @@
 //! The kinds that are watched, and what there is to say of each.
 //!
-//! A kind of PodGroup is added here, as a [`PodGroupKind`]; readiness, metrics, watches, cache and requests iterate over
-//! [`Kind::ALL`] and [`Scheduler::ALL`].
+//! Readiness, metrics and cache iterate over [`Kind::ALL`]. A kind of PodGroup is a [`PodGroupKind`]; the compiler lists the
+//! match arms of a new one, and its watch is begun in [`crate::cache::watch`].
 
 use kube::Resource;
 use serde::{Serialize, de::DeserializeOwned};

@@ -7,7 +7,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`server`], [`connections`], [`tls`] | TLS and HTTP; nobody can close it |
+//! | [`server`], [`connections`], [`tls`](trainjob_process::tls) | TLS and HTTP; nobody can close it |
 //! | [`review`], [`fields`] | what is asked, and what is answered |
 //! | [`task`], [`handler`] | from one to the other |
 //! | [`runtimes`], [`lookup`] | what a verdict depends on |

@@ -1,4 +1,4 @@
-//! The operator's one clock.
+//! The one clock of a controller.
 //!
 //! Decisions are made on whole seconds (`docs/semantics.md` §5); waiting is done in finer steps.
 

@@ -10,7 +10,7 @@
 //! `trainjob-core`: the key of an object, its position in the queue, the class of a failure, and the rules of leader
 //! election, which are pure as all rules are.
 //!
-//! Nothing here has to survive a restart, either: what a controller needs is made anew from lists.
+//! Nothing here has to survive a restart: a controller derives everything anew from lists.
 
 pub mod answer;
 pub mod clock;
