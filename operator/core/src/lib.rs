@@ -7,6 +7,8 @@
 //!
 //! Nothing here knows that a network, a clock or an async runtime exists; a test keeps it so.
 //!
+//! * [`now`]: the time, as far as it is known.
+//! * [`server_time`]: how that is estimated.
 //! * [`facts`]: the few facts about an object that decisions need, parsed once.
 //! * [`observed`]: everything one decision is made on.
 //! * [`plan`](mod@plan): the rules, in the order in which they win.
@@ -32,13 +34,16 @@ mod framework;
 pub mod job_stats;
 pub mod lease;
 pub mod lifecycle;
+pub mod now;
 pub mod observed;
 pub mod out_of_memory;
 pub mod pass;
 pub mod plan;
 pub mod priority;
+pub mod server_time;
 pub mod undiscovered;
 
 pub use action::{Action, Plan};
+pub use now::Now;
 pub use observed::Observed;
 pub use plan::plan;
