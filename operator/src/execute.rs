@@ -33,7 +33,9 @@ use trainjob_core::{
     pass::{Call, Class, Reply},
     priority::Priority,
 };
-use trainjob_engine::{answer, error::RequestError, leader::LeaderGuard, limit::Limiter, stripped};
+use trainjob_engine::{
+    answer, clock::Clock, error::RequestError, leader::LeaderGuard, limit::Limiter, stripped,
+};
 
 use crate::{
     cache::{Cache, Lists},
@@ -55,6 +57,8 @@ pub struct Executor {
     pub limiter: Option<Arc<Limiter>>,
     /// Whether anything may be done.
     pub leader: LeaderGuard,
+    /// The time.
+    pub clock: Clock,
 }
 
 /// For whom and how urgently an action is carried out.
@@ -235,7 +239,10 @@ impl Executor {
         self.leader.check()?;
         match of.priority {
             Priority::Stop => answer::detach_after(request).await,
-            Priority::Live | Priority::Cleanup => answer::before(of.due, request).await,
+            Priority::Live | Priority::Cleanup => {
+                let due_in = of.due.and_then(|due| self.clock.until(due));
+                answer::before(due_in, request).await
+            }
         }
     }
 }

@@ -97,10 +97,11 @@ enum Chance {
     Stray,
     Relist,
     Crash,
+    Clock,
 }
 
 /// What happens how often.
-const CHANCES: [(usize, Chance); 8] = [
+const CHANCES: [(usize, Chance); 9] = [
     (60, Chance::Operator),
     (24, Chance::Delivery),
     (9, Chance::User),
@@ -109,6 +110,7 @@ const CHANCES: [(usize, Chance); 8] = [
     (3, Chance::Stray),
     (1, Chance::Relist),
     (1, Chance::Crash),
+    (1, Chance::Clock),
 ];
 
 fn step(world: &mut World, random: &mut Random) {
@@ -140,6 +142,10 @@ fn step(world: &mut World, random: &mut Random) {
             let number = random.below(world.operators.len());
             let survives = random.percent(60);
             world.crash(number, survives);
+        }
+        Some(Chance::Clock) => {
+            let number = random.below(world.operators.len());
+            world.hold_time(number);
         }
         None => {}
     }

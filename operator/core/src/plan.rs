@@ -27,6 +27,7 @@ use crate::{
     event::Event,
     facts::{Finished, JobFacts, JobSetFacts, Outcome, PodGroupFacts, Scheduler},
     lifecycle::{deadline, release, status, ttl},
+    now::Now,
     observed::{Observed, Reading, RunningPods, Settings},
 };
 
@@ -35,7 +36,7 @@ use crate::{
 /// Total and deterministic. Convergent: carrying out the actions and asking again leads, after finitely
 /// many rounds, to a plan with nothing to do but [`Action::RecordEvent`], which is for the shell to deduplicate.
 #[must_use]
-pub fn plan(observed: &Observed<'_>, now: Timestamp) -> Plan {
+pub fn plan(observed: &Observed<'_>, now: Now) -> Plan {
     let job = observed.job;
     if job.managed_elsewhere {
         return foreign(observed, now);
@@ -57,7 +58,7 @@ fn own_job_set<'a>(observed: &Observed<'a>) -> Option<&'a JobSetFacts> {
     observed.job_set.filter(|job_set| job_set.train_job_uid.as_ref() == Some(&observed.job.uid))
 }
 
-fn foreign(observed: &Observed<'_>, now: Timestamp) -> Plan {
+fn foreign(observed: &Observed<'_>, now: Now) -> Plan {
     let mut plan = Plan::default();
     if let (Some(finished), true) =
         (observed.job.finished, observed.settings.ttl_for_managed_elsewhere)
@@ -67,11 +68,11 @@ fn foreign(observed: &Observed<'_>, now: Timestamp) -> Plan {
     plan
 }
 
-fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Timestamp) -> Plan {
+fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Now) -> Plan {
     let job = observed.job;
     let own = own_job_set(observed);
     let mut conditions = stored_conditions(manifest).to_vec();
-    status::mirror_suspension(&mut conditions, job.suspend, now);
+    status::mirror_suspension(&mut conditions, job.suspend, now.stamp());
 
     if let Some((job_set, end)) = own.and_then(|own| Some((own, own.ended.as_ref()?))) {
         status::finish_with_job_set(&mut conditions, end);
@@ -105,7 +106,7 @@ fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Timestamp) 
     let runtime_came = observed.runtime.is_some() && waits_for_runtime(&conditions);
     if step.actions.is_empty() || runtime_came {
         let why = why.map(|told| (told.reason, &*told.message));
-        status::mirror_waiting(&mut conditions, why, now);
+        status::mirror_waiting(&mut conditions, why, now.stamp());
     }
     let news = why.filter(|_| {
         conditions::find(&conditions, conditions::WAITING)
@@ -125,11 +126,11 @@ fn exceed(
     manifest: &TrainJob,
     mut conditions: Vec<Condition>,
     due: Timestamp,
-    now: Timestamp,
+    now: Now,
 ) -> Plan {
     let own = own_job_set(observed);
     let why = (Reason::DeadlineExceeded, conditions::MESSAGE_DEADLINE_EXCEEDED);
-    status::fail(&mut conditions, why, now);
+    status::fail(&mut conditions, why, now.stamp());
     let mut actions = write(observed.job, manifest, own, conditions);
     if let Some(Action::WriteStatus(write)) = actions.first_mut() {
         write.deadline_due = Some(due);
@@ -146,16 +147,16 @@ fn refuse(
     manifest: &TrainJob,
     mut conditions: Vec<Condition>,
     unsupported: &UnsupportedRuntime,
-    now: Timestamp,
+    now: Now,
 ) -> Plan {
     let message = unsupported.to_string();
-    status::fail(&mut conditions, (Reason::TrainingRuntimeNotSupported, &message), now);
+    status::fail(&mut conditions, (Reason::TrainingRuntimeNotSupported, &message), now.stamp());
     let mut actions = write(job, manifest, None, conditions);
     actions.push(Action::RecordEvent(Event::CreationFailed(message)));
     Plan { actions, ..Plan::default() }
 }
 
-fn after_the_end(observed: &Observed<'_>, finished: Finished, now: Timestamp) -> Plan {
+fn after_the_end(observed: &Observed<'_>, finished: Finished, now: Now) -> Plan {
     let own = own_job_set(observed);
     let mut plan = Plan::default();
     let mut released = true;
@@ -183,12 +184,7 @@ fn after_the_end(observed: &Observed<'_>, finished: Finished, now: Timestamp) ->
 }
 
 /// Adds what the release of a job that its deadline failed takes; tells whether it is released.
-fn release(
-    plan: &mut Plan,
-    observed: &Observed<'_>,
-    own: Option<&JobSetFacts>,
-    now: Timestamp,
-) -> bool {
+fn release(plan: &mut Plan, observed: &Observed<'_>, own: Option<&JobSetFacts>, now: Now) -> bool {
     match (release::decide(&release_subject(own, &observed.readings.pods), now), own) {
         (release::Decision::DeleteJobSet, Some(job_set)) => {
             plan.actions.push(delete(job_set));
@@ -217,7 +213,7 @@ fn apply_ttl(
     observed: &Observed<'_>,
     finished: Finished,
     released: bool,
-    now: Timestamp,
+    now: Now,
 ) {
     let job = observed.job;
     match ttl::decide(&ttl_subject(job, released, *observed.settings), now) {

@@ -9,7 +9,7 @@ use std::{
     collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use futures::future::BoxFuture;
@@ -26,6 +26,7 @@ use trainjob_process::config::Rate;
 
 use crate::{
     answer::timed,
+    clock::Clock,
     leader::LeaderGuard,
     limit::{Bucket, Limiter},
 };
@@ -108,6 +109,7 @@ pub struct Sender {
     leader: LeaderGuard,
     state: Arc<State>,
     reporter: Reporter,
+    clock: Clock,
 }
 
 /// Who tells.
@@ -123,6 +125,7 @@ struct Reporter {
 pub fn channel(
     reporter: &'static str,
     client: Client,
+    clock: Clock,
     limiter: Option<Arc<Limiter>>,
     leader: LeaderGuard,
     normal: Option<Rate>,
@@ -135,7 +138,7 @@ pub fn channel(
     let instance = std::env::var("HOSTNAME").unwrap_or_else(|_| reporter.to_owned());
     let reporter = Reporter { controller: reporter, instance };
     let recorder = EventRecorder { sender, state: Arc::clone(&state) };
-    (recorder, Sender { receiver, client, limiter, leader, state, reporter })
+    (recorder, Sender { receiver, client, limiter, leader, state, reporter, clock })
 }
 
 impl EventRecorder {
@@ -246,7 +249,7 @@ impl Sender {
     async fn send(&self, event: Event, refused: &mut bool) {
         let namespace = event.regarding.namespace.clone().unwrap_or_default();
         let api: Api<v1::Event> = Api::namespaced(self.client.clone(), &namespace);
-        let event = self.reporter.stored(event);
+        let event = self.reporter.stored(event, &self.clock);
         let Err(error) = timed(api.create(&PostParams::default(), &event)).await else { return };
         match error.class() {
             Class::Exists | Class::NamespaceGoing | Class::Gone => {}
@@ -261,10 +264,10 @@ impl Sender {
 
 impl Reporter {
     /// The event as it is stored.
-    fn stored(&self, event: Event) -> v1::Event {
+    fn stored(&self, event: Event, clock: &Clock) -> v1::Event {
         let told = digest(&(event.uid(), event.reason, &event.note));
         let Event { regarding, severity, reason, action, note } = event;
-        let now = jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default();
+        let now = jiff::Timestamp::try_from(clock.likely()).unwrap_or_default();
         v1::Event {
             metadata: ObjectMeta {
                 name: Some(format!(

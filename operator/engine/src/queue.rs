@@ -4,7 +4,7 @@
 //! in the order in which it came. A key waits at most once; one that is being worked on waits until that
 //! is done.
 //!
-//! Two kinds of timers bring keys back: requeues at an instant of the wall clock, which lifecycle rules
+//! Two kinds of timers bring keys back: requeues at an instant of the API server's clock, which lifecycle rules
 //! ask for, and retries after a while. All of them are entries of two heaps, so that a hundred thousand
 //! of them cost no task each.
 //!
@@ -28,14 +28,15 @@ use trainjob_core::{
 };
 
 use self::timers::Timers;
-use crate::clock;
+use crate::clock::Clock;
 
-/// The longest sleep between two looks at the wall clock. A step of the clock is noticed this late.
+/// The longest sleep between two looks at the clock. What is learned of the API server's time is noticed this late.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// The queue, shared by watches, workers and the timer thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Queue {
+    clock: Clock,
     state: Mutex<State>,
     work: Notify,
     timer: Condvar,
@@ -95,11 +96,11 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One that takes in nothing before [`Self::open`].
+    /// One whose requeues are by this clock, and that takes in nothing before [`Self::open`].
     #[must_use]
-    pub fn standby() -> Self {
-        let state = State { standby: true, ..State::default() };
-        Self { state: Mutex::new(state), ..Self::default() }
+    pub fn standby(clock: Clock) -> Self {
+        let state = Mutex::new(State { standby: true, ..State::default() });
+        Self { clock, state, work: Notify::new(), timer: Condvar::new() }
     }
 
     /// From now on keys are taken in.
@@ -134,7 +135,7 @@ impl Queue {
         self.work.notify_one();
     }
 
-    /// Brings a key back when the wall clock shows `at`; `None`: not any more.
+    /// Brings a key back when `at` has come; `None`: not any more.
     pub fn requeue_at(&self, key: &ObjectKey, at: Option<Timestamp>) {
         if self.lock().requeues.set(key, at) {
             self.timer.notify_one();
@@ -179,11 +180,11 @@ impl Queue {
     fn due(&self) -> Option<Vec<ObjectKey>> {
         let mut state = self.lock();
         while !state.closed {
-            let due = state.take_due();
+            let due = state.take_due(&self.clock);
             if !due.is_empty() {
                 return Some(due);
             }
-            let sleep = state.sleep();
+            let sleep = state.sleep(&self.clock);
             let woken = self.timer.wait_timeout(state, sleep);
             (state, _) = woken.unwrap_or_else(PoisonError::into_inner);
         }
@@ -193,10 +194,10 @@ impl Queue {
 
 impl State {
     /// The keys whose time has come.
-    fn take_due(&mut self) -> Vec<ObjectKey> {
+    fn take_due(&mut self, clock: &Clock) -> Vec<ObjectKey> {
         let mut due = Vec::new();
-        let (wall, monotonic) = (clock::now(), Instant::now());
-        while let Some(key) = self.requeues.take(wall) {
+        let (reached, monotonic) = (clock.now().reached(), Instant::now());
+        while let Some(key) = reached.and_then(|reached| self.requeues.take(reached)) {
             due.push(key);
         }
         while let Some(key) = self.retries.take(monotonic) {
@@ -206,9 +207,9 @@ impl State {
     }
 
     /// How long to sleep until the time of the next key may have come.
-    fn sleep(&mut self) -> Duration {
+    fn sleep(&mut self, clock: &Clock) -> Duration {
         let now = Instant::now();
-        let requeue_at = self.requeues.earliest().map(clock::until);
+        let requeue_at = self.requeues.earliest().and_then(|at| clock.until(at));
         let retry = self.retries.earliest().map(|at| at.saturating_duration_since(now));
         requeue_at.into_iter().chain(retry).chain([LONGEST_SLEEP]).min().unwrap_or(LONGEST_SLEEP)
     }

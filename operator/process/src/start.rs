@@ -12,6 +12,7 @@ use crate::{
     config::{self, Config, Flags, FlagsError, Manual},
     logging,
     metrics::{Requests, requests::Kinds},
+    server_time::ServerTime,
 };
 
 /// Which program this is.
@@ -79,7 +80,9 @@ where
             Ok(requests) => requests,
             Err(error) => return refuse(&error),
         };
-        let clients = match client::connect(flags.kubeconfig.as_deref(), requests).await {
+        let server_time = ServerTime::new(config.clock_jump_pause);
+        let clients = client::connect(flags.kubeconfig.as_deref(), requests, server_time).await;
+        let clients = match clients {
             Ok(clients) => clients,
             Err(error) => return refuse(&error),
         };
