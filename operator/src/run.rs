@@ -111,8 +111,7 @@ pub async fn run(
     let watcher = watcher(&clients, &reconciler, legacy, readiness.clone(), (listed, unreachable));
 
     let timers = timers(&reconciler).map_err(RunError::Timers)?;
-    let time = clock::keep(clients.work.clone(), Arc::clone(&clients.server_time));
-    let mut tasks = tasks(watcher, sender, remover, (timers, time));
+    let mut tasks = tasks(watcher, sender, remover, timers, &clients);
 
     let begun = async move {
         complete(all_listed).await;
@@ -195,10 +194,8 @@ fn tasks(
     watcher: Watcher,
     sender: Sender,
     remover: Remover,
-    (timers, time): (
-        impl Future<Output = ()> + Send + 'static,
-        impl Future<Output = ()> + Send + 'static,
-    ),
+    timers: impl Future<Output = ()> + Send + 'static,
+    clients: &Clients,
 ) -> JoinSet<&'static str> {
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
@@ -217,6 +214,7 @@ fn tasks(
         timers.await;
         "the timers"
     });
+    let time = clock::keep(clients.work.clone(), Arc::clone(&clients.server_time));
     tasks.spawn(async move {
         time.await;
         "the clock"
