@@ -3,10 +3,10 @@
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use crate::fixtures::train_job;
-use crate::release::{PATIENCE, Release};
-use crate::tools::Tools;
-use crate::until::until_ok;
+use crate::testenv::fixtures::train_job;
+use crate::testenv::release::{PATIENCE, Release};
+use crate::testenv::tools::Tools;
+use crate::testenv::until::until_ok;
 
 /// What makes a fake Pod complete.
 const DELAY: &str = "pod-complete.stage.kwok.x-k8s.io/delay";

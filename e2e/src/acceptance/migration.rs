@@ -17,15 +17,15 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::guide::Guide;
-use crate::cluster::{Cluster, Options};
-use crate::fixtures::{FAILS, runtime, train_job};
-use crate::ports::Port;
-use crate::product::{CHART, Product};
-use crate::release::programs::Programs;
-use crate::tools::Tools;
-use crate::trainer::{self, Manifests};
-use crate::until::until_ok;
-use crate::{workspace, yaml};
+use crate::testenv::cluster::{Cluster, Options};
+use crate::testenv::fixtures::{FAILS, runtime, train_job};
+use crate::testenv::ports::Port;
+use crate::testenv::product::{CHART, Product};
+use crate::testenv::release::programs::Programs;
+use crate::testenv::tools::Tools;
+use crate::testenv::trainer::{self, Manifests};
+use crate::testenv::until::until_ok;
+use crate::testenv::{workspace, yaml};
 
 use charts::Charts;
 use crew::Crew;

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use crate::release::Release;
-use crate::workspace;
+use crate::testenv::release::Release;
+use crate::testenv::workspace;
 use prometheus::{Prometheus, now};
 use scenario::Scenario;
 

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 
-use crate::release::Release;
+use crate::testenv::release::Release;
 
 const SDK: &str = "sdk.py";
 const CLIENT: &str = "trainer_client";

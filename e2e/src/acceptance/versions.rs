@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::binaries::{Binaries, Program, Versions};
-use crate::guard::Guard;
-use crate::workspace;
+use crate::testenv::binaries::{Binaries, Program, Versions};
+use crate::testenv::guard::Guard;
+use crate::testenv::workspace;
 
 /// Integration tests, and what they show.
 const TESTS: [(&str, &str); 4] = [

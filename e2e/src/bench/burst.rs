@@ -15,9 +15,9 @@ use serde_json::json;
 use trainjob_api::v1alpha1::train_job::TrainJobSpec;
 use trainjob_api::{JobSet, TrainJob, conditions};
 
-use crate::fixtures::PATIENCE;
-use crate::fixtures::status::conditions_of;
-use crate::until::until_ok;
+use crate::testenv::fixtures::PATIENCE;
+use crate::testenv::fixtures::status::conditions_of;
+use crate::testenv::until::until_ok;
 
 use super::Size;
 use super::calls::{Call, Calls, Micros};

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use trainjob_api::time::Timestamp;
 
-use crate::fixtures::OPERATOR_USER;
+use crate::testenv::fixtures::OPERATOR_USER;
 
 /// The user that the raw client is.
 pub(super) const RAW_USER: &str = "system:serviceaccount:raw-client:trainjob-operator";

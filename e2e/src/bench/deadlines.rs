@@ -18,9 +18,9 @@ use trainjob_api::conditions::{FAILED, MESSAGE_DEADLINE_EXCEEDED, REASON_DEADLIN
 use trainjob_api::time::Timestamp;
 use trainjob_api::{JobSet, TrainJob};
 
-use crate::fixtures::PATIENCE;
-use crate::fixtures::status::created_at;
-use crate::product::Product;
+use crate::testenv::fixtures::PATIENCE;
+use crate::testenv::fixtures::status::created_at;
+use crate::testenv::product::Product;
 
 use super::Size;
 use super::calls::{Calls, Micros};

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use invariants::{History, Terms};
 
-use crate::fixtures::noted_requests;
-use crate::recorder::Recorder;
+use crate::testenv::fixtures::noted_requests;
+use crate::testenv::recorder::Recorder;
 
 use super::calls::Micros;
 use super::report::Bar;

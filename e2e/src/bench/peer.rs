@@ -10,12 +10,12 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use trainjob_api::time::Timestamp;
 
-use crate::binaries::Program;
-use crate::cluster::Options;
-use crate::component::answers;
-use crate::credentials::Identity;
-use crate::ports::Port;
-use crate::process::Process;
+use crate::testenv::binaries::Program;
+use crate::testenv::cluster::Options;
+use crate::testenv::component::answers;
+use crate::testenv::credentials::Identity;
+use crate::testenv::ports::Port;
+use crate::testenv::process::Process;
 
 use super::Size;
 use super::calls::Micros;

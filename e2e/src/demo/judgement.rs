@@ -7,8 +7,8 @@ use anyhow::Result;
 use invariants::{History, Terms, Violation};
 
 use crate::demo::setup::Setup;
-use crate::fixtures::noted_requests;
-use crate::operator::rbac_rules;
+use crate::testenv::fixtures::noted_requests;
+use crate::testenv::operator::rbac_rules;
 
 /// What the rules say of a run.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::discovery::{Discovery, Scope, verbs};
 use kube::{Client, ResourceExt};
 
-use crate::until::until_ok;
+use crate::testenv::until::until_ok;
 
 /// How long the garbage collector may take for the last objects.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::workspace;
+use crate::testenv::workspace;
 
 /// An example: one TrainJob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +101,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::yaml;
+    use crate::testenv::yaml;
 
     fn only_document(text: &str) -> Value {
         let [document] = <[Value; 1]>::try_from(yaml::documents(text).unwrap()).unwrap();

@@ -6,17 +6,17 @@ use std::time::Duration;
 use anyhow::Result;
 use kube::Client;
 
-use crate::cluster::{Cluster, Options};
 use crate::demo::clock::elapsed;
 use crate::demo::scenarios;
 use crate::demo::screen::clock;
-use crate::discovered::until_discovered;
-use crate::fixtures::{PATIENCE, audit_flags};
-use crate::operator::SERVICE_ACCOUNT;
-use crate::recorder::Recorder;
-use crate::release::programs::Programs;
-use crate::release::{NAMESPACE, Release};
-use crate::until::until_ok;
+use crate::testenv::cluster::{Cluster, Options};
+use crate::testenv::discovered::until_discovered;
+use crate::testenv::fixtures::{PATIENCE, audit_flags};
+use crate::testenv::operator::SERVICE_ACCOUNT;
+use crate::testenv::recorder::Recorder;
+use crate::testenv::release::programs::Programs;
+use crate::testenv::release::{NAMESPACE, Release};
+use crate::testenv::until::until_ok;
 
 /// GPUs of each node of a box.
 pub const GPUS_OF_NODE: usize = 8;

@@ -19,7 +19,7 @@ use crate::demo::screen::Screen;
 use crate::demo::seen::{Change, Seen, train_jobs};
 use crate::demo::setup::Setup;
 use crate::demo::watch::Watches;
-use crate::{apply, yaml};
+use crate::testenv::{apply, yaml};
 
 /// Between two drawings of the table.
 const REFRESH: Duration = Duration::from_millis(200);

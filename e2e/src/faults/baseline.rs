@@ -11,7 +11,7 @@ use super::judge::Reference;
 use super::life::{Life, Made};
 use super::purpose::is_coalesced;
 use super::scenario::Scenario;
-use crate::operator::rbac_rules;
+use crate::testenv::operator::rbac_rules;
 
 /// How often each life is lived undisturbed.
 pub(super) const TIMES: usize = 3;

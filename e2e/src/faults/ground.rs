@@ -18,12 +18,12 @@ use super::operator_slot::OperatorSlot;
 use super::purpose::purpose;
 use super::scenario::{Scenario, Stage};
 use super::strike::Strike;
-use crate::cluster::Options;
-use crate::fixtures::tenant::Tenant;
-use crate::fixtures::{SYSTEM, World};
-use crate::operator::SERVICE_ACCOUNT;
-use crate::proxy::{Call, Proxy, Scope};
-use crate::recorder::Recorder;
+use crate::faults::proxy::{Call, Proxy, Scope};
+use crate::testenv::cluster::Options;
+use crate::testenv::fixtures::tenant::Tenant;
+use crate::testenv::fixtures::{SYSTEM, World};
+use crate::testenv::operator::SERVICE_ACCOUNT;
+use crate::testenv::recorder::Recorder;
 
 /// Seconds of a deadline that leave an operator the time to be killed and to come back before it.
 const DEADLINE: i64 = 7;

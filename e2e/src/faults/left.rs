@@ -5,9 +5,9 @@ use kube::ResourceExt as _;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, PartialObjectMeta};
 use kube::core::GroupVersionKind;
 
-use crate::fixtures::PATIENCE;
-use crate::fixtures::tenant::Tenant;
-use crate::until::until_ok;
+use crate::testenv::fixtures::PATIENCE;
+use crate::testenv::fixtures::tenant::Tenant;
+use crate::testenv::until::until_ok;
 
 /// Everything that the life of a TrainJob can leave.
 const KINDS: [(&str, &str, &str); 7] = [

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cluster::Cluster;
-use crate::fixtures::PATIENCE;
-use crate::operator::{Operator, OperatorOptions};
-use crate::proxy::Proxy;
-use crate::until::until_ok;
+use crate::faults::proxy::Proxy;
+use crate::testenv::cluster::Cluster;
+use crate::testenv::fixtures::PATIENCE;
+use crate::testenv::operator::{Operator, OperatorOptions};
+use crate::testenv::until::until_ok;
 
 /// Holds the running operator; operators follow one another behind one proxy.
 pub struct OperatorSlot<'a> {

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use trainjob_api::conditions;
 
 use super::operator_slot::OperatorSlot;
-use crate::fixtures::status::{created_at, now};
-use crate::fixtures::tenant::Tenant;
-use crate::fixtures::{COMPLETES, FAILS, MPI, PATIENCE, RUNS};
-use crate::until::{until, until_ok};
+use crate::testenv::fixtures::status::{created_at, now};
+use crate::testenv::fixtures::tenant::Tenant;
+use crate::testenv::fixtures::{COMPLETES, FAILS, MPI, PATIENCE, RUNS};
+use crate::testenv::until::{until, until_ok};
 
 /// The TrainJob of most lives.
 const JOB: &str = "job";

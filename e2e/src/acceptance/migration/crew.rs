@@ -14,13 +14,13 @@ use trainjob_api::time::Timestamp;
 
 use super::PATIENCE;
 use super::objects::{self, Objects, same};
-use crate::cluster::Cluster;
-use crate::fixtures::status::{
+use crate::testenv::cluster::Cluster;
+use crate::testenv::fixtures::status::{
     brief, conditions_of, created_at, finished_at, is_failed_by_deadline,
 };
-use crate::fixtures::train_job;
-use crate::until::until_ok;
-use crate::yaml;
+use crate::testenv::fixtures::train_job;
+use crate::testenv::until::until_ok;
+use crate::testenv::yaml;
 
 /// Where all of them are.
 const NAMESPACE: &str = "default";
