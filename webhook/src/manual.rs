@@ -1,6 +1,6 @@
 //! What the manual page of the admission server says that is not true of both programs.
 
-use trainjob_process::config::Manual;
+use trainjob_process::Manual;
 
 /// The admission server's part of `--help`.
 pub const MANUAL: Manual = Manual {

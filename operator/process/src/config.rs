@@ -33,7 +33,6 @@ pub use election::LeaderElection;
 pub use error::{ConfigError, Problem};
 pub use flags::{Flags, FlagsError};
 pub use gates::{Gate, Gates};
-pub use help::Manual;
 pub use tls::Tls;
 
 use file::{ClientConnection, Configuration, Controller, Events, Health, Lifecycle, Metrics};

@@ -20,9 +20,9 @@ use trainjob_core::{
     observed::{Propagation, Settings},
 };
 use trainjob_process::{
-    Program,
+    Manual, Program,
     config::{
-        Admission, Config, Flags, FlagsError, LeaderElection, Manual, MetricsServer, Rate, Tls,
+        Admission, Config, Flags, FlagsError, LeaderElection, MetricsServer, Rate, Tls,
         admission::{CertificateSource, SelfManaged},
         load,
     },
