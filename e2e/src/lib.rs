@@ -27,7 +27,7 @@ mod testenv;
 // Nearly every line of a test begins here, so it names these without their folder.
 pub use faults::proxy;
 pub use testenv::{
-    answer, apply, authority, binaries, cluster, component, coscheduling, credentials, discovered,
-    fixtures, guard, kueue, metrics_page, node, operator, ports, process, product, rbac, recorder,
-    release, stopped, until, volcano, webhook, workspace, yaml,
+    answer, apply, authority, binaries, chart, cluster, component, coscheduling, credentials,
+    discovered, fixtures, guard, kueue, metrics_page, node, operator, ports, process, product,
+    rbac, recorder, release, stopped, until, volcano, webhook, workspace, yaml,
 };

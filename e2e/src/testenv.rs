@@ -4,13 +4,13 @@
 //!
 //! * the machine: [`workspace`], `cache`, [`ports`], [`guard`], [`process`], [`until`], [`stopped`];
 //! * what runs: [`binaries`] builds the programs, `modules` finds the files that come with them;
-//! * the box: [`cluster`] starts its [`component`]s with `jobset`, `kwok` and `nodes`, [`credentials`] and [`authority`]
-//!   say who is who; [`kueue`], [`coscheduling`], [`volcano`] and `trainer` are installed where a test wants them;
-//!   [`node`] has a real kubelet instead of a fake one;
-//! * the product: [`product`] is what the [`operator`] and the [`webhook`] have in common, [`release`] has the images
-//!   and charts;
-//! * the tests: [`fixtures`] has a namespace for each, [`apply`], [`answer`], [`metrics_page`] and [`yaml`] are its
-//!   tools, [`recorder`] writes down what the watches of a run deliver.
+//! * the box: [`cluster`] starts its [`component`]s as its `options` say, with `jobset`, `kwok` and `nodes`, in its `site`;
+//!   [`credentials`] and [`authority`] say who is who, and `access` gives tests an identity of their own;
+//! * what else may run in it: [`kueue`], [`coscheduling`], [`volcano`], `trainer`, and a [`node`] with a real kubelet;
+//! * the product: [`chart`] has what is installed, [`product`] is what the [`operator`] and the [`webhook`] have in common,
+//!   [`release`] runs both as a release would;
+//! * the tests: [`fixtures`] has a namespace for each, [`apply`], [`answer`], [`metrics_page`] and [`yaml`] are their tools,
+//!   and [`recorder`] writes down what the watches of a run deliver.
 
 pub(crate) mod access;
 pub mod answer;
@@ -18,6 +18,7 @@ pub mod apply;
 pub mod authority;
 pub mod binaries;
 pub(crate) mod cache;
+pub mod chart;
 pub mod cluster;
 pub mod component;
 pub mod coscheduling;
@@ -26,6 +27,7 @@ pub mod discovered;
 pub mod fixtures;
 pub mod guard;
 pub(crate) mod jobset;
+pub(crate) mod kinds;
 pub mod kueue;
 pub(crate) mod kwok;
 pub mod metrics_page;
@@ -33,14 +35,17 @@ pub(crate) mod modules;
 pub mod node;
 pub(crate) mod nodes;
 pub mod operator;
+pub(crate) mod options;
 pub mod ports;
 pub mod process;
 pub mod product;
 pub mod rbac;
+pub(crate) mod ready;
 pub mod recorder;
 pub mod release;
 pub(crate) mod sent;
 pub(crate) mod service;
+pub(crate) mod site;
 pub mod stopped;
 pub(crate) mod tools;
 pub(crate) mod trainer;

@@ -10,10 +10,10 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use super::switches::{FOREIGN, MISTAKES, SWITCHES};
+use crate::testenv::chart::{CHART, install_crds};
 use crate::testenv::cluster::{Cluster, Options};
 use crate::testenv::fixtures::train_job;
 use crate::testenv::ports::Port;
-use crate::testenv::product::CHART;
 use crate::testenv::release::programs::Programs;
 use crate::testenv::tools::Tools;
 use crate::testenv::until::until_ok;
@@ -72,7 +72,7 @@ impl<'a> Trial<'a> {
         self.tools.helm_offline(&["lint", "--strict", &self.chart]).await?;
         tell("helm lint --strict has nothing to say");
         // The runtimes are judged by the schema they will have.
-        crate::testenv::operator::install_crds(self.cluster).await?;
+        install_crds(&self.cluster.client().await?).await?;
         for (what, sets) in SWITCHES {
             self.accepted(sets).await.with_context(|| format!("{what}: {sets:?}"))?;
         }

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use trainjob_api::conditions::{COMPLETE, FAILED};
 
 use crate::demo::leftovers;
+use crate::testenv::chart::file_of_chart;
 use crate::testenv::fixtures::Tenant;
 use crate::testenv::fixtures::status::{brief, conditions_of};
 use crate::testenv::node::{self, Node, Tell, jax, pods};
-use crate::testenv::product::file_of_chart;
 use crate::testenv::yaml;
 
 /// The runtime that the chart ships.

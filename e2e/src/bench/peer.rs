@@ -12,10 +12,10 @@ use trainjob_api::time::Timestamp;
 
 use crate::testenv::binaries::Program;
 use crate::testenv::cluster::Options;
-use crate::testenv::component::answers;
 use crate::testenv::credentials::Identity;
 use crate::testenv::ports::Port;
 use crate::testenv::process::Process;
+use crate::testenv::ready::answers;
 
 use super::Size;
 use super::calls::Micros;

@@ -16,9 +16,10 @@ use crate::demo::model::{Deed, Model};
 use crate::demo::row::Row;
 use crate::demo::scenarios::{self, Course, EXAMPLES, Example};
 use crate::demo::screen::Screen;
-use crate::demo::seen::{Change, Seen, train_jobs};
+use crate::demo::seen::{Change, Seen};
 use crate::demo::setup::Setup;
 use crate::demo::watch::Watches;
+use crate::testenv::kinds::train_jobs;
 use crate::testenv::{apply, yaml};
 
 /// Between two drawings of the table.

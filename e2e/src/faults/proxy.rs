@@ -43,20 +43,10 @@ use crate::testenv::cluster::Cluster;
 use crate::testenv::ports::Port;
 use crate::testenv::yaml;
 
-pub use call::Call;
+pub use call::{Call, Scope};
 pub use fault::{Fault, Injection};
 
 use serve::State;
-
-/// What a client behind the proxy sees of the cluster.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
-    /// All of it.
-    Cluster,
-    /// Lists and watches of all namespaces become those of this one, so that many operators can run
-    /// side by side in one box. Kinds that have no namespace are seen as they are.
-    Namespace(String),
-}
 
 /// A TLS proxy between one operator and the API server. Dropped, it closes everything.
 #[derive(Debug)]

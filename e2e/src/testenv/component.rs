@@ -1,17 +1,13 @@
 //! The parts of a control plane: how each is started and when it is ready.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use anyhow::Result;
+use kube::Client;
 
-use anyhow::{Context, Result};
-use kube::{Client, Config};
-
-use crate::testenv::binaries::{Binaries, Program};
-use crate::testenv::cluster::Options;
-use crate::testenv::credentials::{Credentials, Identity};
-use crate::testenv::modules::Modules;
+use crate::testenv::binaries::Program;
+use crate::testenv::credentials::Identity;
 use crate::testenv::ports::Port;
-use crate::testenv::until::until_ok;
+use crate::testenv::ready::answers;
+use crate::testenv::site::Site;
 use crate::testenv::{jobset, kwok};
 
 /// A part of a cluster, in the order in which they start.
@@ -45,59 +41,7 @@ impl Component {
     }
 }
 
-/// The ports of a cluster.
-#[derive(Debug)]
-pub(crate) struct Ports {
-    etcd: Port,
-    etcd_peer: Port,
-    pub(crate) apiserver: Port,
-    controller_manager: Port,
-    scheduler: Port,
-    pub(crate) jobset_webhook: Port,
-    pub(crate) jobset_health: Port,
-    pub(crate) jobset_metrics: Port,
-    kwok: Port,
-}
-
-/// Where a cluster is, and everything its parts have to know of each other.
-#[derive(Debug)]
-pub(crate) struct Site {
-    pub(crate) folder: PathBuf,
-    pub(crate) binaries: Binaries,
-    modules: Option<Modules>,
-    pub(crate) credentials: Credentials,
-    pub(crate) ports: Ports,
-    pub(crate) options: Options,
-}
-
 impl Site {
-    pub(crate) fn new(
-        folder: &Path,
-        binaries: Binaries,
-        modules: Option<Modules>,
-        options: Options,
-    ) -> Result<Self> {
-        let ports = Ports {
-            etcd: Port::take()?,
-            etcd_peer: Port::take()?,
-            apiserver: Port::take()?,
-            controller_manager: Port::take()?,
-            scheduler: Port::take()?,
-            jobset_webhook: Port::take()?,
-            jobset_health: Port::take()?,
-            jobset_metrics: Port::take()?,
-            kwok: Port::take()?,
-        };
-        let credentials = Credentials::create(folder, ports.apiserver.number())?;
-        let folder = folder.to_owned();
-        Ok(Self { folder, binaries, modules, credentials, ports, options })
-    }
-
-    /// The files of JobSet and KWOK.
-    pub(crate) fn modules(&self) -> Result<&Modules> {
-        self.modules.as_ref().context("neither JobSet nor KWOK was asked for")
-    }
-
     /// The command line of `component`.
     pub(crate) fn arguments(&self, component: Component) -> Vec<String> {
         match component {
@@ -206,10 +150,6 @@ impl Site {
         ]
     }
 
-    fn file(&self, name: &str) -> String {
-        self.folder.join(name).display().to_string()
-    }
-
     /// Waits until `component` does its work.
     pub(crate) async fn ready(&self, component: Component, client: &Client) -> Result<()> {
         let ports = &self.ports;
@@ -233,26 +173,4 @@ impl Site {
     async fn answers(&self, server: &str, path: &str) -> Result<()> {
         answers(server, path, self.credentials.authority()).await
     }
-}
-
-/// How long any part may take to become ready; a busy machine needs a multiple of an idle one.
-const START: Duration = Duration::from_secs(90);
-
-/// Waits until `GET path` on `server` succeeds.
-pub(crate) async fn answers(server: &str, path: &str, authority: &str) -> Result<()> {
-    let mut config = Config::new(server.parse()?);
-    config.root_cert = Some(vec![der(authority)?]);
-    let client = Client::try_from(config)?;
-    until_ok(format!("{server}{path} answers"), START, || async {
-        let request = http::Request::get(path).body(Vec::new())?;
-        client.request_text(request).await.context("it does not answer")?;
-        Ok(())
-    })
-    .await
-}
-
-fn der(pem: &str) -> Result<Vec<u8>> {
-    use rustls::pki_types::CertificateDer;
-    use rustls::pki_types::pem::PemObject;
-    Ok(CertificateDer::from_pem_slice(pem.as_bytes())?.to_vec())
 }

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use crate::testenv::apply::{apply, established};
 use crate::testenv::binaries::{Binaries, Program};
 use crate::testenv::cluster::Cluster;
-use crate::testenv::component::answers;
 use crate::testenv::credentials::Identity;
 use crate::testenv::modules::{Module, ModuleFiles};
 use crate::testenv::ports::Port;
 use crate::testenv::process::Process;
+use crate::testenv::ready::answers;
 use crate::testenv::yaml;
 
 /// The `schedulerName` of the Pods it places.

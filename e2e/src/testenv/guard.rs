@@ -15,10 +15,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use anyhow::{Context, Result};
 
-use crate::testenv::process::Process;
-
-/// Set to anything, this environment variable keeps the folder of a box, with all logs.
-pub const KEEP: &str = "TRAINJOB_BOX_KEEP";
+use crate::testenv::process::{KEEP, Process};
 
 /// Reads process ids and cgroups until the pipe closes, then ends those processes and removes the cgroups and the
 /// folder.

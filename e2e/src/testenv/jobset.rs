@@ -6,12 +6,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use k8s_openapi::ByteString;
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
+use kube::api::{Api, DynamicObject, PostParams};
 use serde_json::{Value, json};
 
 use crate::testenv::apply::{apply, established};
-use crate::testenv::component::Site;
 use crate::testenv::credentials::Identity;
+use crate::testenv::kinds::job_sets;
+use crate::testenv::site::Site;
 use crate::testenv::until::until_ok;
 use crate::testenv::yaml;
 
@@ -96,9 +97,7 @@ fn webhook_configurations(site: &Site) -> Result<Vec<Value>> {
 
 /// Waits until the API server asks the webhooks: defaults are set, and nonsense is refused.
 pub(crate) async fn webhooks_answer(client: &Client) -> Result<()> {
-    let kind = GroupVersionKind::gvk("jobset.x-k8s.io", "v1alpha2", "JobSet");
-    let api: Api<DynamicObject> =
-        Api::namespaced_with(client.clone(), "default", &ApiResource::from_gvk(&kind));
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &job_sets());
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
     until_ok("JobSet's webhooks answer", Duration::from_mins(1), || async {
         let made = api.create(&dry_run, &probe(None)?).await?;

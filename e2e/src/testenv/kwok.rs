@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use crate::testenv::component::Site;
+use crate::testenv::site::Site;
 use crate::testenv::yaml;
 
 /// The file of its configuration in the box.

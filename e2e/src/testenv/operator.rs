@@ -6,7 +6,7 @@ use anyhow::Result;
 use invariants::RbacRule;
 
 use crate::testenv::cluster::Cluster;
-use crate::testenv::product::{CHART, Product, Rules};
+use crate::testenv::product::{Product, Rules};
 use crate::testenv::workspace;
 
 pub use crate::testenv::product::Options as OperatorOptions;
@@ -39,17 +39,6 @@ impl Deref for Operator {
     fn deref(&self) -> &Product {
         &self.0
     }
-}
-
-/// Installs the chart's custom resource definitions and waits until they are served.
-///
-/// # Errors
-///
-/// They are missing, or the API server refuses one.
-pub async fn install_crds(cluster: &Cluster) -> Result<()> {
-    let texts = workspace::read_all(&format!("{CHART}/files/crds"))?;
-    let definitions = cluster.apply_yaml("default", &texts.join("\n---\n")).await?;
-    crate::testenv::apply::established(&cluster.client().await?, &definitions).await
 }
 
 /// Creates `namespace` with the operator's `ServiceAccount` and the permissions the chart gives it.

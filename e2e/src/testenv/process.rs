@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use crate::testenv::guard::KEEP;
 use crate::testenv::until::until;
+
+/// Set to anything, this environment variable keeps the folder of a box, with all logs.
+pub const KEEP: &str = "TRAINJOB_BOX_KEEP";
 
 /// How many lines of a log an error shows.
 const SHOWN_LINES: usize = 20;

@@ -12,17 +12,15 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::testenv::chart::file_of_chart;
 use crate::testenv::cluster::Cluster;
-use crate::testenv::component::answers;
 use crate::testenv::ports::Port;
 use crate::testenv::process::Process;
-use crate::testenv::{workspace, yaml};
+use crate::testenv::ready::answers;
+use crate::testenv::yaml;
 
 /// How long a program may take to stop by itself when its handle is dropped.
 const FAREWELL: Duration = Duration::from_secs(3);
-
-/// The chart, which has everything of the programs but themselves.
-pub(crate) const CHART: &str = "charts/trainjob-operator";
 
 /// Part of every Linux.
 pub(crate) const UNSHARE: &str = "/usr/bin/unshare";
@@ -277,11 +275,6 @@ pub(crate) async fn grant(
 fn rules(file: &str) -> Result<Vec<PolicyRule>> {
     let list = file_of_chart(file)?.pop().with_context(|| format!("{file} is empty"))?;
     serde_json::from_value(list).with_context(|| format!("{file} is no list of rules"))
-}
-
-/// The documents in one of the chart's plain files.
-pub(crate) fn file_of_chart(file: &str) -> Result<Vec<Value>> {
-    yaml::documents(&workspace::read(&format!("{CHART}/files/{file}"))?)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::{Api, Client};
 use tokio::task::JoinSet;
 
-use crate::demo::seen::{job_sets, train_jobs};
+use crate::testenv::kinds::{job_sets, train_jobs};
 use follow::Followed;
 use read::{JobSet, TrainJob};
 use record::Record;

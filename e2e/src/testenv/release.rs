@@ -9,10 +9,10 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::json;
 
+use crate::testenv::chart::CHART;
 use crate::testenv::cluster::{Cluster, Options};
 use crate::testenv::fixtures::train_job;
 use crate::testenv::ports::Port;
-use crate::testenv::product::CHART;
 use crate::testenv::release::programs::Programs;
 use crate::testenv::tools::Tools;
 use crate::testenv::until::until_ok;

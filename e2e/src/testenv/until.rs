@@ -10,6 +10,8 @@ use tokio::time::{Instant, sleep};
 /// The first pause between two looks; it grows to [`LONGEST_PAUSE`].
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+/// Between two looks of [`consistently`].
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Looks again and again until `check` finds what it looks for, and returns that.
 ///
@@ -73,5 +75,31 @@ where
             outcome.with_context(|| format!("the last thing that stood in the way: {reason:#}"))
         }
         None => outcome,
+    }
+}
+
+/// Sees that `check` holds all through `window`; fails at the first poll at which it does not.
+///
+/// The name is that of Gomega's `Consistently`.
+///
+/// That something does not happen has no event to wait for. This is the one way in which tests let
+/// time pass, and it is for nothing else.
+///
+/// # Errors
+///
+/// The check failed.
+pub async fn consistently(
+    what: &str,
+    window: Duration,
+    check: impl AsyncFn() -> Result<()>,
+) -> Result<()> {
+    let (begin, end) = (Instant::now(), Instant::now() + window);
+    loop {
+        let look = check().await;
+        look.with_context(|| format!("{what}: not so after {:?}", begin.elapsed()))?;
+        if Instant::now() >= end {
+            return Ok(());
+        }
+        sleep(LOOK_EVERY).await;
     }
 }

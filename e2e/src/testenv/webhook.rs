@@ -22,9 +22,10 @@ use serde_json::{Value, json};
 use crate::testenv::answer::{Answer, ask};
 use crate::testenv::apply::apply;
 use crate::testenv::authority::Authority;
+use crate::testenv::chart::file_of_chart;
 use crate::testenv::cluster::Cluster;
 use crate::testenv::ports::Port;
-use crate::testenv::product::{Options, Product, Rules, file_of_chart};
+use crate::testenv::product::{Options, Product, Rules};
 use crate::testenv::until::until_ok;
 use crate::testenv::{workspace, yaml};
 

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::prometheus::{Prometheus, Series};
-use crate::testenv::product::file_of_chart;
+use crate::testenv::chart::file_of_chart;
 use crate::testenv::yaml;
 
 const FILE: &str = "alerts.yaml";

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::prometheus::{INTERVAL, Prometheus, Series, Span};
-use crate::testenv::product::CHART;
+use crate::testenv::chart::CHART;
 use crate::testenv::release::NAMESPACE;
 use crate::testenv::workspace;
 

@@ -40,6 +40,16 @@ pub struct Call {
     pub body: Bytes,
 }
 
+/// What a client behind the proxy sees of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// All of it.
+    Cluster,
+    /// Lists and watches of all namespaces become those of this one, so that many operators can run
+    /// side by side in one box. Kinds that have no namespace are seen as they are.
+    Namespace(String),
+}
+
 /// The parts of a body that calls are told apart by: of objects, merge patches and `DeleteOptions`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tokio::sync::watch;
 
-use super::Call;
+use super::call::Call;
 
 /// How long [`Injection::reached`] waits.
 const PATIENCE: Duration = Duration::from_mins(1);

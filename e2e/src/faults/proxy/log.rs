@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use invariants::{Millis, Request};
 
-use super::Call;
+use super::call::Call;
 
 /// All calls, in the order in which they came.
 #[derive(Debug, Default)]

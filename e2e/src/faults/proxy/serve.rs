@@ -20,10 +20,11 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::testenv::cluster::Cluster;
 
+use super::call::{Call, Scope};
 use super::fault::{Fault, Injection, Matcher, Rule};
 use super::log::{Entry, Log};
 use super::upstream::Upstream;
-use super::{Call, Scope, path, status, watch};
+use super::{path, status, watch};
 
 /// What all connections share.
 #[derive(Debug)]

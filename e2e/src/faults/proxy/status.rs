@@ -4,7 +4,7 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use hyper::body::Bytes;
 use serde_json::json;
 
-use super::Call;
+use super::call::Call;
 
 /// What a refusal says if nobody gives it the words of the API server.
 pub(super) fn words(call: &Call) -> String {

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use trainjob_api::time::Timestamp;
 use trainjob_api::{TrainJob, conditions};
 
-use super::{GPU, MANAGER, Queue, Workload};
+use super::controller::MANAGER;
+use super::queues::{GPU, Queue};
+use super::workload::Workload;
 use crate::testenv::fixtures::status::{brief, conditions_of};
 use crate::testenv::fixtures::{PATIENCE, Tenant};
 use crate::testenv::until::until_ok;

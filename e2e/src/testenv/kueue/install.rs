@@ -4,12 +4,13 @@ use anyhow::{Context, Result};
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
-use super::NAMESPACE;
 use crate::testenv::apply::{apply, established};
 use crate::testenv::cluster::Cluster;
 use crate::testenv::modules::ModuleFiles;
 use crate::testenv::yaml;
 
+/// Its namespace.
+pub const NAMESPACE: &str = "kueue-system";
 const DEFINITIONS: &str = "config/components/crd/bases";
 const WEBHOOKS: &str = "config/components/webhook/manifests.yaml";
 /// Its account and permissions.

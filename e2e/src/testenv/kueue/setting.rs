@@ -7,7 +7,9 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::case::Case;
-use super::{Kueue, KueueOptions, Queue, QueueOptions, workloads};
+use super::controller::{Kueue, KueueOptions};
+use super::queues::{Queue, QueueOptions};
+use super::workload::workloads;
 use crate::testenv::cluster::Options;
 use crate::testenv::fixtures::World;
 use crate::testenv::webhook::{Webhook, WebhookOptions};

@@ -8,10 +8,9 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use serde_json::json;
 
-use super::ADDRESS;
 use super::containerd::SOCKET;
 use super::name_server::DOMAIN;
-use super::sandbox::Sandbox;
+use super::sandbox::{ADDRESS, Sandbox};
 use crate::testenv::binaries::{Binaries, Program};
 use crate::testenv::cluster::Cluster;
 use crate::testenv::credentials::Identity;

@@ -5,12 +5,12 @@ use std::fs;
 use anyhow::Result;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use super::ADDRESS;
+use super::sandbox::ADDRESS;
 use crate::testenv::binaries::{Binaries, Program};
 use crate::testenv::cluster::Cluster;
-use crate::testenv::component::answers;
 use crate::testenv::process::Process;
 use crate::testenv::product::{Granted, grant};
+use crate::testenv::ready::answers;
 
 /// The domain of the cluster's Services.
 pub(super) const DOMAIN: &str = "cluster.local";

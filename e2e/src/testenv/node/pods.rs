@@ -10,7 +10,7 @@ use kube::api::LogParams;
 use tokio::time::{Instant, sleep};
 use trainjob_api::conditions::{self, FAILED};
 
-use super::Node;
+use super::host::Node;
 use crate::testenv::fixtures::Tenant;
 use crate::testenv::fixtures::status::{brief, conditions_of, is_failed_by_deadline};
 use crate::testenv::until::until_ok;

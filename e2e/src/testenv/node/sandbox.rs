@@ -9,7 +9,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::ADDRESS;
 use super::groups::Groups;
 use super::packages::Packages;
 use crate::testenv::guard::Guard;
@@ -17,6 +16,8 @@ use crate::testenv::process::Process;
 use crate::testenv::until::until;
 use crate::testenv::workspace;
 
+/// The address of the node, on which Pods reach the name server.
+pub(super) const ADDRESS: &str = "10.77.0.1";
 /// What runs as process 1 in them.
 const INIT: &str = "e2e/node/init.sh";
 /// How long that takes on a busy machine.

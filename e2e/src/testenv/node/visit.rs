@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow};
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
 
-use super::Node;
+use super::host::Node;
 use super::packages::Packages;
 use super::sandbox::Sandbox;
 use crate::testenv::binaries::{Binaries, Program, Versions};
