@@ -2,20 +2,17 @@
 //!
 //! Each operator has a proxy of its own, which tells who asked for what.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+mod replica;
+
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::component::Component;
 use e2e::fixtures::status::{conditions_of, created_at, finished_at, is_failed_by_deadline};
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{PATIENCE, POOL, RUNS, SYSTEM, consistently, runtime};
-use e2e::operator::{
-    Operator, OperatorOptions, SERVICE_ACCOUNT, install_operator_rbac, rbac_rules,
-};
-use e2e::proxy::{Proxy, Scope};
-use e2e::recorder::Recorder;
+use e2e::fixtures::{PATIENCE, RUNS, SYSTEM, consistently, runtime};
+use e2e::operator::{SERVICE_ACCOUNT, install_operator_rbac};
 use e2e::until::{until, until_ok};
-use invariants::{History, Millis, Request, Terms};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -27,173 +24,10 @@ use trainjob_api::conditions::FAILED;
 use trainjob_api::constants::LEGACY_FINALIZER;
 use trainjob_api::{ClusterTrainingRuntime, TrainJob};
 
-/// The Lease of Kubeflow Trainer.
-const LEASE: &str = "trainer.kubeflow.org";
-/// The defaults of the durations are long for a test.
-const SHORT: Election = Election {
-    yaml: "leaderElection:
-  {leaderElect: true, leaseDuration: 3s, renewDeadline: 2s, retryPeriod: 500ms}",
-    lease: 3_000,
+use replica::{
+    DEFAULT, Election, HANDOVER, LEASE, RIGHT_AFTER, Replica, SHORT, TAKEOVER, WINDOW, holder,
+    judge, leases, now, record, recorder, runs_until, test,
 };
-const DEFAULT: Election = Election { yaml: "leaderElection: {leaderElect: true}", lease: 15_000 };
-/// How long there may be no leader after one that was asked to stop.
-const HANDOVER: Millis = 1_000;
-/// How much longer than its lease there may be none after one that was killed.
-const TAKEOVER: Millis = 2_000;
-/// How soon a new leader does what came due before it led.
-const RIGHT_AFTER: Millis = 1_000;
-/// How long a test looks on while nothing is to happen.
-const WINDOW: Duration = Duration::from_secs(4);
-/// How late what is due may be: somebody has to notice first that nobody leads.
-const ALLOWANCE: Millis = 30_000;
-
-struct Election {
-    yaml: &'static str,
-    lease: Millis,
-}
-
-/// Runs a test in a box to itself, without an operator and without a Lease.
-async fn test(prefix: &str, body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    POOL.test(prefix, async |tenant| {
-        let deleted = leases(tenant).delete(LEASE, &DeleteParams::default()).await;
-        ensure!(
-            matches!(&deleted, Ok(_) | Err(kube::Error::Api(_))),
-            "the Lease cannot be deleted: {deleted:?}"
-        );
-        body(tenant).await
-    })
-    .await
-}
-
-/// One of several operators.
-struct Replica {
-    name: &'static str,
-    operator: Operator,
-    proxy: Proxy,
-}
-
-impl Replica {
-    async fn start(tenant: &Tenant<'_>, name: &'static str, election: &Election) -> Result<Self> {
-        let cluster = &tenant.world.cluster;
-        let kubeconfig = cluster.service_account_kubeconfig(SYSTEM, SERVICE_ACCOUNT).await?;
-        let proxy = Proxy::start(cluster, Scope::Cluster).await?;
-        let options = OperatorOptions {
-            config_yaml: election.yaml.to_owned(),
-            env: [("HOSTNAME", name), ("POD_NAMESPACE", SYSTEM)]
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .into(),
-            kubeconfig: Some(proxy.kubeconfig(&kubeconfig)?),
-            ..OperatorOptions::default()
-        };
-        let operator = Operator::start(cluster, options).await?;
-        Ok(Self { name, operator, proxy })
-    }
-
-    /// One that is ready, whether or not it leads.
-    async fn ready(tenant: &Tenant<'_>, name: &'static str, election: &Election) -> Result<Self> {
-        let replica = Self::start(tenant, name, election).await?;
-        replica.operator.wait_ready().await?;
-        Ok(replica)
-    }
-
-    /// Waits until it holds the Lease.
-    async fn leads(&self, tenant: &Tenant<'_>) -> Result<()> {
-        until_ok(format!("{} leads", self.name), PATIENCE, || async {
-            let holder = holder(tenant).await?;
-            ensure!(holder.starts_with(&format!("{}_", self.name)), "{holder:?} leads");
-            Ok(())
-        })
-        .await
-    }
-
-    /// Everything it has asked for that changes something, but for the Lease.
-    fn writes(&self) -> Vec<Request> {
-        let mut requests = self.proxy.requests();
-        requests.retain(|it| is_write(it) && it.resource != "leases");
-        requests
-    }
-
-    /// When it had the Lease; the first time since `from`.
-    fn took_over(&self, from: Millis) -> Result<Millis> {
-        let requests = self.proxy.requests();
-        let taken = requests.iter().find(|it| {
-            let stored = it.answer.served.is_some_and(|code| code < 300);
-            it.resource == "leases" && is_write(it) && stored && it.ended >= from
-        });
-        Ok(taken.with_context(|| format!("{} never had it", self.name))?.ended)
-    }
-
-    /// What it serves as its metrics.
-    async fn metrics(&self) -> Result<String> {
-        let server = format!("http://{}", self.operator.metrics_address());
-        let client = kube::Client::try_from(kube::Config::new(server.parse()?))?;
-        Ok(client.request_text(http::Request::get("/metrics").body(Vec::new())?).await?)
-    }
-
-    fn has_logged(&self, text: &str) -> Result<usize> {
-        Ok(self.operator.log()?.lines().filter(|line| line.contains(text)).count())
-    }
-}
-
-fn is_write(request: &Request) -> bool {
-    !matches!(request.verb.as_str(), "get" | "list" | "watch")
-}
-
-fn leases(tenant: &Tenant<'_>) -> Api<Lease> {
-    Api::namespaced(tenant.client.clone(), SYSTEM)
-}
-
-async fn record(tenant: &Tenant<'_>) -> Result<LeaseSpec> {
-    leases(tenant).get(LEASE).await?.spec.context("an empty Lease")
-}
-
-/// Who holds the Lease; empty when nobody does.
-async fn holder(tenant: &Tenant<'_>) -> Result<String> {
-    Ok(record(tenant).await?.holder_identity.unwrap_or_default())
-}
-
-fn now() -> Result<Millis> {
-    Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis().try_into()?)
-}
-
-/// Looks on until so many milliseconds before the deadline of a job that runs.
-async fn runs_until(tenant: &Tenant<'_>, name: &str, before: Millis) -> Result<Millis> {
-    tenant.runs(name).await?;
-    let job = tenant.jobs.get(name).await?;
-    let seconds = job.spec.active_deadline_seconds.context("it has no deadline")?;
-    let due = created_at(&job).plus(seconds).0 * 1_000;
-    let left = u64::try_from(due - before - now()?).context("it took too long to run")?;
-    tokio::time::sleep(Duration::from_millis(left)).await;
-    Ok(due)
-}
-
-/// Judges all that has happened in the namespace of the test, by the rules that hold for every run.
-async fn judge(tenant: &Tenant<'_>, recorder: &Recorder, replicas: &[&Replica]) -> Result<()> {
-    recorder.caught_up_in(&tenant.namespace).await?;
-    let mut requests = Vec::new();
-    for (number, replica) in (1..).zip(replicas) {
-        let numbered = |request| Request { process: number, ..request };
-        requests.extend(replica.proxy.requests().into_iter().map(numbered));
-    }
-    requests.sort_by_key(|request| request.sent);
-    let all = History { requests: requests.clone(), ..History::default() };
-    let mut violations = invariants::undeclared_requests(&all, &rbac_rules()?);
-    requests.retain(|request| request.namespace == tenant.namespace);
-    let history = History {
-        changes: recorder.changes(Some(&tenant.namespace)),
-        requests,
-        terms: Terms { allowance: ALLOWANCE, ..Terms::default() },
-        end: now()?,
-    };
-    violations.extend(invariants::check(&history));
-    let violations: Vec<String> = violations.iter().map(ToString::to_string).collect();
-    ensure!(violations.is_empty(), "{violations:#?}");
-    Ok(())
-}
-
-async fn recorder(tenant: &Tenant<'_>) -> Result<Recorder> {
-    Recorder::start(tenant.world.cluster.client().await?).await
-}
 
 #[tokio::test]
 async fn only_the_leader_of_two_replicas_writes_and_both_are_ready() -> Result<()> {
@@ -372,7 +206,7 @@ async fn paused_leader_exits_without_a_write_when_it_resumes() -> Result<()> {
         first.operator.process().signal(Signal::CONT)?;
         let status = first.operator.wait(PATIENCE).await?;
         ensure!(status.code() == Some(1), "{status}");
-        ensure!(first.has_logged("leads no more")? > 0, "it does not say why");
+        ensure!(first.has_logged("leader election lost")? > 0, "it does not say why");
         tenant.released("stopped").await?;
         let more = first.writes().split_off(known);
         ensure!(more.is_empty(), "it wrote {more:#?}");
@@ -399,7 +233,7 @@ async fn leader_without_api_server_exits_with_an_error_before_its_lease_expires(
         let log = first.operator.log()?;
         let last = log.lines().last().unwrap_or_default();
         let lease = format!("the Lease {SYSTEM}/{LEASE} was not renewed within 2s: no answer");
-        ensure!(last.contains("leads no more") && last.contains(&lease), "it says {last}");
+        ensure!(last.contains("leader election lost") && last.contains(&lease), "it says {last}");
         println!("without an API server, the leader ended after {took} ms");
 
         let second = Replica::ready(tenant, "second", &SHORT).await?;
