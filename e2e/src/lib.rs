@@ -18,6 +18,11 @@
 //!
 //! What fake Pods do is said by annotations: see the files in `stages/`.
 
+#![allow(
+    clippy::missing_errors_doc,
+    reason = "an error fails the test and says itself what is wrong"
+)]
+
 pub mod acceptance;
 pub mod bench;
 pub mod demo;

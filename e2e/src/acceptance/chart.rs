@@ -30,10 +30,6 @@ const PATIENCE: Duration = Duration::from_mins(2);
 const LARGEST_RELEASE: usize = 1024 * 1024;
 
 /// Shows all of it; `tell` hears of each step.
-///
-/// # Errors
-///
-/// Something is not as it should be.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let options = Options { report: |_, _| {}, ..Options::default() };
     let cluster = Cluster::start(options).await?;

@@ -23,10 +23,6 @@ const BESIDE: [&str; 4] =
 const BILL_OF_MATERIALS: &[u8] = b".dep-v0";
 
 /// Shows all of it; `tell` hears of each step.
-///
-/// # Errors
-///
-/// There is no image, it holds something else, or its programs do not do their work.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let image = workspace::output(IMAGE)?;
     let files = files(&image).with_context(|| {

@@ -12,10 +12,6 @@ use crate::testenv::until::until_ok;
 const DELAY: &str = "pod-complete.stage.kwok.x-k8s.io/delay";
 
 /// Shows all of it; `tell` hears of each step.
-///
-/// # Errors
-///
-/// Something is not as a user expects.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let release = Release::with_runtimes(&[]).await?;
     let _programs = release.start().await?;

@@ -41,10 +41,6 @@ const PATIENCE: Duration = Duration::from_mins(30);
 const ALLOWANCE: i64 = 30_000;
 
 /// Shows all of it; `tell` hears of each step.
-///
-/// # Errors
-///
-/// A job is lost, left or changed, or Kueue was refused something.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let setting = Setting::start(Clock::LastResume, json!({})).await?;
     tell("Kueue queues TrainJobs, with the RBAC of its release");

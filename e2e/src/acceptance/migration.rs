@@ -26,7 +26,6 @@ use crate::testenv::tools::Tools;
 use crate::testenv::trainer::{self, Manifests};
 use crate::testenv::until::until_ok;
 use crate::testenv::{workspace, yaml};
-
 use charts::{Charts, NAMESPACE, TRAINER};
 use crew::{Crew, PATIENCE};
 
@@ -77,10 +76,6 @@ const ORIGINS: [Origin; 3] = [
 ];
 
 /// Shows all of it; `tell` hears of each step.
-///
-/// # Errors
-///
-/// Something is not as it should be, or the guide has a command that was not run.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let mut followed = BTreeSet::from(["Names".to_owned(), "Jobs that do not resume".to_owned()]);
     for origin in ORIGINS {

@@ -25,10 +25,6 @@ const LEARNT: f64 = 0.01;
 const GRACE: Duration = Duration::from_secs(30);
 
 /// Shows all of it; `tell` hears of each step. Where no real node can run, it says why and that is all.
-///
-/// # Errors
-///
-/// Something of it is not so.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     if let Some(reason) = node::missing() {
         tell(&format!("skipped: {reason}"));

@@ -29,10 +29,6 @@ const REFUSED: &str = "cannot apply CustomResourceDefinition jobsets.jobset.x-k8
 const SHOWN_LINES: usize = 60;
 
 /// Shows all of it; `tell` hears of each step.
-///
-/// # Errors
-///
-/// Something does not work on some of the versions.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let guard = Guard::new()?;
     let folder = guard.folder().to_owned();

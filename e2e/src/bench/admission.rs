@@ -25,6 +25,11 @@ use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use trainjob_api::TrainJob;
 
+use super::Size;
+use super::figures::{Spread, Times, float};
+use super::progress::Progress;
+use super::report::{Bar, Bound, Report, row};
+use super::usage::{self, megabytes};
 use crate::testenv::cluster::{Cluster, Options};
 use crate::testenv::fixtures::train_job;
 use crate::testenv::ports::Port;
@@ -32,12 +37,6 @@ use crate::testenv::process::Process;
 use crate::testenv::until::until_ok;
 use crate::testenv::webhook::{Webhook, WebhookOptions, register, unregister};
 use crate::testenv::workspace;
-
-use super::Size;
-use super::figures::{Spread, Times, float};
-use super::progress::Progress;
-use super::report::{Bar, Bound, Report, row};
-use super::usage::{self, megabytes};
 
 /// Reviews of one round of either server.
 const REVIEWS: usize = 50_000;

@@ -186,10 +186,6 @@ pub(super) struct Noted {
 
 impl Noted {
     /// Reads a log.
-    ///
-    /// # Errors
-    ///
-    /// A line is not the record of a request.
     pub(super) fn read(log: &[u8]) -> Result<Self> {
         let mut noted = Self::default();
         for line in log.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {

@@ -20,10 +20,6 @@ pub struct Judgement {
 }
 
 /// Judges everything that has happened in the demo's namespace.
-///
-/// # Errors
-///
-/// The record has a gap, or the log of requests cannot be read.
 pub async fn judge(setup: &Setup) -> Result<Judgement> {
     setup.recorder.caught_up().await?;
     let history = History {

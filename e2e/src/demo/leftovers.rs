@@ -18,10 +18,6 @@ const AT_ONCE: usize = 8;
 
 /// Every object of a namespace that is left, such as `Pod a`, of whatever kind the API server
 /// knows. Waits for the last of them to go.
-///
-/// # Errors
-///
-/// The API server does not say which kinds there are.
 pub async fn find(client: &Client, namespace: &str) -> Result<Vec<String>> {
     let kinds = kinds(client).await?;
     let last = std::sync::Mutex::new(Vec::new());

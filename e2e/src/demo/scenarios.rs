@@ -78,20 +78,12 @@ pub const EXAMPLES: [Example; 6] = [
 
 impl Example {
     /// Its manifest.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be read.
     pub fn manifest(&self) -> Result<String> {
         workspace::read(&format!("examples/{}.yaml", self.file))
     }
 }
 
 /// The manifest of a runtime, as it is for nodes that are only played.
-///
-/// # Errors
-///
-/// The file cannot be read.
 pub fn runtime(name: &str) -> Result<String> {
     workspace::read(&format!("examples/demo/{name}.yaml"))
 }

@@ -41,10 +41,6 @@ pub struct Setup {
 
 impl Setup {
     /// Builds what is missing, starts everything and waits until it is ready.
-    ///
-    /// # Errors
-    ///
-    /// Something cannot be built or does not become ready.
     pub async fn start(nodes: usize) -> Result<Self> {
         let plural = if nodes == 1 { "" } else { "s" };
         say(&format!("starting a control plane with {nodes} node{plural} of {GPUS_OF_NODE} GPUs"));

@@ -49,10 +49,6 @@ impl<'a> Show<'a> {
 
     /// Plays every example to its end, or until it has taken too long; what became of them is told
     /// by the model.
-    ///
-    /// # Errors
-    ///
-    /// Operator or webhook ended, something was refused that must not be, or nobody reads any more.
     pub async fn play(mut self) -> Result<(Model, Screen<Stdout>)> {
         let Setup { client, namespace, programs, .. } = self.setup;
         let mut watches = Watches::begin(client, namespace);

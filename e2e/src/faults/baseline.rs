@@ -38,10 +38,6 @@ pub(super) enum Presence {
 
 impl Baseline {
     /// Lives a scenario a few times, all at once.
-    ///
-    /// # Errors
-    ///
-    /// One of these lives went wrong, or they ended in different ways.
     pub(super) async fn record(ground: &Ground, scenario: Scenario) -> Result<Self> {
         let lives = (0..TIMES).map(|_| ground.live(scenario, None));
         let lives = try_join_all(lives).await?;

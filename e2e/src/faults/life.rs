@@ -45,10 +45,6 @@ pub struct Made {
 }
 
 /// Lives it to its end: until nothing is left that should not be, and nothing happens any more.
-///
-/// # Errors
-///
-/// It does not come to its end.
 pub(super) async fn live(
     scenario: Scenario,
     stage: &Stage<'_>,

@@ -42,11 +42,10 @@ use tokio::task::AbortHandle;
 use crate::testenv::cluster::Cluster;
 use crate::testenv::ports::Port;
 use crate::testenv::yaml;
+use serve::State;
 
 pub use call::{Call, Scope};
 pub use fault::{Fault, Injection};
-
-use serve::State;
 
 /// A TLS proxy between one operator and the API server. Dropped, it closes everything.
 #[derive(Debug)]
@@ -58,10 +57,6 @@ pub struct Proxy {
 
 impl Proxy {
     /// Starts a proxy for the API server of a cluster; whether that runs does not matter yet.
-    ///
-    /// # Errors
-    ///
-    /// No port is free, or the certificates of the cluster cannot be read.
     pub async fn start(cluster: &Cluster, scope: Scope) -> Result<Self> {
         let port = Port::take()?;
         let tls = serve::tls(cluster)?;
@@ -72,10 +67,6 @@ impl Proxy {
     }
 
     /// Writes a kubeconfig with the credentials of the file `like`, for the address of the proxy.
-    ///
-    /// # Errors
-    ///
-    /// The file is no kubeconfig, or its folder cannot be written.
     pub fn kubeconfig(&self, like: &Path) -> Result<PathBuf> {
         let text = fs::read_to_string(like).with_context(|| format!("no {}", like.display()))?;
         let mut config = yaml::documents(&text)?.pop().context("an empty kubeconfig")?;

@@ -98,10 +98,6 @@ impl Scenario {
     }
 
     /// What there is before the operator starts.
-    ///
-    /// # Errors
-    ///
-    /// The API server refuses.
     pub async fn before_the_operator(self, tenant: &Tenant<'_>) -> Result<()> {
         if self != Self::FoundAtStart {
             return Ok(());
@@ -121,10 +117,6 @@ impl Scenario {
     }
 
     /// Plays it to its end, with an operator that has just been started.
-    ///
-    /// # Errors
-    ///
-    /// Something that must happen does not.
     pub async fn play(self, stage: &Stage<'_>) -> Result<()> {
         stage.slot.ready().await?;
         let (tenant, deadline) = (stage.tenant, stage.deadline);

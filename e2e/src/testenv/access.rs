@@ -21,20 +21,12 @@ const TOKEN_SECONDS: i64 = 24 * 60 * 60;
 impl Cluster {
     /// Applies a YAML stream of objects of any kind, by server-side apply, in its order. Objects of
     /// a namespaced kind that name no namespace go to `namespace`.
-    ///
-    /// # Errors
-    ///
-    /// It is not YAML, the API server does not know a kind or refuses an object.
     pub async fn apply_yaml(&self, namespace: &str, text: &str) -> Result<Vec<DynamicObject>> {
         apply(&self.client().await?, namespace, yaml::documents(text)?).await
     }
 
     /// Creates a namespace whose name begins with `prefix` and was never used before, and waits
     /// until Pods can be created in it.
-    ///
-    /// # Errors
-    ///
-    /// The API server refuses.
     pub async fn namespace(&self, prefix: &str) -> Result<String> {
         let client = self.client().await?;
         let metadata =
@@ -53,10 +45,6 @@ impl Cluster {
     }
 
     /// Writes a kubeconfig with a token of a `ServiceAccount`, which must exist.
-    ///
-    /// # Errors
-    ///
-    /// The API server gives no token.
     pub async fn service_account_kubeconfig(&self, namespace: &str, name: &str) -> Result<PathBuf> {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client().await?, namespace);
         let spec =
@@ -69,10 +57,6 @@ impl Cluster {
     }
 
     /// A client that acts as a `ServiceAccount`, which must exist.
-    ///
-    /// # Errors
-    ///
-    /// The API server gives no token.
     pub async fn service_account_client(&self, namespace: &str, name: &str) -> Result<Client> {
         client(&self.service_account_kubeconfig(namespace, name).await?).await
     }

@@ -28,10 +28,6 @@ impl Answer {
 }
 
 /// Asks the API server.
-///
-/// # Errors
-///
-/// It does not answer, or not in JSON.
 pub async fn ask(
     client: &Client,
     method: Method,

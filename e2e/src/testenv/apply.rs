@@ -16,10 +16,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Applies `manifests` one after the other, by server-side apply. Those of a namespaced kind that
 /// name no namespace go to `namespace`.
-///
-/// # Errors
-///
-/// The API server does not know a kind, or refuses an object.
 pub async fn apply(
     client: &Client,
     namespace: &str,
@@ -60,10 +56,6 @@ async fn api_of(
 }
 
 /// Waits until each of `definitions` is served.
-///
-/// # Errors
-///
-/// One of them is not within half a minute.
 pub async fn established(client: &Client, definitions: &[DynamicObject]) -> Result<()> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     for definition in definitions {

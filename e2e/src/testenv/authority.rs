@@ -12,10 +12,6 @@ pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
     /// A new one.
-    ///
-    /// # Errors
-    ///
-    /// No key can be made.
     pub fn new() -> Result<Self> {
         let mut parameters = CertificateParams::default();
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -31,10 +27,6 @@ impl Authority {
 
     /// Puts a new certificate for 127.0.0.1 and its key into `folder`, as `tls.crt` and `tls.key`, each
     /// whole from one moment to the next.
-    ///
-    /// # Errors
-    ///
-    /// The folder cannot be written.
     pub fn issue(&self, folder: &Path) -> Result<()> {
         let key = KeyPair::generate()?;
         let names = ["127.0.0.1".to_owned(), "localhost".to_owned()];

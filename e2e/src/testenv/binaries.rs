@@ -35,19 +35,11 @@ pub struct Binaries {
 
 impl Binaries {
     /// Finds `programs` in the newest version, and builds those that are missing, however long that takes.
-    ///
-    /// # Errors
-    ///
-    /// The Go toolchain is missing or the build failed.
     pub fn provide(programs: &[Program]) -> Result<Self> {
         Self::provide_versions(programs, Versions::default())
     }
 
     /// The same in the versions asked for.
-    ///
-    /// # Errors
-    ///
-    /// The Go toolchain is missing or the build failed.
     pub fn provide_versions(programs: &[Program], versions: Versions) -> Result<Self> {
         let mut pinned = BTreeMap::<Pins, Vec<Program>>::new();
         for program in programs {

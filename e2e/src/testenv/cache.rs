@@ -6,10 +6,6 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 /// `$XDG_CACHE_HOME/trainjob-operator`, by default `~/.cache/trainjob-operator`.
-///
-/// # Errors
-///
-/// Neither `XDG_CACHE_HOME` nor `HOME` is set.
 pub(crate) fn directory() -> Result<PathBuf> {
     let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("XDG_CACHE_HOME")

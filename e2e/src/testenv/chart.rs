@@ -11,10 +11,6 @@ use crate::testenv::{workspace, yaml};
 pub(crate) const CHART: &str = "charts/trainjob-operator";
 
 /// Installs the chart's custom resource definitions and waits until they are served.
-///
-/// # Errors
-///
-/// They are missing, or the API server refuses one.
 pub async fn install_crds(client: &Client) -> Result<()> {
     let texts = workspace::read_all(&format!("{CHART}/files/crds"))?;
     let definitions = apply(client, "default", yaml::documents(&texts.join("\n---\n"))?).await?;

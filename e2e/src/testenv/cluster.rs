@@ -37,11 +37,6 @@ pub struct Cluster {
 
 impl Cluster {
     /// Starts a cluster and waits until all of it is ready.
-    ///
-    /// # Errors
-    ///
-    /// A program is missing and cannot be built, or a part does not become ready; the error shows
-    /// the end of its log.
     pub async fn start(options: Options) -> Result<Self> {
         let cluster = Self::prepare(options).await?;
         cluster.boot().await?;
@@ -50,10 +45,6 @@ impl Cluster {
 
     /// Makes everything up to the point of starting: the kubeconfigs are valid, but nothing listens
     /// yet. [`Cluster::boot`] is the rest.
-    ///
-    /// # Errors
-    ///
-    /// A program is missing and cannot be built, or the folder cannot be written.
     pub async fn prepare(mut options: Options) -> Result<Self> {
         options.versions = options.versions.or_as_asked()?;
         // Whoever uses kube in this process may have enabled a second provider; say which.
@@ -73,10 +64,6 @@ impl Cluster {
     }
 
     /// Starts everything the options ask for and waits until it is ready.
-    ///
-    /// # Errors
-    ///
-    /// A part does not become ready.
     pub async fn boot(&self) -> Result<()> {
         self.run(Component::Etcd).await?;
         self.run(Component::ApiServer).await?;
@@ -125,10 +112,6 @@ impl Cluster {
     }
 
     /// Starts one part, on the port and with the data it had before, and waits until it is ready.
-    ///
-    /// # Errors
-    ///
-    /// It runs already, or does not become ready.
     pub async fn run(&self, component: Component) -> Result<()> {
         let process = {
             let mut running = self.running();
@@ -156,28 +139,16 @@ impl Cluster {
     }
 
     /// Makes one part hang: it keeps its connections and answers nothing.
-    ///
-    /// # Errors
-    ///
-    /// It does not run.
     pub fn pause(&self, component: Component) -> Result<()> {
         self.process(component)?.pause()
     }
 
     /// Lets a paused part go on.
-    ///
-    /// # Errors
-    ///
-    /// It does not run.
     pub fn resume(&self, component: Component) -> Result<()> {
         self.process(component)?.signal(Signal::CONT)
     }
 
     /// The process of one part.
-    ///
-    /// # Errors
-    ///
-    /// It does not run.
     pub fn process(&self, component: Component) -> Result<Arc<Process>> {
         let process = self.running().get(&component).cloned();
         process.with_context(|| format!("{} does not run", component.name()))
@@ -189,20 +160,12 @@ impl Cluster {
     }
 
     /// Starts the API server again, on the same port, and waits until it is ready.
-    ///
-    /// # Errors
-    ///
-    /// It runs already, or does not become ready.
     pub async fn start_apiserver(&self) -> Result<()> {
         self.run(Component::ApiServer).await
     }
 
     /// Starts another program that belongs to the cluster and ends with it. Its working directory
     /// is the cluster's folder, its output goes to `NAME.log` there.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be started.
     pub fn spawn(
         &self,
         name: &str,
@@ -215,10 +178,6 @@ impl Cluster {
     }
 
     /// Adds `count` fake nodes and waits until Pods can be scheduled on them.
-    ///
-    /// # Errors
-    ///
-    /// They are refused or do not become ready.
     pub async fn add_nodes(&self, count: usize) -> Result<()> {
         let client = self.client().await?;
         nodes::add(&client, count).await?;
@@ -228,10 +187,6 @@ impl Cluster {
     }
 
     /// A client with all permissions. It belongs to the async runtime it is made in.
-    ///
-    /// # Errors
-    ///
-    /// The kubeconfig cannot be read.
     pub async fn client(&self) -> Result<Client> {
         client(&self.kubeconfig()).await
     }

@@ -29,10 +29,6 @@ const INSTALLATION: &str = "manifests/install/all-in-one.yaml";
 const CONTROLLER: (&str, &str) = ("scheduler-plugins", "scheduler-plugins-controller");
 
 /// The definition of its PodGroups.
-///
-/// # Errors
-///
-/// The module cannot be downloaded.
 pub fn pod_group_definition() -> Result<Vec<Value>> {
     yaml::documents(&ModuleFiles::provide(Module::SchedulerPlugins)?.read(POD_GROUPS)?)
 }
@@ -46,10 +42,6 @@ pub struct Coscheduling {
 
 impl Coscheduling {
     /// Starts both and waits until they are ready.
-    ///
-    /// # Errors
-    ///
-    /// They cannot be built, or do not become ready.
     pub async fn start(cluster: &Cluster) -> Result<Self> {
         let provide = || {
             use Program::{CoschedulingController, CoschedulingScheduler};

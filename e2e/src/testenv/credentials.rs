@@ -185,10 +185,6 @@ users:
 /// A client with the permissions `kubeconfig` gives.
 ///
 /// It belongs to the async runtime it is made in: each test makes its own.
-///
-/// # Errors
-///
-/// The file cannot be read or is no kubeconfig.
 pub async fn client(kubeconfig: &Path) -> Result<Client> {
     let file = Kubeconfig::read_from(kubeconfig)?;
     let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;

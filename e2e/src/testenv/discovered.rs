@@ -17,10 +17,6 @@ use crate::testenv::until::until_ok;
 const UNKNOWN: &str = "cannot find RESTMapping";
 
 /// Whether the API server knows this kind when the account creates something that such an object owns. Nothing is stored.
-///
-/// # Errors
-///
-/// The account may not create ConfigMaps in `namespace`, or the request fails.
 pub async fn is_discovered(
     cluster: &Cluster,
     (namespace, account): (&str, &str),
@@ -46,10 +42,6 @@ pub async fn is_discovered(
 }
 
 /// Waits until it knows the kind.
-///
-/// # Errors
-///
-/// As of [`is_discovered`], or it still does not after a minute.
 pub async fn until_discovered(
     cluster: &Cluster,
     account: (&str, &str),

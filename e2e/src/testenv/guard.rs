@@ -69,10 +69,6 @@ pub struct Guard {
 
 impl Guard {
     /// Creates the folder and starts the guard.
-    ///
-    /// # Errors
-    ///
-    /// The folder cannot be created or `sh` not be run.
     pub fn new() -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("trainjob-box-")
@@ -107,10 +103,6 @@ impl Guard {
 
     /// Starts `program` in the folder, in a process group of its own, with its output appended to
     /// `NAME.log` there.
-    ///
-    /// # Errors
-    ///
-    /// The process cannot be started.
     pub fn spawn<A: AsRef<OsStr>>(
         &self,
         name: &str,
@@ -140,10 +132,6 @@ impl Guard {
     }
 
     /// Creates a cgroup, which is removed before the folder is, when everything in it has ended.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be created.
     pub(crate) fn create_cgroup(&self, group: &Path) -> Result<()> {
         let mut pipe = self.pipe.as_ref().context("the box is being stopped")?;
         writeln!(pipe, "{}", group.display())?;

@@ -18,10 +18,6 @@ pub struct Documented {
 }
 
 /// All metrics of the page, by name.
-///
-/// # Errors
-///
-/// A row is not laid out as the others are, or a metric has two.
 pub fn read() -> Result<BTreeMap<String, Documented>> {
     let page = workspace::read("docs/metrics.md")?;
     let rows = page.lines().filter(|line| line.starts_with("| `"));

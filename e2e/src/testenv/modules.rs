@@ -54,10 +54,6 @@ pub(crate) struct ModuleFiles {
 
 impl ModuleFiles {
     /// Finds it, and downloads it if it is not there.
-    ///
-    /// # Errors
-    ///
-    /// The Go toolchain is missing, or the download failed.
     pub(crate) fn provide(module: Module) -> Result<Self> {
         let path = module.path();
         let run = |arguments: &[&str]| -> Command {
@@ -89,10 +85,6 @@ impl ModuleFiles {
     }
 
     /// The text of one file.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be read.
     pub(crate) fn read(&self, file: &str) -> Result<String> {
         let path = self.directory.join(file);
         fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
@@ -104,10 +96,6 @@ impl ModuleFiles {
     }
 
     /// The paths of the YAML files in one of its folders, in the order of their names.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be read.
     pub(crate) fn yaml_files(&self, folder: &str) -> Result<Vec<String>> {
         let path = self.directory.join(folder);
         let entries =
@@ -131,10 +119,6 @@ pub(crate) struct Modules {
 
 impl Modules {
     /// Finds them, and downloads them if they are not there.
-    ///
-    /// # Errors
-    ///
-    /// The Go toolchain is missing, or the download failed.
     pub(crate) fn provide(versions: Versions) -> Result<Self> {
         Ok(Self {
             jobset: ModuleFiles::provide(Module::JobSet(versions.jobset))?,

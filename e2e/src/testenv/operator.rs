@@ -23,10 +23,6 @@ pub struct Operator(Product);
 
 impl Operator {
     /// Starts an operator; whether it is ready is another question: [`Product::wait_ready`].
-    ///
-    /// # Errors
-    ///
-    /// The binary cannot be built or started, or the configuration is not YAML.
     pub async fn start(cluster: &Cluster, options: OperatorOptions) -> Result<Self> {
         let binary = tokio::task::spawn_blocking(workspace::operator).await??;
         Ok(Self(Product::start(cluster, "operator", &binary, options)?))
@@ -43,19 +39,11 @@ impl Deref for Operator {
 
 /// Creates `namespace` with the operator's `ServiceAccount` and the permissions the chart gives it.
 /// [`Cluster::service_account_kubeconfig`] then gives its kubeconfig.
-///
-/// # Errors
-///
-/// The chart's rules are missing, or the API server refuses.
 pub async fn install_operator_rbac(cluster: &Cluster, namespace: &str) -> Result<()> {
     RULES.install(cluster, namespace, SERVICE_ACCOUNT).await
 }
 
 /// What the chart lets the operator ask for, in the whole cluster and in its own namespace.
-///
-/// # Errors
-///
-/// The chart's rules are missing, or are no rules.
 pub fn rbac_rules() -> Result<Vec<RbacRule>> {
     RULES.rbac_rules()
 }

@@ -26,10 +26,6 @@ pub struct Port {
 
 impl Port {
     /// Takes a free port.
-    ///
-    /// # Errors
-    ///
-    /// The lock files cannot be written, or no port is free.
     pub fn take() -> Result<Self> {
         let locks = cache::directory()?.join("ports");
         fs::create_dir_all(&locks).with_context(|| format!("cannot create {}", locks.display()))?;

@@ -55,10 +55,6 @@ impl Process {
     }
 
     /// Everything it has written so far.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be read.
     pub fn log(&self) -> Result<String> {
         let bytes =
             fs::read(&self.log).with_context(|| format!("cannot read the log of {}", self.name))?;
@@ -72,20 +68,12 @@ impl Process {
     }
 
     /// Waits until it has ended.
-    ///
-    /// # Errors
-    ///
-    /// It is still running after `timeout`.
     pub async fn wait(&self, timeout: Duration) -> Result<ExitStatus> {
         let what = format!("{} has ended", self.name);
         until(what, timeout, || async { self.ended() }).await
     }
 
     /// Sends `signal`; a process that has ended is left alone.
-    ///
-    /// # Errors
-    ///
-    /// The system refused.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         let mut child = self.child();
         // Unreaped, its id cannot have been given to another process.
@@ -97,10 +85,6 @@ impl Process {
     }
 
     /// Stops it where it is, and waits until it stands still: some of its threads go on for a moment.
-    ///
-    /// # Errors
-    ///
-    /// The system refused.
     pub fn pause(&self) -> Result<()> {
         self.signal(Signal::STOP)?;
         let child = self.child();
@@ -128,10 +112,6 @@ impl Process {
     }
 
     /// Waits for `ready`, or fails with the end of the log as soon as the process has ended.
-    ///
-    /// # Errors
-    ///
-    /// `ready` failed or the process ended; the error shows the last lines of its log.
     pub async fn ready_when<T>(&self, ready: impl Future<Output = Result<T>>) -> Result<T> {
         let outcome = tokio::select! {
             outcome = ready => outcome,

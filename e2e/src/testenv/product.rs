@@ -88,10 +88,6 @@ impl Product {
     }
 
     /// Waits until `/readyz` says yes.
-    ///
-    /// # Errors
-    ///
-    /// It ended, or is not ready in time; the error shows the end of its log.
     pub async fn wait_ready(&self) -> Result<()> {
         self.process.ready_when(answers(&self.health_url(), "/readyz", &self.authority)).await
     }
@@ -102,28 +98,16 @@ impl Product {
     }
 
     /// Asks it to stop.
-    ///
-    /// # Errors
-    ///
-    /// The system refused.
     pub fn sigterm(&self) -> Result<()> {
         self.process.signal(Signal::TERM)
     }
 
     /// Waits until it has ended.
-    ///
-    /// # Errors
-    ///
-    /// It is still running after `timeout`.
     pub async fn wait(&self, timeout: Duration) -> Result<ExitStatus> {
         self.process.wait(timeout).await
     }
 
     /// Everything it has logged so far.
-    ///
-    /// # Errors
-    ///
-    /// The log cannot be read.
     pub fn log(&self) -> Result<String> {
         self.process.log()
     }

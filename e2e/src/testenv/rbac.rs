@@ -37,28 +37,16 @@ pub struct Grant {
 }
 
 /// Everything that the operator may do.
-///
-/// # Errors
-///
-/// The chart's rules are missing, or are no rules.
 pub fn of_operator() -> Result<Vec<Grant>> {
     all(operator::RULES)
 }
 
 /// Everything that the webhook may do.
-///
-/// # Errors
-///
-/// The chart's rules are missing, or are no rules.
 pub fn of_webhook() -> Result<Vec<Grant>> {
     all(webhook::RULES)
 }
 
 /// Creates a `ServiceAccount` that may do just this, and returns its kubeconfig.
-///
-/// # Errors
-///
-/// The API server refuses.
 pub async fn account(
     cluster: &Cluster,
     namespace: &str,

@@ -34,10 +34,6 @@ pub struct Recorder {
 
 impl Recorder {
     /// Begins to record; what is there already is the first that is noted.
-    ///
-    /// # Errors
-    ///
-    /// A kind cannot be listed.
     pub async fn start(client: Client) -> Result<Self> {
         let record = Arc::new(Record::default());
         let mut tasks = JoinSet::new();
@@ -58,19 +54,11 @@ impl Recorder {
 
     /// Waits until the record has everything that was stored when this was called: each object that
     /// exists, in its version or a later one, and the end of each recorded object that does not.
-    ///
-    /// # Errors
-    ///
-    /// The record has a gap, or stays behind.
     pub async fn caught_up(&self) -> Result<()> {
         self.has_all(None).await
     }
 
     /// Like [`Recorder::caught_up`], for the objects of one namespace.
-    ///
-    /// # Errors
-    ///
-    /// The record has a gap, or stays behind.
     pub async fn caught_up_in(&self, namespace: &str) -> Result<()> {
         self.has_all(Some(namespace)).await
     }

@@ -48,10 +48,6 @@ impl Release {
 
     /// Installs the chart in a cluster, with these values. Nobody waits for its Pods, which run nothing here:
     /// [`Release::start`] starts what they would run.
-    ///
-    /// # Errors
-    ///
-    /// There is no Helm and none can be built, or it refuses.
     pub async fn install(cluster: Cluster, sets: &[&str]) -> Result<Self> {
         let (tools, webhook) = (Tools::provide(&cluster).await?, Port::take()?);
         let (host, port) = ("127.0.0.1", webhook.number());
@@ -75,10 +71,6 @@ impl Release {
     }
 
     /// Starts the programs of the release, one of each, and waits until they are ready.
-    ///
-    /// # Errors
-    ///
-    /// They cannot be built, or do not become ready.
     pub async fn start(&self) -> Result<Programs> {
         Programs::start(&self.cluster, &self.tools, RELEASE, NAMESPACE).await
     }

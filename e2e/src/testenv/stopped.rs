@@ -5,10 +5,6 @@ use std::io;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Waits until this program is asked to end.
-///
-/// # Errors
-///
-/// The system does not tell.
 pub async fn stopped() -> io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

@@ -32,10 +32,6 @@ pub(crate) struct Tools {
 impl Tools {
     /// Those for `cluster`. Helm is built where it is missing. Python is the one that `$PYTHON` names, or the one
     /// in `PATH`, with what `e2e/python/requirements.txt` names; Prometheus likewise by `$PROMETHEUS`.
-    ///
-    /// # Errors
-    ///
-    /// Helm cannot be built.
     pub(crate) async fn provide(cluster: &Cluster) -> Result<Self> {
         let programs = || Binaries::provide(&[Program::Helm]);
         let programs = tokio::task::spawn_blocking(programs).await??;

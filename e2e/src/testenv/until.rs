@@ -16,10 +16,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Looks again and again until `check` finds what it looks for, and returns that.
 ///
 /// `what` completes the sentence "waiting until …".
-///
-/// # Errors
-///
-/// `timeout` has passed.
 pub async fn until<T, F>(
     what: impl Display,
     timeout: Duration,
@@ -43,10 +39,6 @@ where
 
 /// Like [`until`], for a check that can say why it is not satisfied yet: the last reason is part
 /// of the error.
-///
-/// # Errors
-///
-/// `timeout` has passed.
 pub async fn until_ok<T, F>(
     what: impl Display,
     timeout: Duration,
@@ -84,10 +76,6 @@ where
 ///
 /// That something does not happen has no event to wait for. This is the one way in which tests let
 /// time pass, and it is for nothing else.
-///
-/// # Errors
-///
-/// The check failed.
 pub async fn consistently(
     what: &str,
     window: Duration,

@@ -14,10 +14,6 @@ use crate::testenv::yaml;
 const TYPES: &str = "paths=volcano.sh/apis/pkg/apis/scheduling/v1beta1";
 
 /// The definitions of PodGroups and Queues.
-///
-/// # Errors
-///
-/// The generator cannot be built, or the types cannot be downloaded.
 pub fn definitions() -> Result<Vec<Value>> {
     let binaries = Binaries::provide(&[Program::ControllerGen])?;
     let mut command = Command::new(binaries.path(Program::ControllerGen));

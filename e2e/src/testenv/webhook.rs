@@ -83,10 +83,6 @@ impl Webhook {
     /// Starts a webhook with the permissions and webhook configurations of the chart. Whether it is ready, and
     /// whether the API server asks it, are other questions: [`Product::wait_ready`] and
     /// [`Webhook::wait_asked`].
-    ///
-    /// # Errors
-    ///
-    /// The binary cannot be built or started, or the API server refuses.
     pub async fn start(cluster: &Cluster, options: WebhookOptions) -> Result<Self> {
         let webhook = Self::unasked(cluster, options).await?;
         webhook.register(&cluster.client().await?, |_| {}).await?;
@@ -94,20 +90,12 @@ impl Webhook {
     }
 
     /// Starts a webhook with the permissions of the chart, whom nobody asks yet.
-    ///
-    /// # Errors
-    ///
-    /// The binary cannot be built or started, or the API server refuses.
     pub async fn unasked(cluster: &Cluster, options: WebhookOptions) -> Result<Self> {
         RULES.install(cluster, NAMESPACE, SERVICE_ACCOUNT).await?;
         Self::unregistered(cluster, options).await
     }
 
     /// Installs the chart's webhook configurations for it, each webhook of them with a change.
-    ///
-    /// # Errors
-    ///
-    /// They are missing, or the API server refuses.
     pub async fn register(&self, client: &Client, change: impl Fn(&mut Value)) -> Result<()> {
         let pem = self.authority.as_ref().map(Authority::pem);
         let mut objects = webhook_configurations(&self.address(), pem.as_deref())?;
@@ -120,10 +108,6 @@ impl Webhook {
     }
 
     /// Starts a webhook that nobody asks yet, as somebody who exists.
-    ///
-    /// # Errors
-    ///
-    /// The binary cannot be built or started.
     pub async fn unregistered(cluster: &Cluster, options: WebhookOptions) -> Result<Self> {
         static COUNT: AtomicUsize = AtomicUsize::new(1);
         let binary = tokio::task::spawn_blocking(workspace::webhook).await??;
@@ -157,10 +141,6 @@ impl Webhook {
 
     /// Waits until the API server asks it: the defaulter and the validators, of which it has seen a
     /// runtime.
-    ///
-    /// # Errors
-    ///
-    /// It does not, or not in time; the error shows the last answer.
     pub async fn wait_asked(&self, client: &Client) -> Result<()> {
         let name = "e2e-webhook-probe";
         let asked = until_ok("the API server asks the webhook", NOTICED, || async {
@@ -201,30 +181,18 @@ impl Deref for Webhook {
 }
 
 /// What the chart lets the webhook ask for, in the whole cluster and in its own namespace.
-///
-/// # Errors
-///
-/// The chart's rules are missing, or are no rules.
 pub fn rbac_rules() -> Result<Vec<RbacRule>> {
     RULES.rbac_rules()
 }
 
 /// Installs the chart's webhook configurations, pointed at a webhook at `address`, whether or not there is one,
 /// whose certificate this authority has signed.
-///
-/// # Errors
-///
-/// They are missing, or the API server refuses.
 pub async fn register(client: &Client, address: &str, authority: Option<&str>) -> Result<()> {
     apply(client, "default", webhook_configurations(address, authority)?).await?;
     Ok(())
 }
 
 /// Removes the webhook configurations: from now on nobody is asked.
-///
-/// # Errors
-///
-/// The API server refuses.
 pub async fn unregister(client: &Client) -> Result<()> {
     remove::<MutatingWebhookConfiguration>(client, DEFAULTER).await?;
     remove::<ValidatingWebhookConfiguration>(client, VALIDATOR).await

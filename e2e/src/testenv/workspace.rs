@@ -19,20 +19,12 @@ type Built = OnceLock<Result<PathBuf, String>>;
 /// The file of the operator, built from the sources as they are now.
 ///
 /// Under cargo, it is built, once in a process; without it, it is taken from beside the running program.
-///
-/// # Errors
-///
-/// The build failed or there is no such file.
 pub fn operator() -> Result<PathBuf> {
     static BUILT: Built = OnceLock::new();
     provide(&BUILT, OPERATOR)
 }
 
 /// The file of the webhook, as that of the [`operator`].
-///
-/// # Errors
-///
-/// The build failed or there is no such file.
 pub fn webhook() -> Result<PathBuf> {
     static BUILT: Built = OnceLock::new();
     provide(&BUILT, WEBHOOK)
@@ -99,20 +91,12 @@ fn target() -> Result<PathBuf> {
 }
 
 /// The text of a file of this repository.
-///
-/// # Errors
-///
-/// It cannot be read.
 pub fn read(file: &str) -> Result<String> {
     let path = root().join(file);
     fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// The texts of all YAML files of a folder of this repository, in the order of their names.
-///
-/// # Errors
-///
-/// There is none, or one cannot be read.
 pub fn read_all(folder: &str) -> Result<Vec<String>> {
     let folder = root().join(folder);
     let entries =

@@ -4,10 +4,6 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 /// The documents of a YAML stream; empty ones are left out.
-///
-/// # Errors
-///
-/// It is not YAML.
 pub fn documents(text: &str) -> Result<Vec<Value>> {
     let all: Vec<Value> = serde_saphyr::from_multiple(text).context("not YAML")?;
     Ok(all.into_iter().filter(|document| !document.is_null()).collect())

@@ -16,9 +16,8 @@ use serde_json::{Value, json};
 use crate::testenv::cluster::Cluster;
 use crate::testenv::ports::Port;
 use crate::testenv::process::Process;
-use crate::testenv::until::until_ok;
-
 use crate::testenv::release::PATIENCE;
+use crate::testenv::until::until_ok;
 
 /// How often targets are scraped and rules evaluated.
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);

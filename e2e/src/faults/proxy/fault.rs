@@ -162,10 +162,6 @@ impl Injection {
     /// Waits until the fault has taken hold of all calls that it is meant for (of a range up to
     /// `usize::MAX`, of one): they are held, their replies are held or dropped, they are answered, passed
     /// or frozen.
-    ///
-    /// # Errors
-    ///
-    /// It has not within a minute.
     pub async fn reached(&self) -> Result<()> {
         let wanted = self.0.wanted();
         self.waits(|gate| gate.befallen >= wanted).await.context("not reached")
@@ -173,10 +169,6 @@ impl Injection {
 
     /// Waits until it holds no call: those that it held were released, or their clients have gone away.
     /// A call that is held when its client dies is dropped only once the proxy has noticed that.
-    ///
-    /// # Errors
-    ///
-    /// It holds one for a minute.
     pub async fn holds_none(&self) -> Result<()> {
         self.waits(|gate| gate.held == 0).await.context("still held")
     }

@@ -18,13 +18,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use crate::testenv::cluster::Cluster;
-
 use super::call::{Call, Scope};
 use super::fault::{Fault, Injection, Matcher, Rule};
 use super::log::{Entry, Log};
 use super::upstream::Upstream;
 use super::{path, status, watch};
+use crate::testenv::cluster::Cluster;
 
 /// What all connections share.
 #[derive(Debug)]

@@ -16,9 +16,8 @@ use rustls::pki_types::pem::PemObject;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::testenv::cluster::Cluster;
-
 use super::log::LineOf;
+use crate::testenv::cluster::Cluster;
 
 /// What is agreed between two ends of one connection, and the proxy has two.
 const OF_ONE_CONNECTION: [http::HeaderName; 6] =

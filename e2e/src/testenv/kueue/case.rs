@@ -58,10 +58,6 @@ impl Ask {
 }
 
 /// A TrainJob with these labels that asks for GPUs, with `more` in its spec.
-///
-/// # Errors
-///
-/// That is no TrainJob.
 pub fn job(name: &str, runtime: &str, labels: &Value, ask: Ask, more: &Value) -> Result<TrainJob> {
     let resources = json!({"cpu": "1", "memory": "1Gi", GPU: ask.gpus.to_string()});
     let mut spec = json!({
@@ -83,10 +79,6 @@ pub fn job(name: &str, runtime: &str, labels: &Value, ask: Ask, more: &Value) ->
 
 impl Case<'_> {
     /// Creates a job of the queue, with `more` in its spec.
-    ///
-    /// # Errors
-    ///
-    /// The API server refuses.
     pub async fn submit(
         &self,
         name: &str,
@@ -98,10 +90,6 @@ impl Case<'_> {
     }
 
     /// The same with labels of its own.
-    ///
-    /// # Errors
-    ///
-    /// The API server refuses.
     pub async fn submit_labelled(
         &self,
         name: &str,
@@ -115,20 +103,12 @@ impl Case<'_> {
     }
 
     /// The Workload of a job, if it has one.
-    ///
-    /// # Errors
-    ///
-    /// The API server refuses.
     pub async fn workload(&self, job: &str) -> Result<Option<Workload>> {
         let all = self.workloads.list(&ListParams::default()).await?;
         Ok(all.into_iter().map(Workload).find(|workload| workload.job() == Some(job)))
     }
 
     /// Waits until the Workload of a job satisfies `check`, and returns it.
-    ///
-    /// # Errors
-    ///
-    /// It does not.
     pub async fn workload_is(
         &self,
         job: &str,
@@ -144,10 +124,6 @@ impl Case<'_> {
     }
 
     /// Waits until a job is admitted and a Pod of it runs, and returns when the job was resumed.
-    ///
-    /// # Errors
-    ///
-    /// It is not.
     pub async fn runs(&self, job: &str) -> Result<Timestamp> {
         self.workload_is(job, "admitted", |it| it.is("Admitted")).await?;
         self.tenant.runs(job).await?;
@@ -159,10 +135,6 @@ impl Case<'_> {
     }
 
     /// Waits until a job is queued: suspended, with a Workload that waits for quota.
-    ///
-    /// # Errors
-    ///
-    /// It is not.
     pub async fn queued(&self, job: &str) -> Result<()> {
         let waits = |it: &Workload| !it.is("QuotaReserved");
         self.workload_is(job, "waiting for quota", waits).await?;
@@ -172,10 +144,6 @@ impl Case<'_> {
     }
 
     /// Makes the running Pods of a job complete.
-    ///
-    /// # Errors
-    ///
-    /// The API server refuses.
     pub async fn finish(&self, job: &str) -> Result<()> {
         let patch = Patch::Merge(json!({"metadata": {"annotations": {DELAY: "100ms"}}}));
         for pod in self.tenant.pods_of(job).await? {
@@ -185,10 +153,6 @@ impl Case<'_> {
     }
 
     /// Waits until a job and its Workload are gone.
-    ///
-    /// # Errors
-    ///
-    /// One of them stays.
     pub async fn both_gone(&self, job: &str) -> Result<()> {
         self.tenant.gone(job).await?;
         until_ok(format!("the Workload of {job} is gone"), PATIENCE, || async {
@@ -200,10 +164,6 @@ impl Case<'_> {
     }
 
     /// The node selector that Kueue has written into a job; null if it has written none.
-    ///
-    /// # Errors
-    ///
-    /// Kueue has no patch in it.
     pub async fn node_selector(&self, job: &str) -> Result<Value> {
         let job = serde_json::to_value(self.tenant.jobs.get(job).await?)?;
         let patches = job.pointer("/spec/runtimePatches").and_then(Value::as_array);

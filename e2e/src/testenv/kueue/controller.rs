@@ -60,10 +60,6 @@ pub struct Kueue {
 impl Kueue {
     /// Installs Kueue and starts it, and waits until the API server asks its webhooks. The kind TrainJob must be
     /// defined.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be built or started, or does not become ready.
     pub async fn start(cluster: &Cluster, options: KueueOptions) -> Result<Self> {
         static COUNT: AtomicUsize = AtomicUsize::new(1);
         let (binaries, files) = tokio::task::spawn_blocking(|| {
@@ -118,10 +114,6 @@ impl Kueue {
     }
 
     /// Asks it to stop and waits until it has.
-    ///
-    /// # Errors
-    ///
-    /// It is still running after half a minute.
     pub async fn stop(&self) -> Result<()> {
         self.process.signal(Signal::TERM)?;
         self.process.wait(Duration::from_secs(30)).await?;
@@ -130,10 +122,6 @@ impl Kueue {
 
     /// The requests about objects of a namespace that an admission webhook refused, as its log has them: whose they
     /// were and what was said, each once.
-    ///
-    /// # Errors
-    ///
-    /// The log cannot be read.
     pub fn refusals(&self, namespace: &str) -> Result<BTreeSet<String>> {
         let log = self.process.log()?;
         let refused = log.lines().filter(|line| line.contains(REFUSED) && line.contains(namespace));

@@ -55,10 +55,6 @@ pub struct Queue {
 
 impl Queue {
     /// Makes the queue of a namespace, and the two priorities `low` and `high`.
-    ///
-    /// # Errors
-    ///
-    /// Kueue or the API server refuses.
     pub async fn create(client: &Client, namespace: &str, options: &QueueOptions) -> Result<Self> {
         let name = format!("{namespace}-queue");
         let mut manifests: Vec<Value> = PRIORITIES.map(priority).into();

@@ -42,10 +42,6 @@ pub struct Setting {
 
 impl Setting {
     /// Starts a box of its own, whose Kueue has `kueue` in its configuration.
-    ///
-    /// # Errors
-    ///
-    /// Something does not start.
     pub async fn start(clock: Clock, kueue: Value) -> Result<Self> {
         let options = Options { nodes: Some(NODES), ..Options::default() };
         let world = World::without_operator(options).await?;
@@ -63,10 +59,6 @@ impl Setting {
 
     /// Runs a test in a namespace with a queue of its own. At its end no request of Kueue about this namespace may
     /// have been refused by a webhook. The namespace is deleted then.
-    ///
-    /// # Errors
-    ///
-    /// The test fails, or Kueue was refused something.
     pub async fn test(
         &self,
         prefix: &str,

@@ -61,19 +61,11 @@ impl Node {
     }
 
     /// Makes the image of a file known to the node; see [`image::write`].
-    ///
-    /// # Errors
-    ///
-    /// It is none.
     pub async fn load(&self, image: &Path) -> Result<()> {
         containerd::load(&self.sandbox, image).await
     }
 
     /// The ids of the processes in the containers of the Pods with these UIDs, as they are now.
-    ///
-    /// # Errors
-    ///
-    /// The cgroups cannot be read.
     pub fn processes(&self, pods: &[String]) -> Result<Vec<u32>> {
         self.sandbox.groups().processes(pods)
     }

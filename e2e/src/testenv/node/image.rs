@@ -36,10 +36,6 @@ pub struct Image<'a> {
 }
 
 /// Writes the small image to a file in `folder`, and returns that.
-///
-/// # Errors
-///
-/// The folder cannot be written.
 pub fn small(packages: &Packages, folder: &Path) -> Result<PathBuf> {
     let root = folder.join("small");
     let programs = root.join("bin");
@@ -57,10 +53,6 @@ pub fn small(packages: &Packages, folder: &Path) -> Result<PathBuf> {
 
 /// Writes an image to `file`, as an OCI layout in a tar archive, and returns the path of that. The same content gives
 /// the same image.
-///
-/// # Errors
-///
-/// The folder cannot be read, or the file not be written.
 pub fn write(image: &Image<'_>, file: &Path) -> Result<PathBuf> {
     let parent = file.parent().context("a file in no folder")?;
     let layout = tempfile::Builder::new().prefix("image-").tempdir_in(parent)?;

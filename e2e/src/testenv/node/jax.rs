@@ -42,20 +42,12 @@ const REQUIREMENTS: &str = "e2e/node/jax/requirements.txt";
 const SOURCE: &str = "e2e/node/jax/train.py";
 
 /// Finds the file system of the image in the user's cache directory, or makes it there, which takes a minute or two.
-///
-/// # Errors
-///
-/// Packages or wheels are not to be had.
 pub fn provide() -> Result<Packages> {
     let versions = workspace::read(REQUIREMENTS)?;
     Packages::provide("node-jax", &PACKAGES, &versions, install)
 }
 
 /// Writes the image to a file in `folder`.
-///
-/// # Errors
-///
-/// It cannot be written.
 pub fn image(packages: &Packages, folder: &Path) -> Result<PathBuf> {
     let root = packages.folder();
     // The newest one, whenever the rest was made.

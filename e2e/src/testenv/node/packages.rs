@@ -24,10 +24,6 @@ pub struct Packages {
 impl Packages {
     /// Finds the packages in the user's cache directory; downloads and unpacks them where they are missing. `finish`
     /// is called with their folder before it is kept; what it depends on is `more`.
-    ///
-    /// # Errors
-    ///
-    /// The system's package sources do not have one of them, or `finish` failed.
     pub fn provide(
         name: &str,
         packages: &[&str],

@@ -39,10 +39,6 @@ pub struct Stopped {
 
 impl Stopped {
     /// Sees that the processes had their grace period, and little more.
-    ///
-    /// # Errors
-    ///
-    /// They had not.
     pub fn within(&self, grace: Duration) -> Result<()> {
         ensure!(self.took + BLUR >= grace, "killed before the grace period of {grace:?}: {self}");
         ensure!(self.took <= grace + MARGIN, "late after the grace period of {grace:?}: {self}");
@@ -61,10 +57,6 @@ impl Display for Stopped {
 }
 
 /// Waits until a job has a true condition `kind`.
-///
-/// # Errors
-///
-/// It does not get one.
 pub async fn ends(tenant: &Tenant<'_>, job: &str, kind: &str) -> Result<()> {
     until_ok(format!("{job} is {kind}"), PATIENCE, || async {
         let now = tenant.jobs.get(job).await?;
@@ -79,10 +71,6 @@ pub async fn ends(tenant: &Tenant<'_>, job: &str, kind: &str) -> Result<()> {
 }
 
 /// Waits until every Pod of a job has printed `word`.
-///
-/// # Errors
-///
-/// One does not.
 pub async fn say(tenant: &Tenant<'_>, job: &str, word: &str) -> Result<()> {
     until_ok(format!("the Pods of {job} say {word:?}"), PATIENCE, || async {
         let logs = logs(tenant, job).await?;
@@ -93,10 +81,6 @@ pub async fn say(tenant: &Tenant<'_>, job: &str, word: &str) -> Result<()> {
 }
 
 /// Waits until `count` Pods of a job run, all of their containers with them, and returns their UIDs.
-///
-/// # Errors
-///
-/// They do not.
 pub async fn run(tenant: &Tenant<'_>, job: &str, count: usize) -> Result<Vec<String>> {
     until_ok(format!("{count} Pods of {job} run"), PATIENCE, || async {
         let pods = tenant.pods_of(job).await?;
@@ -111,10 +95,6 @@ pub async fn run(tenant: &Tenant<'_>, job: &str, count: usize) -> Result<Vec<Str
 /// Waits until a job whose `count` Pods run is failed by its deadline, and its last process is gone: the processes in
 /// their cgroups are what is looked at, not what anybody says of them. The operator must not call the job released
 /// before that.
-///
-/// # Errors
-///
-/// It does, or something of that does not happen.
 pub async fn stopped_by_deadline(
     node: &Node,
     tenant: &Tenant<'_>,
@@ -163,10 +143,6 @@ async fn released(tenant: &Tenant<'_>) -> Result<u64> {
 
 /// Waits until the kernel has killed a container of a job for its memory, and returns what the event about the job
 /// says of it.
-///
-/// # Errors
-///
-/// It does not, or nobody says so.
 pub async fn out_of_memory(tenant: &Tenant<'_>, job: &str) -> Result<String> {
     let pod = until_ok(format!("a container of {job} was out of memory"), PATIENCE, || async {
         let pods = tenant.pods_of(job).await?;
@@ -188,10 +164,6 @@ pub async fn out_of_memory(tenant: &Tenant<'_>, job: &str) -> Result<String> {
 }
 
 /// What the Pods of a job have printed, in the order of their indices, as the kubelet tells it.
-///
-/// # Errors
-///
-/// It does not.
 pub async fn logs(tenant: &Tenant<'_>, job: &str) -> Result<Vec<String>> {
     let mut pods = tenant.pods_of(job).await?;
     pods.sort_by_key(kube::ResourceExt::name_any);

@@ -39,10 +39,6 @@ impl Tell {
 
 /// Starts a node and runs `body` in its network, with an async runtime of its own; `tell` hears of each step. What
 /// `body` starts is in the network, too. Everything has ended when this returns or is dropped.
-///
-/// # Errors
-///
-/// Something cannot be provided or does not start, or `body` fails.
 pub async fn visit<T, S>(tell: &(dyn Fn(&str) + Sync), body: S) -> Result<T>
 where
     T: Send + 'static,
