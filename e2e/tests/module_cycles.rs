@@ -70,10 +70,10 @@ fn paths_of_a_use_declaration_are_all_found() {
 fn imports_of_children_siblings_and_in_expressions_are_found() {
     let path = |path: &str| path.split("::").map(str::to_owned).collect::<Vec<_>>();
     let modules = [
-        ("a", "pub use b::B;\nuse self::c::C;\nuse std::fmt;"),
+        ("a", "pub use b::B;\nuse self::{\n    c::C,\n};\nuse std::fmt;"),
         ("a::b", "pub(in crate::a) fn f() { super::c::g(); } // crate::d"),
         ("a::c", "use super::C;\n#[cfg(test)]\nmod tests { use crate::d; }"),
-        ("d", "fn f() -> crate::a::b::B { B }"),
+        ("d", "use crate::{\n    a::b,\n};\nfn f() -> crate::a::b::B { B }"),
     ];
     let modules = modules.into_iter().map(|(name, text)| (path(name), text.to_owned()));
     let imports = imports_of(modules.collect());
@@ -147,7 +147,9 @@ fn expressions(code: &str) -> Vec<String> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     let words = code.split(|c| !is_part(c)).scan("", |before, word| {
         let is_path = word.starts_with("crate::") || word.starts_with("super::");
-        let path = (is_path && *before != "in").then(|| word.to_owned());
+        // What stands before the braces of a `use` declaration is no path yet.
+        let is_whole = !word.ends_with("::") && *before != "in";
+        let path = (is_path && is_whole).then(|| word.to_owned());
         *before = word;
         Some(path)
     });
