@@ -29,11 +29,13 @@ mod gangs;
 mod help;
 #[path = "image.rs"]
 mod image;
+#[path = "imports.rs"]
+mod imports;
 #[path = "box.rs"]
 mod in_a_box;
 #[path = "kueue/main.rs"]
 mod kueue;
-#[path = "leadership.rs"]
+#[path = "leadership/main.rs"]
 mod leadership;
 #[path = "lifecycle/main.rs"]
 mod lifecycle;
@@ -51,7 +53,7 @@ mod proxy;
 mod races;
 #[path = "rbac/main.rs"]
 mod rbac;
-#[path = "resilience.rs"]
+#[path = "resilience/main.rs"]
 mod resilience;
 #[path = "runtimes.rs"]
 mod runtimes;

@@ -73,7 +73,7 @@ pub enum RunError {
     #[error(transparent)]
     Certificate(#[from] SelfSignedError),
     /// It has lost the leader election.
-    #[error("this process leads no more: {0}")]
+    #[error("leader election lost: {0}")]
     LeadershipLost(String),
     /// A task that never ends has ended.
     #[error("{0} ended unexpectedly")]
@@ -140,7 +140,7 @@ pub async fn run(
     }
     match ended {
         Err(RunError::LeadershipLost(why)) if *stopping.borrow() => {
-            tracing::warn!(why, "this process leads no more, and was to stop anyway");
+            tracing::warn!(why, "leader election lost while stopping");
             Ok(())
         }
         ended => ended,

@@ -25,19 +25,18 @@ use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use trainjob_api::TrainJob;
 
-use crate::cluster::{Cluster, Options};
-use crate::fixtures::train_job;
-use crate::ports::Port;
-use crate::process::Process;
-use crate::until::until_ok;
-use crate::webhook::{Webhook, WebhookOptions, register, unregister};
-use crate::workspace;
-
 use super::Size;
 use super::figures::{Spread, Times, float};
 use super::progress::Progress;
 use super::report::{Bar, Bound, Report, row};
 use super::usage::{self, megabytes};
+use crate::testenv::cluster::{Cluster, Options};
+use crate::testenv::fixtures::train_job;
+use crate::testenv::ports::Port;
+use crate::testenv::process::Process;
+use crate::testenv::until::until_ok;
+use crate::testenv::webhook::{Webhook, WebhookOptions, register, unregister};
+use crate::testenv::workspace;
 
 /// Reviews of one round of either server.
 const REVIEWS: usize = 50_000;

@@ -15,11 +15,12 @@ use e2e::metrics_page::{self, Documented};
 use e2e::operator::{Operator, SERVICE_ACCOUNT, install_operator_rbac};
 use e2e::until::until_ok;
 use e2e::webhook::{Webhook, WebhookOptions, unregister};
-use exposition::Exposition;
 use futures::future::try_join_all;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::json;
+
+use exposition::Exposition;
 
 /// What only one of the programs shows begins so; everything else both do.
 const WEBHOOK: &str = "trainjob_webhook_";

@@ -14,12 +14,11 @@
 //! job's quota from the JobSet that Trainer would build. Where this differs, the file says so.
 
 mod amount;
-mod coscheduling;
 pub(crate) mod draft;
 pub(crate) mod endpoints;
 pub(crate) mod error;
 mod fixed;
-mod gang;
+pub(crate) mod gang;
 mod jobset;
 mod legacy_finalizer;
 mod names;
@@ -37,11 +36,12 @@ mod strategic_merge;
 pub(crate) mod testing;
 mod update;
 mod variables;
-mod volcano;
 
 use trainjob_api::TrainJob;
 
 use self::draft::Draft;
+use crate::framework::Framework;
+
 pub use self::{
     error::BuildError,
     fixed::fixed_difference,
@@ -54,7 +54,6 @@ pub use self::{
     snapshot::SnapshotError,
     update::{JobSetUpdate, update_suspended},
 };
-use crate::framework::Framework;
 
 /// What a TrainJob becomes on a runtime.
 ///

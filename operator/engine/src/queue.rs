@@ -10,6 +10,27 @@
 //!
 //! Before there is somebody who works, nothing is taken in: on a replica that waits for weeks, what has
 //! come and gone would pile up. Whoever begins to work puts every job that there is then.
+//!
+//! ```
+//! use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+//! use trainjob_api::time::Timestamp;
+//! use trainjob_core::{facts::ObjectKey, priority::{Priority, QueuePosition}};
+//! use trainjob_engine::queue::Queue;
+//!
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! let key = |name: &str| ObjectKey::of(&ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() });
+//! let queue = Queue::default();
+//! queue.add(key("new"), QueuePosition::LIVE);
+//! queue.add(key("late"), QueuePosition { priority: Priority::Stop, due: Timestamp(1_000) });
+//! // A deadline that is due goes first.
+//! let next = queue.next(Priority::Cleanup).await.ok_or("there is work")?;
+//! assert_eq!((&next.key, next.priority), (&key("late"), Priority::Stop));
+//! // Whatever comes of the key meanwhile waits until this worker is done with it.
+//! queue.done(&next.key);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod numbers;
 mod timers;

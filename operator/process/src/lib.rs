@@ -16,10 +16,12 @@ pub mod logging;
 pub mod metrics;
 pub mod metrics_auth;
 pub mod pages;
+mod program;
 mod servers;
 mod start;
 pub mod tls;
 
 pub use describe::describe;
+pub use program::{Entries, Manual, Program};
 pub use servers::{Servers, Shown};
-pub use start::{Program, start};
+pub use start::start;

@@ -1,4 +1,4 @@
-//! The PodGroups of both schedulers, whose kinds the API server may come to know later or never.
+//! The PodGroups of all schedulers, whose kinds the API server may come to know later or never.
 
 use std::sync::Arc;
 

@@ -7,17 +7,18 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
+use futures::future::join_all;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, Client, Resource, runtime::watcher::Event};
 use tokio::sync::watch;
 use trainjob_api::{
-    ClusterTrainingRuntime, TrainJob, TrainingRuntime,
-    jobset::JobSetView,
-    podgroup::{CoschedulingPodGroup, VolcanoPodGroup},
+    ClusterTrainingRuntime, TrainJob, TrainingRuntime, jobset::JobSetView, podgroup::PodGroup,
 };
 use trainjob_core::{
     build::{Runtime, RuntimeKey},
-    facts::{JobSetFacts, ObjectKey},
+    facts::{JobSetFacts, ObjectKey, PodGroupFacts},
+    scheduler::{PodGroupKind, Scheduler},
+    with_scheduler,
 };
 use trainjob_engine::{
     Readable, Unreadable,
@@ -27,11 +28,7 @@ use trainjob_engine::{
 use trainjob_process::health::Readiness;
 
 use super::Cache;
-use crate::{
-    kinds::{Kind, PodGroupKind},
-    legacy_finalizer::Finder,
-    metrics::Metrics,
-};
+use crate::{kinds::Kind, legacy_finalizer::Finder, metrics::Metrics};
 
 /// What a watch tells the rest of the operator.
 pub struct Watcher {
@@ -73,8 +70,7 @@ impl Watcher {
             self.runtimes::<ClusterTrainingRuntime>(Kind::ClusterTrainingRuntime, |key| {
                 RuntimeKey::Cluster { name: key.name.as_ref().into() }
             }),
-            self.pod_groups::<CoschedulingPodGroup>(),
-            self.pod_groups::<VolcanoPodGroup>(),
+            join_all(Scheduler::ALL.map(|scheduler| self.pod_groups(scheduler))),
         );
     }
 
@@ -139,8 +135,12 @@ impl Watcher {
         .await;
     }
 
-    async fn pod_groups<K: PodGroupKind>(&self) {
-        let (scheduler, kind) = (K::SCHEDULER, Kind::PodGroup(K::SCHEDULER));
+    async fn pod_groups(&self, scheduler: Scheduler) {
+        with_scheduler!(scheduler, S => self.pod_groups_of::<S>().await);
+    }
+
+    async fn pod_groups_of<S: PodGroupKind>(&self) {
+        let (scheduler, kind) = (S::SCHEDULER, Kind::PodGroup(S::SCHEDULER));
         let remove = |metadata: &ObjectMeta| {
             let key = ObjectKey::of(metadata);
             let version = metadata.resource_version.as_deref().unwrap_or_default();
@@ -148,10 +148,11 @@ impl Watcher {
                 (self.wake)(key);
             }
         };
-        let put = |group: Readable<K>| match group.0 {
+        let put = |group: Readable<PodGroup<S>>| match group.0 {
             Ok(group) => {
-                let key = ObjectKey::of(group.meta());
-                if self.cache.put_pod_group(scheduler, &key, group.facts(), Source::Watch) {
+                let key = ObjectKey::of(&group.metadata);
+                let facts = PodGroupFacts::of(&group.metadata, group.spec.into());
+                if self.cache.put_pod_group(scheduler, &key, facts, Source::Watch) {
                     (self.wake)(key);
                 }
             }
@@ -161,7 +162,7 @@ impl Watcher {
             }
         };
         let served = || self.cache.pod_groups_served(scheduler).into_iter().for_each(&self.wake);
-        self.follow::<Readable<K>>(kind, |event| match event {
+        self.follow::<Readable<PodGroup<S>>>(kind, |event| match event {
             Event::Init => self.cache.pod_groups_relist(scheduler),
             Event::InitApply(group) => {
                 served();

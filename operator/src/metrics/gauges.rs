@@ -11,11 +11,10 @@ use trainjob_core::{
     observed::Settings,
     priority::Priority,
 };
+use trainjob_engine::{clock, leader::LeaderGuard, queue::Queue};
 use trainjob_process::metrics::Sampled;
 
 use super::{jobs::label, work::priority_name};
-use trainjob_engine::{clock, leader::LeaderGuard, queue::Queue};
-
 use crate::{cache::Cache, kinds::Kind};
 
 /// Where the truth is.

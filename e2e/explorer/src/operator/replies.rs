@@ -8,7 +8,7 @@ use trainjob_core::{
 };
 use trainjob_engine::versions::Source;
 
-use super::Operator;
+use super::process::Operator;
 use crate::server::requests::{Call, Refusal, Reply, Request};
 
 impl Operator {

@@ -9,9 +9,9 @@ use thiserror::Error;
 pub enum BuildError {
     /// The runtime asks for two schedulers, and a Pod has one.
     #[error(
-        "podGroupPolicy.coscheduling and podGroupPolicy.volcano of the runtime exclude each other: a Pod has one scheduler, set one of them"
+        "podGroupPolicy.{0} and podGroupPolicy.{1} of the runtime exclude each other: a Pod has one scheduler, set one of them"
     )]
-    TwoSchedulers,
+    TwoSchedulers(&'static str, &'static str),
     /// An `envInjection` target names a container the template lacks.
     #[error(
         "envInjection target podSet \"{job}\" container \"{container}\" not found in runtime template: \

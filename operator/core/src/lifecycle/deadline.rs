@@ -85,6 +85,17 @@ pub enum Decision {
 /// Decides what an unfinished job's deadline asks for at `now`.
 ///
 /// Total: a deadline beyond the range of time never fires.
+///
+/// ```
+/// use trainjob_api::time::Timestamp;
+/// use trainjob_core::lifecycle::deadline::{Clock, Decision, Subject, decide};
+///
+/// let (created_at, clock) = (Timestamp(1_000), Clock::Creation);
+/// let job = Subject { created_at, seconds: Some(60), suspend: false, suspended: None, clock };
+/// let due = Timestamp(1_060);
+/// assert_eq!(decide(&job, Timestamp(1_059)), Decision::Wait { due });
+/// assert_eq!(decide(&job, due), Decision::Exceeded { due });
+/// ```
 #[must_use]
 pub fn decide(job: &Subject, now: Timestamp) -> Decision {
     let (Some(seconds), Some(start)) = (job.seconds, job.start()) else {

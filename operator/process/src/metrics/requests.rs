@@ -21,7 +21,7 @@ use tower::{Layer, Service};
 
 pub use self::target::Kinds;
 use self::target::{KindNumber, Verb};
-use super::ClockOffset;
+use super::clock_offset::ClockOffset;
 
 /// Upper bounds of how long a request takes, in seconds: up to its time limit.
 const DURATION: [f64; 14] =
