@@ -31,6 +31,8 @@ mod help;
 mod image;
 #[path = "box.rs"]
 mod in_a_box;
+#[path = "isolation.rs"]
+mod isolation;
 #[path = "kueue/main.rs"]
 mod kueue;
 #[path = "leadership.rs"]
