@@ -33,6 +33,8 @@ mod image;
 mod imports;
 #[path = "box.rs"]
 mod in_a_box;
+#[path = "isolation.rs"]
+mod isolation;
 #[path = "kueue/main.rs"]
 mod kueue;
 #[path = "leadership/main.rs"]

@@ -6,6 +6,7 @@
 
 mod config_map;
 mod job_set;
+mod operation;
 mod pod_group;
 mod secret;
 mod train_job;
@@ -33,8 +34,11 @@ use trainjob_core::{
     pass::{Call, Class, Reply},
     priority::Priority,
 };
-use trainjob_engine::{answer, error::RequestError, leader::LeaderGuard, limit::Limiter, stripped};
+use trainjob_engine::{
+    answer, error::RequestError, leader::LeaderGuard, limit::Limiter, queue::Place, stripped,
+};
 
+pub use self::operation::operation;
 use crate::{
     cache::{Cache, Lists},
     events::Events,
@@ -68,6 +72,8 @@ pub struct Context<'a> {
     pub priority: Priority,
     /// When its deadline comes due, if it will.
     pub due: Option<Timestamp>,
+    /// Its place among the requests under way.
+    pub place: &'a Place,
 }
 
 impl Executor {
@@ -233,6 +239,12 @@ impl Executor {
             limiter.acquire(of.priority).await;
         }
         self.leader.check()?;
+        let under_way = of.place.ask();
+        let request = async move {
+            let answer = request.await;
+            drop(under_way);
+            answer
+        };
         match of.priority {
             Priority::Stop => answer::detach_after(request).await,
             Priority::Live | Priority::Cleanup => answer::before(of.due, request).await,

@@ -18,12 +18,18 @@ use trainjob_core::{
     plan,
     priority::{self, Priority, QueuePosition},
 };
-use trainjob_engine::{clock, error::RequestError, jitter, queue::Queue};
+use trainjob_engine::{
+    clock,
+    error::RequestError,
+    jitter,
+    queue::{Attempt, Place, Queue},
+    shares::{Flow, Operation},
+};
 
 use self::timings::Timings;
 use crate::{
     cache::{Cache, JobRecord},
-    execute::{Context, Executor},
+    execute::{Context, Executor, operation},
     metrics::{Metrics, work::End},
 };
 
@@ -40,6 +46,15 @@ pub struct Reconciler {
     /// The operator's settings.
     pub settings: Settings,
     timings: Timings,
+}
+
+/// How work on a job went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Worked {
+    /// It has ended so.
+    Ended(End),
+    /// It goes on when a request of this operation may be sent.
+    WaitsFor(Operation),
 }
 
 /// The job that a pass works on, as it was planned last.
@@ -87,8 +102,16 @@ impl Reconciler {
         self.queue.done(key);
     }
 
+    /// Work on a job goes on when a request of this operation may be sent.
+    pub fn wait_for(&self, key: &ObjectKey, attempt: Attempt, operation: Operation) {
+        match self.position(key) {
+            Some(position) => self.queue.wait_for(key, position, attempt, operation),
+            None => self.queue.done(key),
+        }
+    }
+
     /// Works on one job until there is nothing to do for now, and arms its timers.
-    pub async fn work(&self, key: &ObjectKey, priority: Priority) -> End {
+    pub async fn work(&self, key: &ObjectKey, priority: Priority, place: &Place) -> Worked {
         let mut pass = Pass::new(priority);
         let mut planned: Option<Planned> = None;
         loop {
@@ -101,10 +124,16 @@ impl Reconciler {
                     planned = self.plan(key, &mut pass);
                     if planned.is_none() {
                         self.forget(key);
-                        return End::Gone;
+                        return Worked::Ended(End::Gone);
                     }
                 }
-                (Next::Call, Some(planned)) => self.call(key, &mut pass, planned).await,
+                (Next::Call, Some(planned)) => {
+                    if let Some(operation) = no_share(key, &pass, place) {
+                        self.remember(key, Some(planned), |memory| pass.give_way(memory));
+                        return Worked::WaitsFor(operation);
+                    }
+                    self.call(key, &mut pass, planned, place).await;
+                }
                 // A pass has nothing to call before it has a plan.
                 (Next::Call, None) => {}
                 (Next::Over(over), planned) => {
@@ -112,7 +141,7 @@ impl Reconciler {
                     if let (pass::End::Settled, Some(planned)) = (over.end, planned) {
                         self.timings.settled(&planned.job.facts, over.retry.is_none());
                     }
-                    return over.end.into();
+                    return Worked::Ended(over.end.into());
                 }
             }
         }
@@ -132,11 +161,11 @@ impl Reconciler {
     }
 
     /// Carries out the next call of a pass.
-    async fn call(&self, key: &ObjectKey, pass: &mut Pass, planned: &Planned) {
+    async fn call(&self, key: &ObjectKey, pass: &mut Pass, planned: &Planned, place: &Place) {
         let job = &planned.job.facts;
         let Some(call) = pass.call() else { return };
-        let context =
-            Context { job, priority: pass.priority(), due: planned.due, lists: self.cache.lists() };
+        let (priority, due) = (pass.priority(), planned.due);
+        let context = Context { job, priority, due, lists: self.cache.lists(), place };
         let (answer, error) = match self.executor.execute(context, call).await {
             Ok(reply) => {
                 if let Call::Act(action) = call {
@@ -275,6 +304,15 @@ impl Reconciler {
     }
 }
 
+impl From<Worked> for End {
+    fn from(worked: Worked) -> Self {
+        match worked {
+            Worked::Ended(end) => end,
+            Worked::WaitsFor(_) => Self::Parked,
+        }
+    }
+}
+
 impl From<pass::End> for End {
     fn from(end: pass::End) -> Self {
         match end {
@@ -284,6 +322,14 @@ impl From<pass::End> for End {
         }
     }
 }
+
+/// The operation of the next call, if it may not be sent yet.
+fn no_share(key: &ObjectKey, pass: &Pass, place: &Place) -> Option<Operation> {
+    let operation = operation(pass.call()?)?;
+    let flow = Flow { namespace: Arc::clone(&key.namespace), operation };
+    (!place.enter(&flow)).then_some(operation)
+}
+
 /// What users are told when an action fails.
 fn complaint(action: &Action, error: &RequestError) -> Option<Event> {
     let error = error.to_string();

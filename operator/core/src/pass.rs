@@ -177,6 +177,11 @@ impl Pass {
         Next::Over(over)
     }
 
+    /// Ends the pass before its next call, which has to wait for its turn: the job is planned anew then.
+    pub fn give_way(self, memory: &mut JobMemory) {
+        memory.forget_documents();
+    }
+
     /// Takes the plan that was made for the job as it was `observed`.
     pub fn planned(
         &mut self,
