@@ -3,6 +3,7 @@
 //! [`Pass`] of the core decides what comes next; here it is given what is known of the job, and the answers to its
 //! calls. What happened is logged, counted and told here.
 
+mod late;
 mod timings;
 
 use std::{sync::Arc, time::SystemTime};
@@ -17,13 +18,14 @@ use trainjob_core::{
     pass::{self, Answered, Call, JobMemory, Next, Pass, Retry},
     plan,
     priority::{self, Priority, QueuePosition},
+    running_pods::PodCheck,
 };
 use trainjob_engine::{clock, error::RequestError, jitter, queue::Queue};
 
 use self::timings::Timings;
 use crate::{
     cache::{Cache, JobRecord},
-    execute::{Context, Executor},
+    execute::{Context, Executor, Replied},
     metrics::{Metrics, work::End},
 };
 
@@ -88,7 +90,7 @@ impl Reconciler {
     }
 
     /// Works on one job until there is nothing to do for now, and arms its timers.
-    pub async fn work(&self, key: &ObjectKey, priority: Priority) -> End {
+    pub async fn work(self: &Arc<Self>, key: &ObjectKey, priority: Priority) -> End {
         let mut pass = Pass::new(priority);
         let mut planned: Option<Planned> = None;
         loop {
@@ -132,13 +134,17 @@ impl Reconciler {
     }
 
     /// Carries out the next call of a pass.
-    async fn call(&self, key: &ObjectKey, pass: &mut Pass, planned: &Planned) {
+    async fn call(self: &Arc<Self>, key: &ObjectKey, pass: &mut Pass, planned: &Planned) {
         let job = &planned.job.facts;
         let Some(call) = pass.call() else { return };
         let context =
             Context { job, priority: pass.priority(), due: planned.due, lists: self.cache.lists() };
         let (answer, error) = match self.executor.execute(context, call).await {
-            Ok(reply) => {
+            Ok(Replied::Later(answer)) => {
+                self.await_late(planned, pass, call, answer);
+                (Ok(pass::Reply::Later), None)
+            }
+            Ok(Replied::Now(reply)) => {
                 if let Call::Act(action) = call {
                     self.done(job, action, &reply);
                 }
@@ -165,7 +171,7 @@ impl Reconciler {
     fn done(&self, job: &JobFacts, action: &Action, reply: &pass::Reply) {
         match (action, reply) {
             (Action::WriteStatus(write), _) => self.count(job, write),
-            (Action::CheckPods { .. }, pass::Reply::Pods(0)) => {
+            (Action::CheckPods { .. }, pass::Reply::Pods(PodCheck { running: None, .. })) => {
                 if let (true, Some(finished)) = (self.timings.released(&job.key), job.finished) {
                     self.metrics.jobs.released(finished.at);
                 }
@@ -308,6 +314,7 @@ fn complaint(action: &Action, error: &RequestError) -> Option<Event> {
         | Action::CheckPods { .. } => Some(Event::ReleaseFailed(error)),
         Action::DeleteTrainJob(_) => Some(Event::TtlDeletionFailed(error)),
         Action::WriteStatus(_)
+        | Action::WriteWaiting(_)
         | Action::DeletePodGroup { .. }
         | Action::RecordEvent(_)
         | Action::RecordOutOfMemory { .. } => None,
@@ -336,7 +343,7 @@ fn report(job: &JobFacts, action: &Action) {
 
 const fn name(action: &Action) -> &'static str {
     match action {
-        Action::WriteStatus(_) => "status write",
+        Action::WriteStatus(_) | Action::WriteWaiting(_) => "status write",
         Action::ReadTrainJob => "TrainJob read",
         Action::ProbeSecret { .. } => "Secret probe",
         Action::CreateSecret(_) => "Secret creation",

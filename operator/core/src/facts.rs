@@ -17,5 +17,5 @@ pub use self::{
     key::ObjectKey,
     owner::controlling_train_job,
     pod_group::{PerScheduler, PodGroupFacts, PodGroupSpec, Scheduler},
-    train_job::{Finished, JobFacts, OutOfRange, Outcome, SuspendedCondition},
+    train_job::{Finished, JobFacts, OutOfRange, Outcome, SuspendedCondition, WaitingCondition},
 };

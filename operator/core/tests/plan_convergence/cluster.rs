@@ -16,11 +16,12 @@ use trainjob_api::{
     time::Timestamp,
 };
 use trainjob_core::{
-    action::{StatusWrite, TtlDeletion},
+    action::{StatusWrite, TtlDeletion, WaitingChange, WaitingWrite},
     build::{Runtime, snapshot},
     facts::controlling_train_job,
     lifecycle::deadline::Clock,
     observed::{Propagation, Settings},
+    running_pods::{Cause, PodCheck, RunningPod, RunningPods},
 };
 
 /// A finalizer that somebody else put on an object.
@@ -241,10 +242,20 @@ impl Cluster {
         snapshot::read(job, self.snapshot.as_ref()?).ok()
     }
 
-    /// Running Pods, but for those of one JobSet.
-    pub(crate) fn running_pods(&self, except: Option<&str>) -> usize {
-        let counted = self.pods.iter().filter(|(uid, _)| Some(&***uid) != except);
-        counted.map(|(_, count)| count).sum()
+    /// The running Pods, but for those of one JobSet.
+    pub(crate) fn check_pods(&self, except: Option<&str>, name_them: bool) -> PodCheck {
+        let mut counted = self.pods.keys().filter(|uid| Some(&***uid) != except);
+        let pod = |uid: &String| RunningPod {
+            name: format!("pod-of-{uid}"),
+            node: None,
+            since: Timestamp(0),
+            cause: Cause::NotDeleted,
+        };
+        let running = counted.next().map(|uid| {
+            let named = name_them.then(|| pod(uid)).into_iter().collect();
+            RunningPods { named, more: true }
+        });
+        PodCheck { running, stray: None }
     }
 }
 
@@ -277,6 +288,38 @@ impl Cluster {
         let after = self.job.clone().ok_or(Refusal::NotFound)?;
         assert!(before != after, "a status write that changes nothing");
         self.judge_end(&before, &after);
+        replied(replies, after)
+    }
+
+    pub(crate) fn write_waiting(&mut self, write: &WaitingWrite) -> Result<TrainJob, Refusal> {
+        let replies = self.arrives()?;
+        let job = self.job.as_ref().ok_or(Refusal::NotFound)?;
+        precondition(&job.metadata, &write.uid, Some(&write.resource_version))?;
+        let before = job.clone();
+        self.edit_job(|job| {
+            let status = job.status.get_or_insert_default();
+            let list = status.conditions.get_or_insert_default();
+            match &write.change {
+                WaitingChange::Add(condition) => list.insert(0, condition.clone()),
+                WaitingChange::Update { index, reason, message } => {
+                    let condition = list.get_mut(*index).expect("a condition in its place");
+                    condition.reason = reason.as_str().into();
+                    condition.message.clone_from(message);
+                }
+                WaitingChange::Remove { index } => {
+                    list.remove(*index);
+                }
+            }
+        });
+        let after = self.job.clone().ok_or(Refusal::NotFound)?;
+        assert!(before != after, "a status write that changes nothing");
+        let others = |job| {
+            let others = conditions(job).iter().filter(|condition| condition.type_ != "Waiting");
+            others.cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(others(&before), others(&after), "only one condition changes");
+        let waits = conditions(&after).iter().filter(|condition| condition.type_ == "Waiting");
+        assert!(waits.count() <= 1, "one condition of a type: {}", brief(&after));
         replied(replies, after)
     }
 
