@@ -180,7 +180,7 @@ pub fn uid(metadata: &ObjectMeta) -> &str {
 pub fn change_waiting(conditions: &mut Vec<Condition>, change: &WaitingChange) {
     match change {
         WaitingChange::Add(condition) => conditions.insert(0, condition.clone()),
-        WaitingChange::Update { index, reason, message } => {
+        WaitingChange::Update { index, reason, message, .. } => {
             if let Some(condition) = conditions.get_mut(*index) {
                 condition.reason = reason.as_str().into();
                 condition.message.clone_from(message);

@@ -203,6 +203,8 @@ pub enum WaitingChange {
         reason: Reason,
         /// Its message.
         message: String,
+        /// How soon it must be written.
+        urgency: Urgency,
     },
     /// It goes.
     Remove {
@@ -229,7 +231,7 @@ impl WaitingWrite {
                 let value = serde_json::json!(condition);
                 operations.push(PatchOperation::Add(AddOperation { path, value }));
             }
-            WaitingChange::Update { index, reason, message } => {
+            WaitingChange::Update { index, reason, message, .. } => {
                 operations.extend([("reason", reason.as_str()), ("message", message)].map(
                     |(field, value)| {
                         let path = path(&["status", "conditions", &of(*index), field]);
@@ -251,7 +253,8 @@ impl WaitingWrite {
 pub enum Urgency {
     /// Now: a condition changed, or no Pod is active any more (Kueue waits for that).
     AtOnce,
-    /// Counts that change quickly: together with later ones, within a quarter of a second.
+    /// Counts and texts that change quickly: together with later ones, counts within a quarter of a second, texts within
+    /// a minute.
     Coalesced,
 }
 

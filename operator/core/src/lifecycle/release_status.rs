@@ -12,7 +12,7 @@ use trainjob_api::{
 };
 
 use crate::{
-    action::{WaitingChange, WaitingWrite},
+    action::{Urgency, WaitingChange, WaitingWrite},
     facts::{Finished, JobFacts},
 };
 
@@ -47,7 +47,9 @@ pub fn write(job: &JobFacts, why: Option<(Reason, &str)>, now: Timestamp) -> Opt
             return None;
         }
         (Some(stored), Some((reason, message))) => {
-            WaitingChange::Update { index: stored.index, reason, message: message.into() }
+            let another = stored.reason != reason.as_str();
+            let urgency = if another { Urgency::AtOnce } else { Urgency::Coalesced };
+            WaitingChange::Update { index: stored.index, reason, message: message.into(), urgency }
         }
     };
     let (uid, resource_version) = (job.uid.clone(), job.resource_version.clone());
@@ -56,6 +58,8 @@ pub fn write(job: &JobFacts, why: Option<(Reason, &str)>, now: Timestamp) -> Opt
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use serde_json::{Value, json};
     use trainjob_api::TrainJob;
 
@@ -96,22 +100,22 @@ mod tests {
             ("comes", job(&[], &[]), why, Some(job(&[waiting("a runs")], &[]))),
             (
                 "comes before all others",
-                job(&[suspended.clone()], &[]),
+                job(from_ref(&suspended), &[]),
                 why,
                 Some(job(&[waiting("a runs"), suspended.clone()], &[])),
             ),
             (
                 "says something else, and keeps its time and place",
-                job(&[suspended.clone()], &[waiting("b runs")]),
+                job(from_ref(&suspended), &[waiting("b runs")]),
                 why,
-                Some(job(&[suspended.clone()], &[waiting("a runs")])),
+                Some(job(from_ref(&suspended), &[waiting("a runs")])),
             ),
             ("says it already", job(&[waiting("a runs")], &[]), why, None),
             (
                 "goes",
                 job(&[suspended.clone(), waiting("a")], &[]),
                 None,
-                Some(job(&[suspended], &[])),
+                Some(job(from_ref(&suspended), &[])),
             ),
             ("is not there", job(&[], &[]), None, None),
         ] {
@@ -123,6 +127,19 @@ mod tests {
                 patched
             });
             assert_eq!(patched, expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn another_reason_is_written_at_once_and_another_text_together_with_later_ones() {
+        let parsed: TrainJob = serde_json::from_value(job(&[waiting("a runs")], &[])).unwrap();
+        for (reason, expected) in [
+            (Reason::PodsRunning, Urgency::Coalesced),
+            (Reason::JobSetTerminating, Urgency::AtOnce),
+        ] {
+            let write = write(&JobFacts::of(&parsed), Some((reason, "b")), NOW).unwrap();
+            let WaitingChange::Update { urgency, .. } = write.change else { panic!("{write:?}") };
+            assert_eq!(urgency, expected, "{reason:?}");
         }
     }
 

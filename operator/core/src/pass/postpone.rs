@@ -42,7 +42,10 @@ const fn is_count(action: &Action) -> bool {
 const fn is_text(action: &Action) -> bool {
     matches!(
         action,
-        Action::WriteWaiting(WaitingWrite { change: WaitingChange::Update { .. }, .. })
+        Action::WriteWaiting(WaitingWrite {
+            change: WaitingChange::Update { urgency: Urgency::Coalesced, .. },
+            ..
+        })
     )
 }
 

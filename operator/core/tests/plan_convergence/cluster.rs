@@ -245,14 +245,15 @@ impl Cluster {
     /// The running Pods, but for those of one JobSet.
     pub(crate) fn check_pods(&self, except: Option<&str>, name_them: bool) -> PodCheck {
         let mut counted = self.pods.keys().filter(|uid| Some(&***uid) != except);
-        let pod = |uid: &String| RunningPod {
-            name: format!("pod-of-{uid}"),
+        // Its text never changes, because a changed one is written later.
+        let pod = || RunningPod {
+            name: "pod".into(),
             node: None,
             since: Timestamp(0),
             cause: Cause::NotDeleted,
         };
-        let running = counted.next().map(|uid| {
-            let named = name_them.then(|| pod(uid)).into_iter().collect();
+        let running = counted.next().map(|_| {
+            let named = name_them.then(pod).into_iter().collect();
             RunningPods { named, more: true }
         });
         PodCheck { running, stray: None }
@@ -301,7 +302,7 @@ impl Cluster {
             let list = status.conditions.get_or_insert_default();
             match &write.change {
                 WaitingChange::Add(condition) => list.insert(0, condition.clone()),
-                WaitingChange::Update { index, reason, message } => {
+                WaitingChange::Update { index, reason, message, .. } => {
                     let condition = list.get_mut(*index).expect("a condition in its place");
                     condition.reason = reason.as_str().into();
                     condition.message.clone_from(message);

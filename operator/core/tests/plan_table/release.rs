@@ -122,7 +122,7 @@ fn after(scene: &Scene, plan: &Plan) -> Scene {
         let Action::WriteWaiting(write) = action else { continue };
         match &write.change {
             WaitingChange::Add(condition) => list.insert(0, condition.clone()),
-            WaitingChange::Update { index, reason, message } => {
+            WaitingChange::Update { index, reason, message, .. } => {
                 list[*index].reason = reason.as_str().into();
                 list[*index].message.clone_from(message);
             }

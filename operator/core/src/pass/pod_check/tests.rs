@@ -2,7 +2,7 @@ use trainjob_api::TrainJob;
 
 use super::*;
 use crate::{
-    action::{Plan, Waiting, WaitingChange, WaitingWrite},
+    action::{Plan, Urgency, Waiting, WaitingChange, WaitingWrite},
     facts::{JobFacts, JobSetFacts},
     observed::{Observed, PodGroups, Settings},
     pass::{Answered, Class, End, Next, Over, Pass, ShownBy},
@@ -15,12 +15,12 @@ fn check() -> Action {
     Action::CheckPods { except_job_set: None, name_them: true }
 }
 
-fn none() -> Result<Reply, Failure> {
-    Ok(Reply::Pods(PodCheck::default()))
+fn none() -> Reply {
+    Reply::Pods(PodCheck::default())
 }
 
-fn some() -> Result<Reply, Failure> {
-    Ok(Reply::Pods(PodCheck { running: Some(RunningPods::unnamed()), stray: Some("s".into()) }))
+fn some() -> Reply {
+    Reply::Pods(PodCheck { running: Some(RunningPods::unnamed()), stray: Some("s".into()) })
 }
 
 fn failed(class: Class) -> Result<Reply, Failure> {
@@ -74,7 +74,7 @@ fn late_answer_is_used() {
     ] {
         let mut memory = under_way();
         assert_eq!(*memory.pods(), Reading::NotRead);
-        assert_eq!(memory.late_answer(ASKED, answer, Priority::Stop, START), Late::Known);
+        assert_eq!(memory.late_answer(ASKED, Ok(answer), Priority::Stop, START), Late::Known);
         assert_eq!(*memory.pods(), pods);
         assert_eq!(memory.readings().stray_pod, stray);
     }
@@ -117,7 +117,7 @@ fn answer_about_a_jobset_that_is_gone_or_replaced_is_not_used() {
     for change in changes {
         let mut memory = under_way();
         change(&mut memory);
-        assert_eq!(memory.late_answer(ASKED, none(), Priority::Stop, START), Late::Outdated);
+        assert_eq!(memory.late_answer(ASKED, Ok(none()), Priority::Stop, START), Late::Outdated);
         assert_eq!(*memory.pods(), Reading::NotRead);
 
         // The same, of an answer that was waited for.
@@ -125,7 +125,7 @@ fn answer_about_a_jobset_that_is_gone_or_replaced_is_not_used() {
         let mut pass = planned(&mut memory, planning(vec![check()]), START);
         assert_eq!(pass.next(&mut memory, None, START), Next::Call);
         change(&mut memory);
-        assert_eq!(pass.answered(&mut memory, none(), None, START), Answered::Done);
+        assert_eq!(pass.answered(&mut memory, Ok(none()), None, START), Answered::Done);
         assert_eq!(*memory.pods(), Reading::NotRead);
         assert_eq!(pass.next(&mut memory, None, START), Next::Plan);
     }
@@ -135,10 +135,10 @@ fn answer_about_a_jobset_that_is_gone_or_replaced_is_not_used() {
 fn answer_to_another_check_is_not_used() {
     let mut memory = under_way();
     let other = ASKED + Duration::from_secs(1);
-    assert_eq!(memory.late_answer(other, none(), Priority::Stop, START), Late::Outdated);
+    assert_eq!(memory.late_answer(other, Ok(none()), Priority::Stop, START), Late::Outdated);
     assert_eq!(memory, under_way());
     let nothing = &mut JobMemory::default();
-    assert_eq!(nothing.late_answer(ASKED, none(), Priority::Stop, START), Late::Outdated);
+    assert_eq!(nothing.late_answer(ASKED, Ok(none()), Priority::Stop, START), Late::Outdated);
     assert_eq!(*nothing, JobMemory::default());
 }
 
@@ -163,6 +163,7 @@ fn update() -> Action {
             index: 0,
             reason: trainjob_api::conditions::Reason::PodsRunning,
             message: "m".into(),
+            urgency: Urgency::Coalesced,
         },
     })
 }
