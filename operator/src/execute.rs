@@ -7,7 +7,7 @@
 mod config_map;
 mod job_set;
 mod pod_group;
-mod pods;
+pub mod pods;
 mod secret;
 mod train_job;
 
@@ -37,7 +37,6 @@ use trainjob_engine::{
     stripped,
 };
 
-pub use self::pods::RUNNING;
 use crate::{
     cache::{Cache, Lists},
     events::Events,

@@ -16,7 +16,7 @@ use trainjob_api::constants::JOBSET_NAME_LABEL;
 use trainjob_core::{facts::Outcome, pass::PodList};
 use trainjob_engine::{answer::timed, error::RequestError};
 
-use crate::{cache::Cache, execute::RUNNING};
+use crate::{cache::Cache, execute::pods::RUNNING};
 
 /// How long work may wait for the list.
 const PATIENCE: Duration = Duration::from_secs(2);
