@@ -20,8 +20,9 @@ use trainjob_api::TrainJob;
 use trainjob_core::{
     build::{Runtime, RuntimeKey, runtime_key},
     facts::{JobFacts, JobSetFacts, ObjectKey, PerScheduler},
-    observed::{Observed, Reading, Readings, RunningPods, Settings},
+    observed::{Observed, Reading, Readings, Settings},
     pass::{JobMemory, Memories, ShownBy},
+    running_pods::RunningPods,
 };
 use trainjob_engine::versions::{self, Source, Versions};
 

@@ -3,6 +3,7 @@
 //! [`Pass`] of the core decides what comes next; here it is given what is known of the job, and the answers to its
 //! calls. What happened is logged, counted and told here.
 
+mod late;
 mod timings;
 
 use std::{sync::Arc, time::SystemTime};
@@ -17,6 +18,7 @@ use trainjob_core::{
     pass::{self, Answered, Call, JobMemory, Next, Pass, Retry},
     plan,
     priority::{self, Priority, QueuePosition},
+    running_pods::PodCheck,
 };
 use trainjob_engine::{
     clock,
@@ -29,7 +31,7 @@ use trainjob_engine::{
 use self::timings::Timings;
 use crate::{
     cache::{Cache, JobRecord},
-    execute::{Context, Executor, operation},
+    execute::{Context, Executor, Replied, operation},
     metrics::{Metrics, work::End},
 };
 
@@ -111,7 +113,12 @@ impl Reconciler {
     }
 
     /// Works on one job until there is nothing to do for now, and arms its timers.
-    pub async fn work(&self, key: &ObjectKey, priority: Priority, place: &Place) -> Worked {
+    pub async fn work(
+        self: &Arc<Self>,
+        key: &ObjectKey,
+        priority: Priority,
+        place: &Place,
+    ) -> Worked {
         let mut pass = Pass::new(priority);
         let mut planned: Option<Planned> = None;
         loop {
@@ -161,13 +168,23 @@ impl Reconciler {
     }
 
     /// Carries out the next call of a pass.
-    async fn call(&self, key: &ObjectKey, pass: &mut Pass, planned: &Planned, place: &Place) {
+    async fn call(
+        self: &Arc<Self>,
+        key: &ObjectKey,
+        pass: &mut Pass,
+        planned: &Planned,
+        place: &Place,
+    ) {
         let job = &planned.job.facts;
         let Some(call) = pass.call() else { return };
         let (priority, due) = (pass.priority(), planned.due);
         let context = Context { job, priority, due, lists: self.cache.lists(), place };
         let (answer, error) = match self.executor.execute(context, call).await {
-            Ok(reply) => {
+            Ok(Replied::Later(answer)) => {
+                self.await_late(planned, pass, call, answer);
+                (Ok(pass::Reply::Later), None)
+            }
+            Ok(Replied::Now(reply)) => {
                 if let Call::Act(action) = call {
                     self.done(job, action, &reply);
                 }
@@ -194,7 +211,7 @@ impl Reconciler {
     fn done(&self, job: &JobFacts, action: &Action, reply: &pass::Reply) {
         match (action, reply) {
             (Action::WriteStatus(write), _) => self.count(job, write),
-            (Action::CheckPods { .. }, pass::Reply::Pods(0)) => {
+            (Action::CheckPods { .. }, pass::Reply::Pods(PodCheck { running: None, .. })) => {
                 if let (true, Some(finished)) = (self.timings.released(&job.key), job.finished) {
                     self.metrics.jobs.released(finished.at);
                 }
@@ -354,6 +371,7 @@ fn complaint(action: &Action, error: &RequestError) -> Option<Event> {
         | Action::CheckPods { .. } => Some(Event::ReleaseFailed(error)),
         Action::DeleteTrainJob(_) => Some(Event::TtlDeletionFailed(error)),
         Action::WriteStatus(_)
+        | Action::WriteWaiting(_)
         | Action::DeletePodGroup { .. }
         | Action::RecordEvent(_)
         | Action::RecordOutOfMemory { .. } => None,
@@ -382,7 +400,7 @@ fn report(job: &JobFacts, action: &Action) {
 
 const fn name(action: &Action) -> &'static str {
     match action {
-        Action::WriteStatus(_) => "status write",
+        Action::WriteStatus(_) | Action::WriteWaiting(_) => "status write",
         Action::ReadTrainJob => "TrainJob read",
         Action::ProbeSecret { .. } => "Secret probe",
         Action::CreateSecret(_) => "Secret creation",

@@ -9,7 +9,7 @@ mod readers;
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
-use e2e::fixtures::tenant::Tenant;
+use e2e::fixtures::tenant::{Tenant, hold, let_go};
 use e2e::fixtures::{COMPLETES, FAILS, PATIENCE, POOL, RUNS, SYSTEM};
 use e2e::metrics_page::{self, Documented};
 use e2e::operator::{Operator, SERVICE_ACCOUNT, install_operator_rbac};
@@ -79,6 +79,11 @@ async fn the_page_says_what_both_programs_show_and_they_show_what_it_says() -> R
         // One of the nearest deadlines.
         tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 3_000})).await?;
         tenant.runs("job").await?;
+        // One that is not released.
+        tenant.create("held", RUNS, json!({"activeDeadlineSeconds": 3})).await?;
+        tenant.has_job_set("held").await?;
+        hold(&tenant.job_sets, "held").await?;
+        tenant.fails_by_deadline("held").await?;
 
         let documented = metrics_page::read()?;
         let of_webhook = |name: &str| name.starts_with(WEBHOOK);
@@ -91,6 +96,7 @@ async fn the_page_says_what_both_programs_show_and_they_show_what_it_says() -> R
             let differences = differences(&program, &documented);
             ensure!(differences.is_empty(), "{differences:#?}");
         }
+        let_go(&tenant.job_sets, "held").await?;
         unregister(&tenant.client).await?;
         Ok(())
     })

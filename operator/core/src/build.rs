@@ -30,6 +30,7 @@ pub(crate) mod rendezvous;
 pub(crate) mod replicated_job;
 mod resolve;
 pub(crate) mod resources;
+mod size;
 pub mod snapshot;
 mod strategic_merge;
 #[cfg(test)]
@@ -51,6 +52,7 @@ pub use self::{
     owner::owner_reference,
     pod_group::pod_group_patch,
     resolve::{Runtime, RuntimeKey, UnsupportedRuntime, runtime_key},
+    size::{MAX_OBJECTS, object_count},
     snapshot::SnapshotError,
     update::{JobSetUpdate, update_suspended},
 };
@@ -74,6 +76,9 @@ pub(crate) fn finish(mut draft: Draft<'_>, runtime: &Runtime) -> Result<Objects,
     Framework::of(&runtime.spec).build(&mut draft)?;
     let mut objects = jobset::finish(draft);
     pod_group::enforce(&mut objects, job, &runtime.spec)?;
+    if size::is_too_large(&objects.job_set) {
+        return Err(BuildError::TooLarge);
+    }
     match name_problem(&objects.job_set) {
         Some(problem) => Err(BuildError::NameTooLong(problem)),
         None => Ok(objects),

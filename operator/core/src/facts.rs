@@ -17,6 +17,6 @@ pub use self::{
     key::ObjectKey,
     owner::controlling_train_job,
     pod_group::PodGroupFacts,
-    train_job::{Finished, JobFacts, OutOfRange, Outcome, SuspendedCondition},
+    train_job::{Finished, JobFacts, OutOfRange, Outcome, SuspendedCondition, WaitingCondition},
 };
 pub use crate::scheduler::{PerScheduler, PodGroupSpec, Scheduler};

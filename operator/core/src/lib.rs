@@ -59,6 +59,7 @@
 //! * [`pass`]: how a plan is carried out, and what is remembered until the next.
 //! * [`event`]: what users are told in events.
 //! * [`out_of_memory`]: which container of a failed job was killed for its memory.
+//! * [`running_pods`]: which Pods hold up a release, and why they probably still run.
 //! * [`priority`]: which work goes first.
 //! * [`undiscovered`]: how long an API server that does not know the kind yet is waited for.
 //! * [`job_stats`]: how all jobs are, in numbers.
@@ -83,6 +84,7 @@ pub mod out_of_memory;
 pub mod pass;
 pub mod plan;
 pub mod priority;
+pub mod running_pods;
 pub mod scheduler;
 pub mod undiscovered;
 

@@ -8,7 +8,8 @@ use trainjob_api::time::Timestamp;
 use crate::{
     facts::{JobFacts, JobSetFacts, Outcome},
     lifecycle::deadline,
-    observed::{Reading, RunningPods, Settings},
+    observed::{Reading, Settings},
+    running_pods::RunningPods,
 };
 
 /// Of so many turns, one belongs to the last priority even when the others have work.
@@ -113,6 +114,7 @@ mod tests {
             out_of_range: None,
             finished: None,
             suspended: None,
+            waiting: None,
             jobs_status: vec![],
         }
     }
@@ -163,7 +165,7 @@ mod tests {
         let cleanup = QueuePosition { priority: Priority::Cleanup, due: Timestamp(2_030) };
         for (pods, expected) in [
             (Reading::NotRead, stop),
-            (Reading::Found(RunningPods(1)), stop),
+            (Reading::Found(RunningPods::unnamed()), stop),
             (Reading::Absent, cleanup),
         ] {
             assert_eq!(position_of(&job, None, &pods), expected, "{pods:?}");

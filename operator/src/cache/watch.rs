@@ -114,19 +114,18 @@ impl Watcher {
                 (self.wake)(key);
             }
         };
-        let put = |job_set: Readable<JobSetView>| match job_set.0 {
-            Ok(job_set) => {
-                let key = ObjectKey::of(&job_set.metadata);
-                if self.cache.put_job_set(&key, JobSetFacts::of(&job_set), Source::Watch) {
-                    (self.wake)(key);
-                }
-            }
-            Err(invalid) => {
+        let put = |job_set: Readable<JobSetView, true>| {
+            // One that cannot be read is there all the same: a deadline deletes it, and there is no second one.
+            let job_set = job_set.0.unwrap_or_else(|invalid| {
                 unreadable(Kind::JobSet, &invalid);
-                remove(&invalid.metadata);
+                JobSetView { metadata: invalid.metadata, ..JobSetView::default() }
+            });
+            let key = ObjectKey::of(&job_set.metadata);
+            if self.cache.put_job_set(&key, JobSetFacts::of(&job_set), Source::Watch) {
+                (self.wake)(key);
             }
         };
-        self.follow::<Readable<JobSetView>>(Kind::JobSet, |event| match event {
+        self.follow::<Readable<JobSetView, true>>(Kind::JobSet, |event| match event {
             Event::Init => self.cache.job_sets_relist(),
             Event::InitApply(job_set) | Event::Apply(job_set) => put(job_set),
             Event::InitDone => self.cache.job_sets_listed().into_iter().for_each(&self.wake),
@@ -260,5 +259,5 @@ impl Watcher {
 
 fn unreadable(kind: Kind, invalid: &Unreadable) {
     let (kind, key) = (kind.name(), ObjectKey::of(&invalid.metadata));
-    tracing::warn!(kind, object = %key, error = invalid.error, "cannot be read and is left alone");
+    tracing::warn!(kind, object = %key, error = invalid.error, "cannot be read");
 }

@@ -14,7 +14,7 @@ pub const fn operation(call: Call<'_>) -> Option<Operation> {
 
 const fn of_action(action: &Action) -> Option<Operation> {
     let (verb, kind) = match action {
-        Action::WriteStatus(_) => (Verb::Patch, "trainjobs/status"),
+        Action::WriteStatus(_) | Action::WriteWaiting(_) => (Verb::Patch, "trainjobs/status"),
         Action::ReadTrainJob => (Verb::Get, "trainjobs"),
         Action::CreateSnapshot(_) | Action::CreateConfigMap(_) => (Verb::Create, "configmaps"),
         Action::ReadSnapshot => (Verb::Get, "configmaps"),
@@ -43,6 +43,7 @@ const fn inspection(action: &Action) -> Option<Operation> {
         Action::CreatePodGroup(_) => "podgroups",
         Action::CreateJobSet(_) => "jobsets",
         Action::WriteStatus(_)
+        | Action::WriteWaiting(_)
         | Action::ReadTrainJob
         | Action::ReadSnapshot
         | Action::CreateSecret(_)

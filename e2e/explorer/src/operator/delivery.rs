@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use trainjob_api::constants::JOBSET_NAME_LABEL;
 use trainjob_core::{
     facts::{ObjectKey, Outcome},
-    pass::JobMemory,
+    pass::PodList,
 };
 use trainjob_engine::versions::Source;
 
@@ -162,14 +164,31 @@ impl Operator {
 
     /// The initial Pod list after a start.
     fn list_initial_pods(&mut self, server: &Server) {
-        for slot in server.slots.iter().filter(|slot| slot.pods.is_empty()) {
+        let mut list = PodList::default();
+        for slot in server.slots.iter().filter(|slot| !slot.pods.is_empty()) {
+            list.received(&pod_metadata(&slot.key));
+        }
+        list.ended();
+        for slot in &server.slots {
             let Some(view) = self.cache.view(&slot.key) else { continue };
             let by_deadline =
                 |end: trainjob_core::facts::Finished| end.outcome == Outcome::DeadlineExceeded;
             if view.job.facts.finished.is_some_and(by_deadline) && view.job_set.is_none() {
                 let uid = &*view.job.facts.uid;
-                self.cache.remember(&slot.key, Some(uid), JobMemory::no_pods_run);
+                self.cache.remember(&slot.key, Some(uid), |memory| {
+                    memory.pods_listed(&list, &slot.key);
+                });
             }
         }
+    }
+}
+
+/// The metadata of a Pod of the JobSet with this key.
+fn pod_metadata(job_set: &ObjectKey) -> ObjectMeta {
+    ObjectMeta {
+        namespace: Some(job_set.namespace.to_string()),
+        name: Some(format!("{}-node-0-0", job_set.name)),
+        labels: Some([(JOBSET_NAME_LABEL.to_owned(), job_set.name.to_string())].into()),
+        ..ObjectMeta::default()
     }
 }

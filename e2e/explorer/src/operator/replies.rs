@@ -52,7 +52,7 @@ pub(super) fn shown(call: &Call, reply: Reply) -> pass::Reply {
             pass::Reply::JobSetOfName(job_set.map(|job_set| Box::new(job_set.facts.clone())))
         }
         Reply::Snapshot(found) => pass::Reply::ConfigMap(found),
-        Reply::Pods(count) => pass::Reply::Pods(count),
+        Reply::Pods(check) => pass::Reply::Pods(check),
         Reply::Job(_) | Reply::JobSet(_) | Reply::Done => pass::Reply::Done,
     }
 }

@@ -228,7 +228,7 @@ fn settings(random: &mut Random) -> Settings {
 
 fn title(request: &Request) -> &'static str {
     match &request.call {
-        Call::Act(Action::WriteStatus(_)) => "a status write",
+        Call::Act(Action::WriteStatus(_) | Action::WriteWaiting(_)) => "a status write",
         Call::Act(Action::CreateSnapshot(_)) => "a snapshot",
         Call::Act(Action::CreateJobSet(_)) => "a JobSet",
         Call::Act(Action::UpdateJobSet(_)) => "an update of a JobSet",

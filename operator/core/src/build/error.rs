@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use super::size::MAX_OBJECTS;
+
 /// Why a TrainJob and its runtime do not make a JobSet.
 ///
 /// Each message names the field to change and what would be right; none goes away by waiting.
@@ -33,6 +35,12 @@ pub enum BuildError {
         /// Name of the runtime.
         runtime: String,
     },
+    /// More parts than the operator reads.
+    #[error(
+        "the JobSet would consist of more than {MAX_OBJECTS} JSON objects: \
+         use fewer volumes, variables and patches in the TrainJob or the runtime"
+    )]
+    TooLarge,
     /// An implementation of MPI that is not known.
     #[error(
         "mlPolicy.mpi.mpiImplementation of the runtime is {0:?}: write OpenMPI, or leave the field out"

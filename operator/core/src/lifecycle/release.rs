@@ -10,7 +10,7 @@
 
 use trainjob_api::time::Timestamp;
 
-use crate::observed::{Reading, RunningPods};
+use crate::{observed::Reading, running_pods::RunningPods};
 
 /// Seconds after which a JobSet that is still terminating is looked into. Twice the default grace
 /// period of a Pod: until then its Pods are simply taking their time.

@@ -22,6 +22,7 @@ use trainjob_core::{
     facts::controlling_train_job,
     lifecycle::deadline::Clock,
     observed::{Propagation, Settings},
+    running_pods::{Cause, PodCheck, RunningPod, RunningPods},
 };
 
 /// A finalizer that somebody else put on an object.
@@ -242,10 +243,21 @@ impl Cluster {
         snapshot::read(job, self.snapshot.as_ref()?).ok()
     }
 
-    /// Running Pods, but for those of one JobSet.
-    pub(crate) fn running_pods(&self, except: Option<&str>) -> usize {
-        let counted = self.pods.iter().filter(|(uid, _)| Some(&***uid) != except);
-        counted.map(|(_, count)| count).sum()
+    /// The running Pods, but for those of one JobSet.
+    pub(crate) fn check_pods(&self, except: Option<&str>, name_them: bool) -> PodCheck {
+        let mut counted = self.pods.keys().filter(|uid| Some(&***uid) != except);
+        // Its text never changes, because a changed one is written later.
+        let pod = || RunningPod {
+            name: "pod".into(),
+            node: None,
+            since: Timestamp(0),
+            cause: Cause::NotDeleted,
+        };
+        let running = counted.next().map(|_| {
+            let named = name_them.then(pod).into_iter().collect();
+            RunningPods { named, more: true }
+        });
+        PodCheck { running, stray: None }
     }
 }
 

@@ -6,7 +6,7 @@ use k8s_openapi::{
 };
 use trainjob_api::{JobSet, TrainJob};
 use trainjob_core::{
-    action::{StatusWrite, TtlDeletion},
+    action::{StatusWrite, TtlDeletion, WaitingChange, WaitingWrite},
     facts::controlling_train_job,
 };
 
@@ -44,6 +44,38 @@ impl Cluster {
         let after = self.job.clone().ok_or(Refusal::NotFound)?;
         assert!(before != after, "a status write that changes nothing");
         self.judge_end(&before, &after);
+        replied(replies, after)
+    }
+
+    pub(crate) fn write_waiting(&mut self, write: &WaitingWrite) -> Result<TrainJob, Refusal> {
+        let replies = self.arrives()?;
+        let job = self.job.as_ref().ok_or(Refusal::NotFound)?;
+        precondition(&job.metadata, &write.uid, Some(&write.resource_version))?;
+        let before = job.clone();
+        self.edit_job(|job| {
+            let status = job.status.get_or_insert_default();
+            let list = status.conditions.get_or_insert_default();
+            match &write.change {
+                WaitingChange::Add(condition) => list.insert(0, condition.clone()),
+                WaitingChange::Update { index, reason, message, .. } => {
+                    let condition = list.get_mut(*index).expect("a condition in its place");
+                    condition.reason = reason.as_str().into();
+                    condition.message.clone_from(message);
+                }
+                WaitingChange::Remove { index } => {
+                    list.remove(*index);
+                }
+            }
+        });
+        let after = self.job.clone().ok_or(Refusal::NotFound)?;
+        assert!(before != after, "a status write that changes nothing");
+        let others = |job| {
+            let others = conditions(job).iter().filter(|condition| condition.type_ != "Waiting");
+            others.cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(others(&before), others(&after), "only one condition changes");
+        let waits = conditions(&after).iter().filter(|condition| condition.type_ == "Waiting");
+        assert!(waits.count() <= 1, "one condition of a type: {}", brief(&after));
         replied(replies, after)
     }
 
