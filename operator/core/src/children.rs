@@ -255,10 +255,10 @@ fn pod_group(observed: &Observed<'_>, wanted: PodGroup) -> Result<Option<Action>
 const fn not_served(spec: &PodGroupSpec) -> &'static str {
     match spec {
         PodGroupSpec::Coscheduling(_) => {
-            "the runtime asks for podGroupPolicy.coscheduling, but the cluster has no PodGroups of scheduling.x-k8s.io/v1alpha1; install scheduler-plugins, or use a runtime without"
+            "the runtime asks for podGroupPolicy.coscheduling, but the cluster has no PodGroups of scheduling.x-k8s.io/v1alpha1, or the operator cannot list them; install scheduler-plugins, or use a runtime without"
         }
         PodGroupSpec::Volcano(_) => {
-            "the runtime asks for podGroupPolicy.volcano, but the cluster has no PodGroups of scheduling.volcano.sh/v1beta1; install Volcano, or use a runtime without"
+            "the runtime asks for podGroupPolicy.volcano, but the cluster has no PodGroups of scheduling.volcano.sh/v1beta1, or the operator cannot list them; install Volcano, or use a runtime without"
         }
     }
 }
