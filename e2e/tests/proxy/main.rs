@@ -335,6 +335,19 @@ async fn an_answer_looks_like_the_api_servers_and_the_request_does_not_arrive() 
 }
 
 #[tokio::test]
+async fn an_overloaded_api_server_answers_in_plain_text() -> Result<()> {
+    let scene = Scene::whole().await?;
+    scene.at_creation(Fault::Overloaded { retry_after: 3 });
+    let refused = scene.create(Version::One, "a").await?.await?;
+    // The body is no JSON.
+    ensure!(refused.is_err(), "{refused:?}");
+    let noted = scene.proxy.requests().pop().context("not noted")?.answer;
+    ensure!(noted.code == Some(429) && noted.retry_after == Some(3), "{noted:?}");
+    ensure!(!scene.is_stored("a").await?, "it was forwarded");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_request_that_is_delayed_arrives_later() -> Result<()> {
     let scene = Scene::whole().await?;
     let delay = Duration::from_millis(300);
