@@ -3,7 +3,7 @@
 //! Every answer is made from the path. Connections are few, short and used once. A newcomer always has a
 //! [place](crate::connections): when all are taken, the connection that has waited longest without a request is closed. So
 //! clients that say nothing lock nobody out, however many they are. An answer that takes long to make is
-//! [shared](shared) by all who ask for it.
+//! shared by all who ask for it.
 
 mod shared;
 
@@ -34,7 +34,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use self::shared::SharedPage;
+use self::shared::Shared;
 use crate::{
     connections::{Connections, Place},
     metrics_auth::{MetricsAuth, Refusal},
@@ -84,7 +84,7 @@ pub trait Pages: Send + Sync + 'static {
 /// Pages, and who may see them how.
 pub struct Site {
     pages: Arc<dyn Pages>,
-    shared: SharedPage,
+    shared: Shared<Page>,
     tls: Option<TlsAcceptor>,
     auth: Option<MetricsAuth>,
 }
@@ -93,13 +93,13 @@ impl Site {
     /// Pages for everybody, without TLS.
     #[must_use]
     pub fn open(pages: Arc<dyn Pages>) -> Self {
-        Self { pages, shared: SharedPage::default(), tls: None, auth: None }
+        Self { pages, shared: Shared::default(), tls: None, auth: None }
     }
 
     /// Pages over TLS; with metrics auth, for readers that it authorizes.
     #[must_use]
     pub fn over_tls(pages: Arc<dyn Pages>, tls: TlsAcceptor, auth: Option<MetricsAuth>) -> Self {
-        Self { pages, shared: SharedPage::default(), tls: Some(tls), auth }
+        Self { pages, shared: Shared::default(), tls: Some(tls), auth }
     }
 }
 
@@ -237,10 +237,14 @@ impl Site {
     }
 
     async fn page(&self, path: String) -> Option<Page> {
-        if self.pages.takes_long() {
-            return self.shared.at(&self.pages, path).await;
+        if !self.pages.takes_long() {
+            return self.pages.at(&path);
         }
-        self.pages.at(&path)
+        let pages = Arc::clone(&self.pages);
+        let page = self.shared.at(path, move |path| pages.at(path)).await;
+        page.unwrap_or_else(|error| {
+            Some(Page::text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+        })
     }
 }
 

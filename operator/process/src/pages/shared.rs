@@ -6,34 +6,45 @@
 
 use std::{sync::Arc, time::Duration};
 
-use hyper::StatusCode;
 use tokio::{
     sync::Mutex,
     task::{JoinError, spawn_blocking},
     time::Instant,
 };
 
-use super::{Page, Pages};
-
 /// How long a page is served again after it was made.
 const KEPT: Duration = Duration::from_secs(1);
 
 /// The page that was made last.
-#[derive(Default)]
-pub(super) struct SharedPage(Arc<Mutex<Option<Made>>>);
+pub(super) struct Shared<P>(Arc<Mutex<Option<Made<P>>>>);
 
-struct Made {
+struct Made<P> {
     path: String,
-    page: Page,
+    page: P,
     at: Instant,
 }
 
-impl SharedPage {
-    /// The page at a path, at most [`KEPT`] old; `None` where there is none.
-    pub(super) async fn at(&self, pages: &Arc<dyn Pages>, path: String) -> Option<Page> {
-        let (last, pages) = (Arc::clone(&self.0), Arc::clone(pages));
+impl<P> Default for Shared<P> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<P: Clone + Send + 'static> Shared<P> {
+    /// The page at a path, at most [`KEPT`] old; `None` where there is none. `make` makes it, on a thread for what takes
+    /// long.
+    ///
+    /// # Errors
+    ///
+    /// Making it panicked.
+    pub(super) async fn at(
+        &self,
+        path: String,
+        make: impl FnOnce(&str) -> Option<P> + Send + 'static,
+    ) -> Result<Option<P>, JoinError> {
+        let last = Arc::clone(&self.0);
         // As a task, which goes on when nobody waits for it any more.
-        let made = tokio::spawn(async move {
+        let page = tokio::spawn(async move {
             let mut last = last.lock().await;
             if let Some(made) = &*last
                 && made.path == path
@@ -41,16 +52,17 @@ impl SharedPage {
             {
                 return Ok(Some(made.page.clone()));
             }
-            let asked = path.clone();
-            let page = spawn_blocking(move || pages.at(&asked)).await?;
+            let (path, page) = spawn_blocking(move || {
+                let page = make(&path);
+                (path, page)
+            })
+            .await?;
             if let Some(page) = &page {
                 *last = Some(Made { path, page: page.clone(), at: Instant::now() });
             }
-            Ok::<_, JoinError>(page)
+            Ok(page)
         });
-        made.await.flatten().unwrap_or_else(|error| {
-            Some(Page::text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
-        })
+        page.await.flatten()
     }
 }
 
@@ -69,54 +81,53 @@ mod tests {
 
     /// A page that says how often it was made. Making it waits for a permit.
     struct Counted {
+        shared: Shared<usize>,
         times: AtomicUsize,
         permits: Lock<Receiver<()>>,
     }
 
-    impl Pages for Counted {
-        fn at(&self, path: &str) -> Option<Page> {
-            if path != "/metrics" {
-                return None;
-            }
-            self.permits.lock().unwrap().recv().unwrap();
-            let times = self.times.fetch_add(1, Ordering::Relaxed) + 1;
-            Some(Page::text(StatusCode::OK, times.to_string()))
+    impl Counted {
+        fn new() -> (Arc<Self>, Sender<()>) {
+            let (permit, permits) = channel();
+            let (shared, times) = (Shared::default(), AtomicUsize::new(0));
+            (Arc::new(Self { shared, times, permits: Lock::new(permits) }), permit)
         }
-    }
 
-    fn counted() -> (Arc<dyn Pages>, Sender<()>) {
-        let (permit, permits) = channel();
-        (Arc::new(Counted { times: AtomicUsize::new(0), permits: Lock::new(permits) }), permit)
-    }
-
-    fn made(times: usize) -> Page {
-        Page::text(StatusCode::OK, times.to_string())
+        async fn at(self: &Arc<Self>, path: &str) -> Option<usize> {
+            let counted = Arc::clone(self);
+            let make = move |path: &str| {
+                (path == "/metrics").then(|| {
+                    counted.permits.lock().unwrap().recv().unwrap();
+                    counted.times.fetch_add(1, Ordering::Relaxed) + 1
+                })
+            };
+            self.shared.at(path.to_owned(), make).await.unwrap()
+        }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_page_is_made_once_a_second_whoever_asks() {
-        let (shared, (pages, permit)) = (SharedPage::default(), counted());
+        let (page, permit) = Counted::new();
         for times in 1..=3 {
             permit.send(()).unwrap();
-            let readers = (0..50).map(|_| shared.at(&pages, "/metrics".to_owned()));
-            assert_eq!(join_all(readers).await, vec![Some(made(times)); 50]);
+            let readers = (0..50).map(|_| page.at("/metrics"));
+            assert_eq!(join_all(readers).await, vec![Some(times); 50]);
             advance(Duration::from_millis(999)).await;
-            assert_eq!(shared.at(&pages, "/metrics".to_owned()).await, Some(made(times)));
-            assert_eq!(shared.at(&pages, "/other".to_owned()).await, None);
+            assert_eq!(page.at("/metrics").await, Some(times));
+            assert_eq!(page.at("/other").await, None);
             advance(Duration::from_millis(1)).await;
         }
     }
 
     #[tokio::test]
     async fn a_page_whose_reader_goes_away_is_made_once_all_the_same() {
-        let (shared, (pages, permit)) = (SharedPage::default(), counted());
+        let (page, permit) = Counted::new();
         for _ in 0..3 {
-            let reader = shared.at(&pages, "/metrics".to_owned());
             // It has begun to wait, and then it is dropped.
-            let mut reader = Box::pin(reader);
+            let mut reader = Box::pin(page.at("/metrics"));
             assert!(futures::poll!(&mut reader).is_pending());
         }
         permit.send(()).unwrap();
-        assert_eq!(shared.at(&pages, "/metrics".to_owned()).await, Some(made(1)));
+        assert_eq!(page.at("/metrics").await, Some(1));
     }
 }
