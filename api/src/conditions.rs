@@ -60,7 +60,7 @@ pub enum Reason {
     JobSetTerminating,
     /// The PodGroup of its name is somebody else's.
     PodGroupConflict,
-    /// The cluster has no PodGroups of the scheduler that the runtime asks for.
+    /// The cluster has no PodGroups of the scheduler that the runtime asks for, or they cannot be listed.
     PodGroupNotServed,
     /// Its deadline failed it, and Pods of it still run.
     PodsRunning,

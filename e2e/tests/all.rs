@@ -15,6 +15,8 @@ mod counts;
 mod crashes;
 #[path = "dead_connections.rs"]
 mod dead_connections;
+#[path = "degraded.rs"]
+mod degraded;
 #[path = "faults.rs"]
 mod faults;
 #[path = "first_minute.rs"]

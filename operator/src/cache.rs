@@ -26,7 +26,7 @@ use trainjob_core::{
 };
 use trainjob_engine::versions::{self, Source, Versions};
 
-use self::groups::{Group, Groups, presence};
+use self::groups::{Group, Groups, group, presence};
 
 /// What is remembered of a TrainJob.
 #[derive(Debug)]
@@ -112,9 +112,7 @@ impl Cache {
         let memory = state.memories.get(key, uid);
         Some(View {
             job_set: state.job_sets.get(key).cloned(),
-            pod_groups: state
-                .pod_groups
-                .map(|groups| groups.as_ref().map(|groups| groups.get(key).cloned())),
+            pod_groups: state.pod_groups.map(|groups| group(groups.as_ref(), key)),
             runtime: runtime.and_then(|key| state.runtimes.get(key).cloned()),
             readings: memory.map(JobMemory::readings).unwrap_or_default(),
             job,

@@ -21,6 +21,7 @@
 //! replies are passed on whole, watches as they come.
 
 mod call;
+mod dead_path;
 mod fault;
 mod log;
 mod path;
@@ -105,6 +106,12 @@ impl Proxy {
         fault: Fault,
     ) -> Injection {
         self.state.inject(Box::new(matches), which, fault)
+    }
+
+    /// Breaks the paths of all connections that are open, without a word: nothing passes any more and none is closed. What a
+    /// client sends gets no acknowledgement. New connections work.
+    pub async fn break_paths(&self) {
+        self.state.paths.break_all().await;
     }
 
     /// Every call so far, watches included, in the order in which they came. Of those that are still

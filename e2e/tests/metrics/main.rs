@@ -225,9 +225,13 @@ async fn missing_permission_to_delete_trainjobs_gives_an_event_and_a_metric() ->
 
         install_operator_rbac(&tenant.world.cluster, SYSTEM).await?;
         tenant.gone("job").await?;
-        let shown = Exposition::of(operator).await?;
-        ensure!(shown.count(r#"trainjob_ttl_deletions_total{outcome="complete"}"#)? == 1);
-        ensure!(shown.count("trainjob_ttl_overdue_deletions")? == 0);
+        until_ok("it is shown as deleted", PATIENCE, || async {
+            let shown = Exposition::of(operator).await?;
+            ensure!(shown.count(r#"trainjob_ttl_deletions_total{outcome="complete"}"#)? == 1);
+            ensure!(shown.count("trainjob_ttl_overdue_deletions")? == 0);
+            Ok(())
+        })
+        .await?;
         let told = tenant.told("job", "TTLDeletionFailed").await?.len();
         ensure!(told == 1, "TTLDeletionFailed was told {told} times");
         Ok(())

@@ -218,3 +218,16 @@ async fn a_fault_befalls_the_calls_of_its_numbers_counted_from_its_injection() -
     ensure!(scene.proxy.count(|call| call.name == "e") == 3, "counted otherwise");
     Ok(())
 }
+
+#[tokio::test]
+async fn an_overloaded_api_server_answers_in_plain_text() -> Result<()> {
+    let scene = Scene::whole().await?;
+    scene.at_creation(Fault::Overloaded { retry_after: 3 });
+    let refused = scene.create(Version::One, "a").await?.await?;
+    // The body is no JSON.
+    ensure!(refused.is_err(), "{refused:?}");
+    let noted = scene.proxy.requests().pop().context("not noted")?.answer;
+    ensure!(noted.code == Some(429) && noted.retry_after == Some(3), "{noted:?}");
+    ensure!(!scene.is_stored("a").await?, "it was forwarded");
+    Ok(())
+}

@@ -136,8 +136,8 @@ impl Scheduler {
         let (policy, kind, install) =
             with_scheduler!(self, S => (S::POLICY, kind(S::GROUP, S::VERSION), S::INSTALL));
         format!(
-            "the runtime asks for podGroupPolicy.{policy}, but the cluster has no PodGroups of {kind}; \
-             install {install}, or use a runtime without"
+            "the runtime asks for podGroupPolicy.{policy}, but the cluster has no PodGroups of {kind}, or the \
+             operator cannot list them; install {install}, or use a runtime without"
         )
     }
 

@@ -9,6 +9,7 @@
 
 pub mod client;
 pub mod config;
+pub mod connections;
 mod describe;
 mod exposition;
 pub mod health;

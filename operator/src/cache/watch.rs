@@ -5,6 +5,7 @@
 use std::{
     collections::HashSet,
     sync::{Arc, atomic::AtomicBool},
+    time::Duration,
 };
 
 use futures::future::join_all;
@@ -29,6 +30,10 @@ use trainjob_process::health::Readiness;
 
 use super::Cache;
 use crate::{kinds::Kind, legacy_finalizer::Finder, metrics::Metrics};
+
+/// How long the operator waits at its start for a list of a kind that need not be there, once it has all others. Longer
+/// than an API server that has just started needs to answer, so that it is not taken for one that cannot.
+const OPTIONAL_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a watch tells the rest of the operator.
 pub struct Watcher {
@@ -71,7 +76,33 @@ impl Watcher {
                 RuntimeKey::Cluster { name: key.name.as_ref().into() }
             }),
             join_all(Scheduler::ALL.map(|scheduler| self.pod_groups(scheduler))),
+            self.go_without_optional_kinds(),
         );
+    }
+
+    /// Goes on without the kinds that need not be there and that could not be listed for [`OPTIONAL_PATIENCE`] after all
+    /// others were. To jobs that need one it is as if it were not installed. Its watch goes on and takes it in.
+    async fn go_without_optional_kinds(&self) {
+        let optional = || Kind::ALL.iter().filter(|kind| kind.install().is_none());
+        let needed = Kind::ALL.len() - optional().count();
+        let mut listed = self.listed.subscribe();
+        let all_needed = |kinds: &HashSet<&'static str>| {
+            let known = Kind::ALL.iter().filter(|kind| kind.install().is_some());
+            known.filter(|kind| kinds.contains(kind.name())).count() == needed
+        };
+        // It cannot fail while the sender is held.
+        let _ = listed.wait_for(all_needed).await;
+        tokio::time::sleep(OPTIONAL_PATIENCE).await;
+        for kind in optional().map(|kind| kind.name()) {
+            let is_listed = self.listed.borrow().contains(kind);
+            if !is_listed {
+                tracing::warn!(
+                    kind,
+                    "cannot list {kind}. TrainJobs that need one wait for it, all others go on"
+                );
+                self.known(kind);
+            }
+        }
     }
 
     async fn train_jobs(&self) {
@@ -160,15 +191,14 @@ impl Watcher {
                 remove(&invalid.metadata);
             }
         };
-        let served = || self.cache.pod_groups_served(scheduler).into_iter().for_each(&self.wake);
         self.follow::<Readable<PodGroup<S>>>(kind, |event| match event {
             Event::Init => self.cache.pod_groups_relist(scheduler),
             Event::InitApply(group) => {
-                served();
+                self.cache.pod_groups_served(scheduler);
                 put(group);
             }
             Event::InitDone => {
-                served();
+                self.cache.pod_groups_served(scheduler);
                 self.cache.pod_groups_listed(scheduler).into_iter().for_each(&self.wake);
             }
             Event::Apply(group) => put(group),
@@ -231,17 +261,24 @@ impl Watcher {
         let (kind, install) = (kind.name(), kind.install());
         let restarts = self.metrics.work.restarts(kind);
         let subject = Subject { kind, install, restarts };
+        let mut awaited = true;
         follow(api, subject, &self.unreachable, |news| match news {
             Ok(event) => {
                 let listed = matches!(event, Event::InitDone);
                 take(event);
                 if listed {
+                    let gone_without = self.listed.borrow().contains(kind);
+                    if std::mem::take(&mut awaited) && gone_without {
+                        tracing::info!(kind, "{kind} is listed now; TrainJobs that need one go on");
+                    }
                     self.known(kind);
                     self.tried.send_if_modified(|kinds| kinds.insert(kind));
                 }
             }
             Err(Failed { is_refused }) => {
                 if install.is_none() && is_refused {
+                    // There is none to wait for.
+                    awaited = false;
                     self.known(kind);
                 }
                 self.tried.send_if_modified(|kinds| kinds.insert(kind));

@@ -34,6 +34,12 @@ pub enum Fault {
         /// Seconds of `Retry-After`.
         retry_after: Option<u32>,
     },
+    /// It is not forwarded, but refused as an API server does that has too much to do: in plain text, and how long to wait
+    /// is only in the header.
+    Overloaded {
+        /// Seconds of `Retry-After`.
+        retry_after: u32,
+    },
     /// It is not forwarded, but refused in these words of the API server.
     Refuse {
         /// The HTTP status.

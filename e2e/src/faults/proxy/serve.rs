@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::call::{Call, Scope};
+use super::dead_path::Paths;
 use super::fault::{Fault, Injection, Matcher, Rule};
 use super::log::{Entry, Log};
 use super::upstream::Upstream;
@@ -33,6 +34,7 @@ pub(super) struct State {
     process: AtomicU32,
     scope: Scope,
     upstream: Upstream,
+    pub(super) paths: Paths,
     /// Calls on their way to the API server and back. A client that goes away does not call them back.
     forwarded: Mutex<JoinSet<()>>,
 }
@@ -47,6 +49,7 @@ impl State {
             process: AtomicU32::new(1),
             scope,
             upstream: Upstream::new(cluster)?,
+            paths: Paths::default(),
             forwarded: Mutex::default(),
         })
     }
@@ -104,6 +107,10 @@ impl State {
                 rule.taken();
                 let words = status::words(&call);
                 return Ok(whole(&entry, status::refusal(&call, code, retry_after, &words)));
+            }
+            Some((rule, Fault::Overloaded { retry_after })) => {
+                rule.taken();
+                return Ok(whole(&entry, status::overloaded(retry_after)));
             }
             Some((rule, Fault::Refuse { status, message })) => {
                 let code = http::StatusCode::from_u16(status)?;
@@ -187,6 +194,7 @@ async fn replied(rule: Option<&Rule>) -> Result<()> {
         Fault::HoldRequest
         | Fault::FreezeWatch
         | Fault::Answer { .. }
+        | Fault::Overloaded { .. }
         | Fault::Refuse { .. }
         | Fault::Delay(_) => {}
     }
@@ -222,10 +230,14 @@ pub(super) async fn serve(listener: TcpListener, tls: TlsAcceptor, state: Arc<St
 /// Whatever goes wrong with a connection is the client's to notice.
 async fn talk(tls: TlsAcceptor, stream: TcpStream, state: Arc<State>) {
     let _ = stream.set_nodelay(true);
-    let Ok(stream) = tls.accept(stream).await else { return };
-    let service = service_fn(|request| Box::pin(Arc::clone(&state).pass(request)));
-    let server = auto::Builder::new(TokioExecutor::new());
-    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+    let Ok(path) = state.paths.opened(&stream) else { return };
+    let serving = async {
+        let Ok(stream) = tls.accept(stream).await else { return };
+        let service = service_fn(|request| Box::pin(Arc::clone(&state).pass(request)));
+        let server = auto::Builder::new(TokioExecutor::new());
+        let _ = server.serve_connection(TokioIo::new(stream), service).await;
+    };
+    path.serve(serving).await;
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -42,6 +42,17 @@ pub(super) fn refusal(
     response
 }
 
+/// Refuses a call as an API server that has too much to do: its answer is no `Status`.
+pub(super) fn overloaded(retry_after: u32) -> http::Response<Bytes> {
+    let text = "Too many requests, please try again later.\n";
+    let mut response = http::Response::new(Bytes::from_static(text.as_bytes()));
+    *response.status_mut() = http::StatusCode::TOO_MANY_REQUESTS;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, http::HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(RETRY_AFTER, http::HeaderValue::from(retry_after));
+    response
+}
+
 /// What the API server calls an error with this code.
 fn reason(call: &Call, code: u16) -> &'static str {
     match code {
