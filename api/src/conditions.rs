@@ -16,7 +16,8 @@ pub enum ConditionType {
     Complete,
     /// It failed. Final.
     Failed,
-    /// It cannot go on, and why. There only while it is so, and the only type that Kubeflow Trainer does not have.
+    /// It cannot go on, or is not released, and why. There only while it is so, and the only type that Kubeflow
+    /// Trainer does not have.
     Waiting,
 }
 
@@ -59,13 +60,15 @@ pub enum Reason {
     JobSetTerminating,
     /// The PodGroup of its name is somebody else's.
     PodGroupConflict,
-    /// The cluster has no PodGroups of the scheduler that the runtime asks for.
+    /// The cluster has no PodGroups of the scheduler that the runtime asks for, or they cannot be listed.
     PodGroupNotServed,
+    /// Its deadline failed it, and Pods of it still run.
+    PodsRunning,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Suspended,
         Self::Resumed,
         Self::DeadlineExceeded,
@@ -78,6 +81,7 @@ impl Reason {
         Self::JobSetTerminating,
         Self::PodGroupConflict,
         Self::PodGroupNotServed,
+        Self::PodsRunning,
     ];
 
     /// As `reason` has it.
@@ -96,6 +100,7 @@ impl Reason {
             Self::JobSetTerminating => "JobSetTerminating",
             Self::PodGroupConflict => "PodGroupConflict",
             Self::PodGroupNotServed => "PodGroupNotServed",
+            Self::PodsRunning => "PodsRunning",
         }
     }
 
@@ -112,7 +117,8 @@ impl Reason {
             | Self::JobSetConflict
             | Self::JobSetTerminating
             | Self::PodGroupConflict
-            | Self::PodGroupNotServed => ConditionType::Waiting,
+            | Self::PodGroupNotServed
+            | Self::PodsRunning => ConditionType::Waiting,
         }
     }
 }
@@ -152,7 +158,17 @@ pub fn find_true<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Cond
     find(conditions, kind).filter(|condition| condition.status == "True")
 }
 
-/// Brings the condition that `reason` belongs to to what is desired.
+/// The longest message of a condition, in bytes. The API server refuses a status with a longer one, so that nothing of
+/// the job would be stored any more.
+pub const MAX_MESSAGE_BYTES: usize = 32_768;
+
+/// A message cut to what may be stored, at the end of a character.
+#[must_use]
+pub fn cut(message: &str) -> &str {
+    message.get(..message.floor_char_boundary(MAX_MESSAGE_BYTES)).unwrap_or_default()
+}
+
+/// Brings the condition that `reason` belongs to to what is desired. A message that is too long is [`cut`].
 ///
 /// `lastTransitionTime` becomes `at` only when the status changes (the standard semantics of
 /// Kubernetes conditions); a new type is appended. Does nothing when nothing differs.
@@ -171,7 +187,7 @@ pub fn set(
         type_: kind.into(),
         status: status.into(),
         reason: reason.as_str().into(),
-        message: message.into(),
+        message: cut(message).into(),
         last_transition_time: transition,
         observed_generation: None,
     };
@@ -205,6 +221,22 @@ mod tests {
         set(&mut list, RESUME, false, Timestamp(1));
         assert!(find(&list, SUSPENDED).is_some());
         assert!(find_true(&list, SUSPENDED).is_none());
+    }
+
+    #[test]
+    fn message_that_is_too_long_is_cut_at_the_end_of_a_character() {
+        for (long, kept) in [
+            ("x".repeat(MAX_MESSAGE_BYTES), MAX_MESSAGE_BYTES),
+            ("x".repeat(MAX_MESSAGE_BYTES + 1), MAX_MESSAGE_BYTES),
+            ("é".repeat(MAX_MESSAGE_BYTES), MAX_MESSAGE_BYTES),
+            (format!("x{}", "é".repeat(MAX_MESSAGE_BYTES)), MAX_MESSAGE_BYTES - 1),
+            (format!("x{}", "\u{1f4a5}".repeat(MAX_MESSAGE_BYTES)), MAX_MESSAGE_BYTES - 3),
+        ] {
+            let mut list = Vec::new();
+            set(&mut list, (Reason::BuildFailed, &long), true, Timestamp(1));
+            assert_eq!(list[0].message.len(), kept);
+            assert!(long.starts_with(&list[0].message));
+        }
     }
 
     #[test]

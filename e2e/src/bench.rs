@@ -80,10 +80,6 @@ impl Default for Size {
 }
 
 /// Runs a bench.
-///
-/// # Errors
-///
-/// It could not be carried out. A bar that is missed is no error: see [`Report::missed`].
 pub async fn run(bench: Bench, size: Size) -> Result<Report> {
     let progress = Progress::new(size.aloud);
     let _telling = progress.keep_telling();

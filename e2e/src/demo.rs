@@ -46,10 +46,6 @@ pub struct Played {
 }
 
 /// Plays the demo on a cluster of so many nodes, which it starts.
-///
-/// # Errors
-///
-/// Something could not be started, or ended by itself.
 pub async fn play(nodes: usize) -> Result<Played> {
     let setup = Setup::start(nodes).await?;
     let outcome = conclude(&setup, nodes).await;

@@ -19,6 +19,7 @@ mod judge;
 mod left;
 mod life;
 mod operator_slot;
+pub mod proxy;
 mod purpose;
 pub mod report;
 pub mod scenario;

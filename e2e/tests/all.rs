@@ -15,6 +15,8 @@ mod counts;
 mod crashes;
 #[path = "dead_connections.rs"]
 mod dead_connections;
+#[path = "degraded.rs"]
+mod degraded;
 #[path = "faults.rs"]
 mod faults;
 #[path = "first_minute.rs"]
@@ -29,11 +31,15 @@ mod gangs;
 mod help;
 #[path = "image.rs"]
 mod image;
+#[path = "imports.rs"]
+mod imports;
 #[path = "box.rs"]
 mod in_a_box;
+#[path = "isolation.rs"]
+mod isolation;
 #[path = "kueue/main.rs"]
 mod kueue;
-#[path = "leadership.rs"]
+#[path = "leadership/main.rs"]
 mod leadership;
 #[path = "lifecycle/main.rs"]
 mod lifecycle;
@@ -51,7 +57,7 @@ mod proxy;
 mod races;
 #[path = "rbac/main.rs"]
 mod rbac;
-#[path = "resilience.rs"]
+#[path = "resilience/main.rs"]
 mod resilience;
 #[path = "runtimes.rs"]
 mod runtimes;

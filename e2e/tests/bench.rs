@@ -61,3 +61,8 @@ async fn deadlines_of_the_same_second_stop_every_job_and_none_before_its_time() 
 async fn whole_lives_take_no_reads_and_no_idle_writes() -> Result<()> {
     counts_hold(Bench::Life, SMALL).await
 }
+
+#[tokio::test]
+async fn usual_reviews_are_answered_beside_hostile_ones_within_the_memory_limit() -> Result<()> {
+    counts_hold(Bench::Admission, Size { jobs: Some(2_000), ..SMALL }).await
+}

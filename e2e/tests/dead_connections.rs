@@ -1,10 +1,10 @@
 //! Connections that are dead and do not say so: a watch that is silent for ever, a call whose request or
-//! reply is lost. Neither may blind the operator for more than ten seconds, nor hold up a deadline for
-//! longer once the API server answers again (`docs/semantics.md`, §6).
+//! reply is lost, a path on which nothing passes. None may blind the operator for more than ten seconds, nor
+//! hold up a deadline for longer once the API server answers again (`docs/semantics.md`, §6).
 //!
 //! Each test has a box to itself, with a proxy between it and the operator.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::status::{created_at, finished_at, time_until};
@@ -119,6 +119,55 @@ async fn a_deadline_of_a_job_created_while_the_watch_of_jobs_is_frozen_is_ten_se
         let late = finished_at(&job)?.since(created_at(&job).plus(1));
         ensure!((0..=REPLACED_WITHIN / 1_000).contains(&late), "it was {late} s late");
         tenant.released("job").await
+    })
+    .await
+}
+
+// A path that is dead.
+
+/// So many jobs at once leave more connections in the pool than a deadline may try one after the other.
+const NEIGHBOURS: usize = 12;
+
+#[tokio::test]
+async fn a_lone_deadline_after_a_silent_break_is_ten_seconds_late_at_most() -> Result<()> {
+    test("broken-path", async |tenant, proxy| {
+        let neighbours = (0..NEIGHBOURS).map(|number| async move {
+            let name = format!("neighbour-{number}");
+            tenant.create(&name, RUNS, json!({})).await?;
+            tenant.has_job_set(&name).await
+        });
+        try_join_all(neighbours).await?;
+        let seconds = 12;
+        let job = tenant.create("job", RUNS, json!({"activeDeadlineSeconds": seconds})).await?;
+        tenant.runs("job").await?;
+        let due = created_at(&job).plus(seconds);
+        // The system has no time to notice before the deadline meets it.
+        let before = time_until(due).saturating_sub(Duration::from_millis(500));
+        tokio::time::sleep(before).await;
+        proxy.break_paths().await;
+        tenant.becomes("job", FAILED).await?;
+        tenant.released("job").await?;
+
+        let requests = proxy.requests();
+        let answered = requests.iter().filter(|it| it.name == "job" && it.took_effect());
+        let deletions = answered.filter(|it| it.verb == "delete" && it.resource == "jobsets");
+        let end = deletions.map(|it| it.sent).max().context("its JobSet was not deleted")?;
+        let late = end - due.0 * 1_000;
+        ensure!((0..=REPLACED_WITHIN).contains(&late), "enforced {late} ms after it was due");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_job_created_after_a_silent_break_runs_once_watches_are_replaced() -> Result<()> {
+    test("broken-watch", async |tenant, proxy| {
+        proxy.break_paths().await;
+        let broken = now()?;
+        tenant.create("job", RUNS, json!({})).await?;
+        tenant.has_job_set("job").await?;
+        replaced(proxy, "trainjobs", broken)?;
+        Ok(())
     })
     .await
 }

@@ -1,7 +1,8 @@
-//! No module of the product imports what imports it, at whatever distance.
+//! No module imports what imports it, at whatever distance: neither of the product nor of the tests.
 //!
-//! A module that can be read without those that use it can also be changed without them. Read are the `use`
-//! declarations outside of tests; `pub use` of a child counts as an import of its parent's.
+//! A module that can be read without those that use it can also be changed without them. Every path outside of unit tests
+//! counts, in a `use` declaration or not. A module that re-exports a child imports it, so the child takes what it needs
+//! from its siblings and not from its parent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 /// The crates of the product, by their sources.
-const CRATES: [&str; 6] = [
+const PRODUCT: [&str; 6] = [
     "api/src",
     "operator/core/src",
     "operator/engine/src",
@@ -19,16 +20,26 @@ const CRATES: [&str; 6] = [
     "webhook/src",
 ];
 
+/// The crates that it is tested with.
+const TESTS: [&str; 3] = ["e2e/src", "e2e/explorer/src", "e2e/invariants/src"];
+
 /// Modules by their paths in a crate, and what each imports.
 type Imports = BTreeMap<Vec<String>, BTreeSet<Vec<String>>>;
 
 #[test]
 fn no_module_of_the_product_is_in_an_import_cycle() -> Result<()> {
-    for sources in CRATES {
-        let imports = imports(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(sources))?;
-        assert!(imports.len() > 5, "{sources} has few modules: {:?}", imports.keys());
-        assert_eq!(cycle(&imports), None, "in {sources}");
-    }
+    PRODUCT.into_iter().try_for_each(no_cycle)
+}
+
+#[test]
+fn no_module_of_the_tests_is_in_an_import_cycle() -> Result<()> {
+    TESTS.into_iter().try_for_each(no_cycle)
+}
+
+fn no_cycle(sources: &str) -> Result<()> {
+    let imports = imports(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(sources))?;
+    assert!(imports.len() > 5, "{sources} has few modules: {:?}", imports.keys());
+    assert_eq!(cycle(&imports), None, "in {sources}");
     Ok(())
 }
 
@@ -55,6 +66,22 @@ fn paths_of_a_use_declaration_are_all_found() {
     assert_eq!(paths("crate::a"), ["crate::a"]);
 }
 
+#[test]
+fn imports_of_children_siblings_and_in_expressions_are_found() {
+    let path = |path: &str| path.split("::").map(str::to_owned).collect::<Vec<_>>();
+    let modules = [
+        ("a", "pub use b::B;\nuse self::{\n    c::C,\n};\nuse std::fmt;"),
+        ("a::b", "pub(in crate::a) fn f() { super::c::g(); } // crate::d"),
+        ("a::c", "use super::C;\n#[cfg(test)]\nmod tests { use crate::d; }"),
+        ("d", "use crate::{\n    a::b,\n};\nfn f() -> crate::a::b::B { B }"),
+    ];
+    let modules = modules.into_iter().map(|(name, text)| (path(name), text.to_owned()));
+    let imports = imports_of(modules.collect());
+    let of = |name| imports[&path(name)].iter().map(|path| path.join("::")).collect::<Vec<_>>();
+    assert_eq!([of("a"), of("a::b")], [vec!["a::b", "a::c"], vec!["a::c"]]);
+    assert_eq!([of("a::c"), of("d")], [vec!["a"], vec!["a::b"]]);
+}
+
 fn imports(sources: &Path) -> Result<Imports> {
     let files = files(sources)?;
     let mut modules = BTreeMap::new();
@@ -68,15 +95,21 @@ fn imports(sources: &Path) -> Result<Imports> {
         name.retain(|part| part != "lib" && part != "main");
         modules.insert(name, fs::read_to_string(&file)?);
     }
+    Ok(imports_of(modules))
+}
+
+/// What modules with these texts import of each other.
+fn imports_of(modules: BTreeMap<Vec<String>, String>) -> Imports {
     let names: BTreeSet<_> = modules.keys().cloned().collect();
     let imported = |(module, text): (Vec<String>, String)| {
-        let text = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
-        let paths = declarations(&text).into_iter().flat_map(|tree| paths(&tree));
+        let code = without_tests_and_comments(&text);
+        let declared = declarations(&code).into_iter().flat_map(|tree| paths(&tree));
+        let paths = declared.chain(expressions(&code));
         let targets = paths.filter_map(|path| target(&path, &module, &names));
         let targets = targets.filter(|target| *target != module).collect();
         (module, targets)
     };
-    Ok(modules.into_iter().map(imported).collect())
+    modules.into_iter().map(imported).collect()
 }
 
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {
@@ -92,11 +125,14 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// What stands between `use` and `;`, without white space.
-fn declarations(text: &str) -> Vec<String> {
-    let code: Vec<&str> =
-        text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
-    let code = format!("\n{}", code.join("\n"));
+fn without_tests_and_comments(text: &str) -> String {
+    let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    lines.fold(String::new(), |code, line| code + "\n" + line)
+}
+
+/// What stands between `use` and `;`, in one line.
+fn declarations(code: &str) -> Vec<String> {
     let starts = ["\nuse ", "\npub use ", "\npub(crate) use ", "\npub(super) use "];
     starts
         .iter()
@@ -104,6 +140,20 @@ fn declarations(text: &str) -> Vec<String> {
         .filter_map(|rest| rest.split_once(';'))
         .map(|(tree, _)| tree.split_whitespace().collect::<Vec<_>>().join(" "))
         .collect()
+}
+
+/// The paths that begin in this crate, wherever they are. Visibility is none: `pub(in crate::a)`.
+fn expressions(code: &str) -> Vec<String> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let words = code.split(|c| !is_part(c)).scan("", |before, word| {
+        let is_path = word.starts_with("crate::") || word.starts_with("super::");
+        // What stands before the braces of a `use` declaration is no path yet.
+        let is_whole = !word.ends_with("::") && *before != "in";
+        let path = (is_path && is_whole).then(|| word.to_owned());
+        *before = word;
+        Some(path)
+    });
+    words.flatten().collect()
 }
 
 /// The paths in a tree such as `a::{b, c::D}`.
@@ -137,7 +187,10 @@ fn target(path: &str, module: &[String], names: &BTreeSet<Vec<String>>) -> Optio
     let mut target = match parts.peek().copied()? {
         "crate" => Vec::new(),
         "self" | "super" => module.to_vec(),
-        _ => return None,
+        first => {
+            let child: Vec<_> = module.iter().map(String::as_str).chain([first]).collect();
+            names.iter().any(|name| *name == child).then(|| module.to_vec())?
+        }
     };
     while let Some(part) = parts.next_if(|part| ["crate", "self", "super"].contains(part)) {
         if part == "super" {

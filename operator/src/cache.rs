@@ -20,12 +20,13 @@ use trainjob_api::TrainJob;
 use trainjob_core::{
     build::{Runtime, RuntimeKey, runtime_key},
     facts::{JobFacts, JobSetFacts, ObjectKey, PerScheduler},
-    observed::{Observed, Reading, Readings, RunningPods, Settings},
+    observed::{Observed, Reading, Readings, Settings},
     pass::{JobMemory, Memories, ShownBy},
+    running_pods::RunningPods,
 };
 use trainjob_engine::versions::{self, Source, Versions};
 
-use self::groups::{Group, Groups, presence};
+use self::groups::{Group, Groups, group, presence};
 
 /// What is remembered of a TrainJob.
 #[derive(Debug)]
@@ -111,9 +112,7 @@ impl Cache {
         let memory = state.memories.get(key, uid);
         Some(View {
             job_set: state.job_sets.get(key).cloned(),
-            pod_groups: state
-                .pod_groups
-                .map(|groups| groups.as_ref().map(|groups| groups.get(key).cloned())),
+            pod_groups: state.pod_groups.map(|groups| group(groups.as_ref(), key)),
             runtime: runtime.and_then(|key| state.runtimes.get(key).cloned()),
             readings: memory.map(JobMemory::readings).unwrap_or_default(),
             job,

@@ -40,7 +40,8 @@ impl Events {
     pub fn record_out_of_memory(&self, job: &JobFacts, job_set: &str) {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &job.key.namespace);
         let (job, labels) = (job.clone(), format!("{JOBSET_UID_LABEL}={job_set}"));
-        self.recorder.record_late(Box::pin(async move {
+        let namespace = job.key.namespace.to_string();
+        let question = Box::pin(async move {
             let params = ListParams::default().labels(&labels).fields(FAILED).limit(LOOK_AT);
             match within(LOOK_FOR, api.list(&params)).await {
                 Ok(pods) => Some(about(&job, &out_of_memory::find(&pods.items)?)),
@@ -49,7 +50,8 @@ impl Events {
                     None
                 }
             }
-        }));
+        });
+        self.recorder.record_late(&namespace, question);
     }
 }
 

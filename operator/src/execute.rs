@@ -6,25 +6,21 @@
 
 mod config_map;
 mod job_set;
+mod operation;
 mod pod_group;
+pub mod pods;
 mod secret;
 mod train_job;
 
 use std::{borrow::Cow, sync::Arc};
 
-use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    Api, Resource,
-    api::{
-        DeleteParams, ListParams, PartialObjectMeta, PostParams, Preconditions, PropagationPolicy,
-    },
+    Resource,
+    api::{DeleteParams, PostParams, Preconditions, PropagationPolicy},
     core::Request,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use trainjob_api::{
-    constants::{FIELD_MANAGER, JOBSET_NAME_LABEL, JOBSET_UID_LABEL},
-    time::Timestamp,
-};
+use trainjob_api::{constants::FIELD_MANAGER, time::Timestamp};
 use trainjob_core::{
     action::Action,
     build::snapshot,
@@ -32,18 +28,23 @@ use trainjob_core::{
     observed::Reading,
     pass::{Call, Class, Reply},
     priority::Priority,
+    running_pods::PodCheck,
 };
 use trainjob_engine::{
-    answer, clock::Clock, error::RequestError, leader::LeaderGuard, limit::Limiter, stripped,
+    answer::{self, LateAnswer},
+    clock::Clock,
+    error::RequestError,
+    leader::LeaderGuard,
+    limit::Limiter,
+    queue::Place,
+    stripped,
 };
 
+pub use self::operation::operation;
 use crate::{
     cache::{Cache, Lists},
     events::Events,
 };
-
-/// Pods that still hold resources.
-pub const RUNNING: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
 /// What sends the requests of the operator.
 pub struct Executor {
@@ -72,6 +73,17 @@ pub struct Context<'a> {
     pub priority: Priority,
     /// When its deadline comes due, if it will.
     pub due: Option<Timestamp>,
+    /// Its place among the requests under way.
+    pub place: &'a Place,
+}
+
+/// What came back of a call that has not failed.
+#[derive(Debug)]
+pub enum Replied {
+    /// The reply.
+    Now(Reply),
+    /// Only that the answer to a check for Pods takes long, and that answer once it comes.
+    Later(LateAnswer<PodCheck>),
 }
 
 impl Executor {
@@ -80,16 +92,21 @@ impl Executor {
     /// # Errors
     ///
     /// When it is not done, or it is not known whether it is. It may be repeated.
-    pub async fn execute(&self, of: Context<'_>, call: Call<'_>) -> Result<Reply, RequestError> {
-        match call {
+    pub async fn execute(&self, of: Context<'_>, call: Call<'_>) -> Result<Replied, RequestError> {
+        let reply = match call {
+            Call::Act(Action::CheckPods { except_job_set, name_them }) => {
+                return self.check_pods(of, except_job_set.as_deref(), *name_them).await;
+            }
             Call::Act(action) => self.act(of, action).await,
             Call::Inspect(action) => self.inspect(of, action).await,
-        }
+        };
+        reply.map(Replied::Now)
     }
 
     async fn act(&self, of: Context<'_>, action: &Action) -> Result<Reply, RequestError> {
         match action {
             Action::WriteStatus(write) => self.write_status(of, write).await?,
+            Action::WriteWaiting(write) => self.write_waiting(of, write).await?,
             Action::ReadTrainJob => return self.read_train_job(of).await,
             Action::CreateSnapshot(config_map) | Action::CreateConfigMap(config_map) => {
                 self.create(of, &**config_map).await?;
@@ -116,9 +133,8 @@ impl Executor {
             Action::DeleteJobSet { uid, reason } => {
                 self.delete_job_set(of, uid, reason.resource_version()).await?;
             }
-            Action::CheckPods { except_job_set } => {
-                return self.check_pods(of, except_job_set.as_deref()).await;
-            }
+            // Its answer may come later: it is carried out by `execute`.
+            Action::CheckPods { .. } => {}
             Action::DeleteTrainJob(deletion) => self.delete_train_job(of, deletion).await?,
             Action::RecordEvent(event) => self.events.record(of.job, event),
             Action::RecordOutOfMemory { job_set } => {
@@ -140,6 +156,7 @@ impl Executor {
             Action::CreatePodGroup(group) => self.read_pod_group(of, group).await,
             Action::CreateJobSet(_) => self.read_job_set_of_name(of).await,
             Action::WriteStatus(_)
+            | Action::WriteWaiting(_)
             | Action::ReadTrainJob
             | Action::ReadSnapshot
             | Action::CreateSecret(_)
@@ -159,24 +176,6 @@ impl Executor {
 
     async fn read_snapshot(&self, of: Context<'_>) -> Result<Reply, RequestError> {
         self.read_config_map(of, Some(&snapshot::name(&of.job.key.name))).await
-    }
-
-    async fn check_pods(
-        &self,
-        of: Context<'_>,
-        except: Option<&str>,
-    ) -> Result<Reply, RequestError> {
-        let labels = format!("{JOBSET_NAME_LABEL}={}", of.job.key.name);
-        let params = ListParams::default().labels(&labels).fields(RUNNING);
-        let api: Api<PartialObjectMeta<Pod>> =
-            Api::namespaced(self.client.clone(), &of.job.key.namespace);
-        let pods = self.ask(of, async move { api.list(&params).await }).await?.items;
-        let running = pods.iter().filter(|pod| {
-            let labels = pod.metadata.labels.as_ref();
-            let job_set = labels.and_then(|labels| labels.get(JOBSET_UID_LABEL));
-            except.is_none() || job_set.map(String::as_str) != except
-        });
-        Ok(Reply::Pods(running.count()))
     }
 
     async fn create<K>(&self, of: Context<'_>, object: &K) -> Result<K, RequestError>
@@ -227,16 +226,31 @@ impl Executor {
         Ok(stripped::read(&answer).map_err(kube::Error::SerdeError)?)
     }
 
+    /// Waits until a request may be sent. It is under way until it is answered or given up.
+    async fn admitted<F: Future>(
+        &self,
+        of: Context<'_>,
+        request: F,
+    ) -> Result<impl Future<Output = F::Output> + use<F>, RequestError> {
+        if let Some(limiter) = &self.limiter {
+            limiter.acquire(of.priority).await;
+        }
+        self.leader.check()?;
+        let under_way = of.place.ask();
+        Ok(async move {
+            let answer = request.await;
+            drop(under_way);
+            answer
+        })
+    }
+
     /// What enforces a deadline is fenced, so that it can be sent anew while it may still be under way.
     async fn ask<T: Send + 'static>(
         &self,
         of: Context<'_>,
         request: impl Future<Output = Result<T, kube::Error>> + Send + 'static,
     ) -> Result<T, RequestError> {
-        if let Some(limiter) = &self.limiter {
-            limiter.acquire(of.priority).await;
-        }
-        self.leader.check()?;
+        let request = self.admitted(of, request).await?;
         match of.priority {
             Priority::Stop => answer::detach_after(request).await,
             Priority::Live | Priority::Cleanup => {

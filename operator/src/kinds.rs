@@ -1,16 +1,13 @@
 //! The kinds that are watched, and what there is to say of each.
 //!
-//! Readiness, metrics and cache iterate over [`Kind::ALL`]. A kind of PodGroup is a [`PodGroupKind`]; the compiler lists the
-//! match arms of a new one, and its watch is begun in [`crate::cache::watch`].
+//! Readiness, metrics and cache iterate over [`Kind::ALL`]. The compiler lists the match arms of a new kind, and its watch
+//! is begun in [`crate::cache::watch`]. The kinds of PodGroup follow from the schedulers that `trainjob-core` knows.
 
-use kube::Resource;
-use serde::{Serialize, de::DeserializeOwned};
 use trainjob_api::{
     jobset,
-    podgroup::{CoschedulingPodGroup, VolcanoPodGroup},
     v1alpha1::{CLUSTER_TRAINING_RUNTIME_KIND, TRAIN_JOB_KIND, TRAINING_RUNTIME_KIND},
 };
-use trainjob_core::facts::{PodGroupFacts, PodGroupSpec, Scheduler};
+use trainjob_core::scheduler::Scheduler;
 
 /// How to get the kinds that others install.
 const INSTALL_CRDS: &str =
@@ -35,16 +32,25 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::TrainJob,
-        Self::JobSet,
-        Self::TrainingRuntime,
-        Self::ClusterTrainingRuntime,
-        Self::PodGroup(Scheduler::Coscheduling),
-        Self::PodGroup(Scheduler::Volcano),
-    ];
+    pub const ALL: [Self; Self::ALWAYS.len() + Scheduler::ALL.len()] = {
+        let mut all = [Self::TrainJob; Self::ALWAYS.len() + Scheduler::ALL.len()];
+        let (always, groups) = all.split_at_mut(Self::ALWAYS.len());
+        always.copy_from_slice(&Self::ALWAYS);
+        let (mut rest, mut schedulers) = (groups, Scheduler::ALL.as_slice());
+        while let (Some((kind, kinds)), Some((scheduler, more))) =
+            (rest.split_first_mut(), schedulers.split_first())
+        {
+            *kind = Self::PodGroup(*scheduler);
+            (rest, schedulers) = (kinds, more);
+        }
+        all
+    };
 
-    /// What readiness, metrics and logs call it. There are two kinds of the name PodGroup.
+    /// Those that do not depend on a scheduler.
+    const ALWAYS: [Self; 4] =
+        [Self::TrainJob, Self::JobSet, Self::TrainingRuntime, Self::ClusterTrainingRuntime];
+
+    /// What readiness, metrics and logs call it. Each scheduler has a kind of the name PodGroup.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -52,8 +58,7 @@ impl Kind {
             Self::JobSet => jobset::KIND,
             Self::TrainingRuntime => TRAINING_RUNTIME_KIND,
             Self::ClusterTrainingRuntime => CLUSTER_TRAINING_RUNTIME_KIND,
-            Self::PodGroup(Scheduler::Coscheduling) => CoschedulingPodGroup::NAME,
-            Self::PodGroup(Scheduler::Volcano) => VolcanoPodGroup::NAME,
+            Self::PodGroup(scheduler) => scheduler.pod_group_name(),
         }
     }
 
@@ -67,36 +72,5 @@ impl Kind {
             Self::JobSet => Some(INSTALL_JOBSET),
             Self::PodGroup(_) => None,
         }
-    }
-}
-
-/// A kind of PodGroup.
-pub trait PodGroupKind:
-    Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + std::fmt::Debug + Send + 'static
-{
-    /// Whose it is.
-    const SCHEDULER: Scheduler;
-    /// See [`Kind::name`].
-    const NAME: &'static str;
-
-    /// The facts in a stored one.
-    fn facts(self) -> PodGroupFacts;
-}
-
-impl PodGroupKind for CoschedulingPodGroup {
-    const SCHEDULER: Scheduler = Scheduler::Coscheduling;
-    const NAME: &'static str = "PodGroup of scheduler-plugins";
-
-    fn facts(self) -> PodGroupFacts {
-        PodGroupFacts::of(&self.metadata, PodGroupSpec::Coscheduling(self.spec))
-    }
-}
-
-impl PodGroupKind for VolcanoPodGroup {
-    const SCHEDULER: Scheduler = Scheduler::Volcano;
-    const NAME: &'static str = "PodGroup of Volcano";
-
-    fn facts(self) -> PodGroupFacts {
-        PodGroupFacts::of(&self.metadata, PodGroupSpec::Volcano(self.spec))
     }
 }

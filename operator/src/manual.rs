@@ -1,6 +1,6 @@
 //! What the manual page of the operator says that is not true of both programs.
 
-use trainjob_process::config::Manual;
+use trainjob_process::Manual;
 
 /// The operator's part of `--help`.
 pub const MANUAL: Manual = Manual {
@@ -17,7 +17,8 @@ leaderElection in the configuration several replicas may run, of which one acts;
     ],
     files: &[],
     environment: &[("HOSTNAME", "what it calls itself in the Lease, with a random number")],
-    stopping: "readiness goes off, nothing new is begun, what is under way is\n\
-               finished within 20 seconds, the Lease is released, exit status 0",
+    stopping: "readiness starts failing, nothing new is begun, what is under\n\
+               way is finished within 20 seconds, the Lease is released, exit\n\
+               status 0",
     failures: &[("", "the Lease could not be renewed in time: start it again")],
 };

@@ -3,6 +3,7 @@
 //! [`Pass`] of the core decides what comes next; here it is given what is known of the job, and the answers to its
 //! calls. What happened is logged, counted and told here.
 
+mod late;
 mod timings;
 
 use std::{sync::Arc, time::SystemTime};
@@ -17,18 +18,20 @@ use trainjob_core::{
     pass::{self, Answered, Call, JobMemory, Next, Pass, Retry},
     plan,
     priority::{self, Priority, QueuePosition},
+    running_pods::PodCheck,
 };
 use trainjob_engine::{
     clock::{Clock, monotonic},
     error::RequestError,
     jitter,
-    queue::Queue,
+    queue::{Attempt, Place, Queue},
+    shares::{Flow, Operation},
 };
 
 use self::timings::Timings;
 use crate::{
     cache::{Cache, JobRecord},
-    execute::{Context, Executor},
+    execute::{Context, Executor, Replied, operation},
     metrics::{Metrics, work::End},
 };
 
@@ -47,6 +50,15 @@ pub struct Reconciler {
     /// The operator's settings.
     pub settings: Settings,
     timings: Timings,
+}
+
+/// How work on a job went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Worked {
+    /// It has ended so.
+    Ended(End),
+    /// It goes on when a request of this operation may be sent.
+    WaitsFor(Operation),
 }
 
 /// The job that a pass works on, as it was planned last.
@@ -95,8 +107,21 @@ impl Reconciler {
         self.queue.done(key);
     }
 
+    /// Work on a job goes on when a request of this operation may be sent.
+    pub fn wait_for(&self, key: &ObjectKey, attempt: Attempt, operation: Operation) {
+        match self.position(key) {
+            Some(position) => self.queue.wait_for(key, position, attempt, operation),
+            None => self.queue.done(key),
+        }
+    }
+
     /// Works on one job until there is nothing to do for now, and arms its timers.
-    pub async fn work(&self, key: &ObjectKey, priority: Priority) -> End {
+    pub async fn work(
+        self: &Arc<Self>,
+        key: &ObjectKey,
+        priority: Priority,
+        place: &Place,
+    ) -> Worked {
         let mut pass = Pass::new(priority);
         let mut planned: Option<Planned> = None;
         loop {
@@ -108,10 +133,16 @@ impl Reconciler {
                     planned = self.plan(key, &mut pass);
                     if planned.is_none() {
                         self.forget(key);
-                        return End::Gone;
+                        return Worked::Ended(End::Gone);
                     }
                 }
-                (Next::Call, Some(planned)) => self.call(key, &mut pass, planned).await,
+                (Next::Call, Some(planned)) => {
+                    if let Some(operation) = no_share(key, &pass, place) {
+                        self.remember(key, Some(planned), |memory| pass.give_way(memory));
+                        return Worked::WaitsFor(operation);
+                    }
+                    self.call(key, &mut pass, planned, place).await;
+                }
                 // A pass has nothing to call before it has a plan.
                 (Next::Call, None) => {}
                 (Next::Over(over), planned) => {
@@ -119,7 +150,7 @@ impl Reconciler {
                     if let (pass::End::Settled, Some(planned)) = (over.end, planned) {
                         self.timings.settled(&planned.job.facts, over.retry.is_none());
                     }
-                    return over.end.into();
+                    return Worked::Ended(over.end.into());
                 }
             }
         }
@@ -139,13 +170,23 @@ impl Reconciler {
     }
 
     /// Carries out the next call of a pass.
-    async fn call(&self, key: &ObjectKey, pass: &mut Pass, planned: &Planned) {
+    async fn call(
+        self: &Arc<Self>,
+        key: &ObjectKey,
+        pass: &mut Pass,
+        planned: &Planned,
+        place: &Place,
+    ) {
         let job = &planned.job.facts;
         let Some(call) = pass.call() else { return };
-        let context =
-            Context { job, priority: pass.priority(), due: planned.due, lists: self.cache.lists() };
+        let (priority, due) = (pass.priority(), planned.due);
+        let context = Context { job, priority, due, lists: self.cache.lists(), place };
         let (answer, error) = match self.executor.execute(context, call).await {
-            Ok(reply) => {
+            Ok(Replied::Later(answer)) => {
+                self.await_late(planned, pass, call, answer);
+                (Ok(pass::Reply::Later), None)
+            }
+            Ok(Replied::Now(reply)) => {
                 if let Call::Act(action) = call {
                     self.done(job, action, &reply);
                 }
@@ -172,7 +213,7 @@ impl Reconciler {
     fn done(&self, job: &JobFacts, action: &Action, reply: &pass::Reply) {
         match (action, reply) {
             (Action::WriteStatus(write), _) => self.count(job, write),
-            (Action::CheckPods { .. }, pass::Reply::Pods(0)) => {
+            (Action::CheckPods { .. }, pass::Reply::Pods(PodCheck { running: None, .. })) => {
                 let now = self.clock.likely();
                 let is_news = self.timings.released(&job.key, now);
                 if let (true, Some(finished)) = (is_news, job.finished) {
@@ -284,6 +325,15 @@ impl Reconciler {
     }
 }
 
+impl From<Worked> for End {
+    fn from(worked: Worked) -> Self {
+        match worked {
+            Worked::Ended(end) => end,
+            Worked::WaitsFor(_) => Self::Parked,
+        }
+    }
+}
+
 impl From<pass::End> for End {
     fn from(end: pass::End) -> Self {
         match end {
@@ -293,6 +343,14 @@ impl From<pass::End> for End {
         }
     }
 }
+
+/// The operation of the next call, if it may not be sent yet.
+fn no_share(key: &ObjectKey, pass: &Pass, place: &Place) -> Option<Operation> {
+    let operation = operation(pass.call()?)?;
+    let flow = Flow { namespace: Arc::clone(&key.namespace), operation };
+    (!place.enter(&flow)).then_some(operation)
+}
+
 /// What users are told when an action fails.
 fn complaint(action: &Action, error: &RequestError) -> Option<Event> {
     let error = error.to_string();
@@ -317,6 +375,7 @@ fn complaint(action: &Action, error: &RequestError) -> Option<Event> {
         | Action::CheckPods { .. } => Some(Event::ReleaseFailed(error)),
         Action::DeleteTrainJob(_) => Some(Event::TtlDeletionFailed(error)),
         Action::WriteStatus(_)
+        | Action::WriteWaiting(_)
         | Action::DeletePodGroup { .. }
         | Action::RecordEvent(_)
         | Action::RecordOutOfMemory { .. } => None,
@@ -345,7 +404,7 @@ fn report(job: &JobFacts, action: &Action) {
 
 const fn name(action: &Action) -> &'static str {
     match action {
-        Action::WriteStatus(_) => "status write",
+        Action::WriteStatus(_) | Action::WriteWaiting(_) => "status write",
         Action::ReadTrainJob => "TrainJob read",
         Action::ProbeSecret { .. } => "Secret probe",
         Action::CreateSecret(_) => "Secret creation",

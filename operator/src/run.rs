@@ -17,7 +17,7 @@ use std::{
 
 use thiserror::Error;
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch},
+    sync::{oneshot, watch},
     task::JoinSet,
 };
 use trainjob_api::constants::EVENT_REPORTER;
@@ -31,7 +31,8 @@ use trainjob_engine::{
     leader::LeaderGuard,
     lease::{self, Election, Watched},
     limit::Limiter,
-    queue::{Next, Queue},
+    queue::{Attempt, Next, Place, Queue},
+    shares::FEWEST_PLACES,
 };
 use trainjob_process::{
     Servers, Shown,
@@ -49,14 +50,11 @@ use crate::{
     kinds::Kind,
     legacy_finalizer::{self, Finder, Remover},
     metrics::{Metrics, gauges::Sources, work::End},
-    reconcile::Reconciler,
+    reconcile::{Reconciler, Worked},
 };
 
 /// How long work under way may take at the end. Less than the 30 seconds a Pod is given by default.
 const DRAIN: Duration = Duration::from_secs(20);
-
-/// One place in so many is kept for stopping, so that slow replies to other work do not hold it up.
-const KEPT_FOR_STOP: usize = 8;
 
 /// Why the operator ended.
 #[derive(Debug, Error)]
@@ -74,7 +72,7 @@ pub enum RunError {
     #[error(transparent)]
     Certificate(#[from] SelfSignedError),
     /// It has lost the leader election.
-    #[error("this process leads no more: {0}")]
+    #[error("leader election lost: {0}")]
     LeadershipLost(String),
     /// A task that never ends has ended.
     #[error("{0} ended unexpectedly")]
@@ -118,7 +116,7 @@ pub async fn run(
         leader.granted().await;
     };
     let stopping = stop.clone();
-    let work = work(&reconciler, &clients, &readiness, begun, config.concurrency.get(), stop);
+    let work = work(&reconciler, &clients, &readiness, begun, stop);
     let ended = tokio::select! {
         () = work => Ok(()),
         why = lost(&mut election) => Err(RunError::LeadershipLost(why)),
@@ -141,7 +139,7 @@ pub async fn run(
     }
     match ended {
         Err(RunError::LeadershipLost(why)) if *stopping.borrow() => {
-            tracing::warn!(why, "this process leads no more, and was to stop anyway");
+            tracing::warn!(why, "leader election lost while stopping");
             Ok(())
         }
         ended => ended,
@@ -167,7 +165,10 @@ fn reconciler(
         config.normal_events,
         metrics.work.events_dropped.clone(),
     );
-    let (cache, queue) = (Arc::new(Cache::default()), Arc::new(Queue::standby(clock.clone())));
+    let places = config.concurrency.get().max(FEWEST_PLACES);
+    metrics.work.set_concurrency(places);
+    let queue = Arc::new(Queue::standby(places, clock.clone()));
+    let cache = Arc::new(Cache::default());
     let sources = Sources {
         cache: Arc::clone(&cache),
         queue: Arc::clone(&queue),
@@ -309,17 +310,14 @@ fn watcher(
     }
 }
 
-/// Works on keys from `begun` on, at most `concurrency` at a time, until `stop`; then finishes what is
-/// under way.
+/// Works on keys from `begun` on until `stop`; then finishes what is under way.
 async fn work(
     reconciler: &Arc<Reconciler>,
     clients: &Clients,
     readiness: &Readiness,
     begun: impl Future<Output = ()>,
-    concurrency: usize,
     mut stop: watch::Receiver<bool>,
 ) {
-    reconciler.metrics.work.set_concurrency(concurrency);
     tokio::select! {
         () = begun => {}
         _ = stop.wait_for(|stop| *stop) => return,
@@ -330,24 +328,13 @@ async fn work(
         _ = stop.wait_for(|stop| *stop) => return,
     }
     reconciler.take_over();
-    let places = Arc::new(Semaphore::new(concurrency));
     let mut workers = JoinSet::new();
     loop {
-        // The place is taken before the key: who is next is decided at the last moment.
-        let place = tokio::select! {
-            place = Arc::clone(&places).acquire_owned() => place,
-            _ = stop.wait_for(|stop| *stop) => break,
-        };
-        let kept = concurrency / KEPT_FOR_STOP;
-        let worst =
-            if places.available_permits() < kept { Priority::Stop } else { Priority::Cleanup };
         let next = tokio::select! {
-            next = reconciler.queue.next(worst) => next,
+            next = reconciler.queue.next() => next,
             _ = stop.wait_for(|stop| *stop) => break,
         };
-        if let Some(next) = next {
-            workers.spawn(Turn::new(Arc::clone(reconciler), next, place.ok()).take());
-        }
+        workers.spawn(Turn::new(Arc::clone(reconciler), next).take());
         while let Some(ended) = workers.try_join_next() {
             if let Err(error) = ended {
                 tracing::error!(%error, "a pass broke off; its job is tried again");
@@ -369,20 +356,24 @@ struct Turn {
     reconciler: Arc<Reconciler>,
     key: ObjectKey,
     priority: Priority,
-    place: Option<OwnedSemaphorePermit>,
+    attempt: Attempt,
+    place: Option<Place>,
     begun: Instant,
-    end: End,
+    worked: Worked,
 }
 
 impl Turn {
-    fn new(reconciler: Arc<Reconciler>, next: Next, place: Option<OwnedSemaphorePermit>) -> Self {
-        let Next { key, priority, waited } = next;
+    fn new(reconciler: Arc<Reconciler>, next: Next) -> Self {
+        let Next { key, priority, waited, attempt, place } = next;
         reconciler.metrics.work.begun(priority, waited);
-        Self { reconciler, key, priority, place, begun: Instant::now(), end: End::BrokenOff }
+        let (begun, worked) = (Instant::now(), Worked::Ended(End::BrokenOff));
+        Self { reconciler, key, priority, attempt, place: Some(place), begun, worked }
     }
 
     async fn take(mut self) {
-        self.end = self.reconciler.work(&self.key, self.priority).await;
+        if let Some(place) = &self.place {
+            self.worked = self.reconciler.work(&self.key, self.priority, place).await;
+        }
     }
 }
 
@@ -390,11 +381,12 @@ impl Drop for Turn {
     fn drop(&mut self) {
         // The place first: the queue wakes who looks for one.
         self.place = None;
-        self.reconciler.metrics.work.ended(self.priority, self.end, self.begun.elapsed());
-        if std::thread::panicking() {
-            self.reconciler.broken_off(&self.key, self.priority);
-        } else {
-            self.reconciler.queue.done(&self.key);
+        let (key, priority) = (&self.key, self.priority);
+        self.reconciler.metrics.work.ended(priority, self.worked.into(), self.begun.elapsed());
+        match self.worked {
+            _ if std::thread::panicking() => self.reconciler.broken_off(key, priority),
+            Worked::Ended(_) => self.reconciler.queue.done(key),
+            Worked::WaitsFor(operation) => self.reconciler.wait_for(key, self.attempt, operation),
         }
     }
 }

@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeOwned;
 use serde_json::Error;
-use tokio::sync::Semaphore;
 use trainjob_api::{
     TrainJob,
     time::Timestamp,
@@ -54,16 +53,13 @@ const RUNTIME_REF: &str = "runtimeRef";
 /// Fields of a TrainJob's spec that no rule about any other field depends on.
 const LIGHT: [&str; 3] = ["suspend", DEADLINE, TTL];
 
-/// Objects longer than so many bytes wait for their turn: they take memory, and time.
+/// Objects longer than so many bytes may have longer lists than the schema admits, and take long to judge.
 const LARGE: usize = 64 * 1024;
-/// How many of them are judged at the same time.
-const LARGE_AT_ONCE: usize = 2;
 
 /// The rules, and where to look up what they depend on.
 pub struct AdmissionHandler {
     rules: Rules,
     lookup: Lookup,
-    large: Semaphore,
 }
 
 /// What is asked of an object whose answer is not plain.
@@ -100,7 +96,7 @@ impl AdmissionHandler {
     /// A handler with these rules.
     #[must_use]
     pub const fn new(rules: Rules, lookup: Lookup) -> Self {
-        Self { rules, lookup, large: Semaphore::const_new(LARGE_AT_ONCE) }
+        Self { rules, lookup }
     }
 
     /// The answer to a request.
@@ -120,8 +116,6 @@ impl AdmissionHandler {
             Ok(None) => return Answer::allowed(),
             Err(problem) => return Answer::unreadable(problem),
         };
-        // Nobody closes it: there is always a turn.
-        let _turn = if change.is_large() { self.large.acquire().await.ok() } else { None };
         match task {
             Task::DefaultTrainJob => self.complete(&change, request),
             Task::ValidateTrainJob => self.judge_train_job(&change).await,

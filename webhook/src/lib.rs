@@ -7,19 +7,21 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`server`], [`connections`], [`tls`](trainjob_process::tls) | TLS and HTTP; nobody can close it |
+//! | [`server`], [`connections`](trainjob_process::connections), [`tls`](trainjob_process::tls) | TLS and HTTP; nobody can close it |
+//! | [`bodies`], [`large`] | how much of requests is held at once, and what yields to what |
 //! | [`review`], [`fields`] | what is asked, and what is answered |
 //! | [`task`], [`handler`] | from one to the other |
 //! | [`runtimes`], [`lookup`] | what a verdict depends on |
 //! | [`certificate`] | the serving certificate, from files or from an authority of its own |
 //! | [`metrics`], [`manual`], [`run`] | how it goes, what it says of itself, and everything together |
 
+pub mod bodies;
 pub mod certificate;
-pub mod connections;
 mod dropped;
 pub mod fields;
 pub mod handler;
 pub mod kinds;
+pub mod large;
 pub mod lookup;
 pub mod manual;
 pub mod metrics;

@@ -1,6 +1,6 @@
 //! What the manual page of the admission server says that is not true of both programs.
 
-use trainjob_process::config::Manual;
+use trainjob_process::Manual;
 
 /// The admission server's part of `--help`.
 pub const MANUAL: Manual = Manual {
@@ -22,7 +22,8 @@ authority in a Secret, and write it into the webhook configurations.",
          every five seconds",
     )],
     environment: &[],
-    stopping: "readiness goes off, newcomers are served for five seconds more,\n\
-               what is under way is finished within ten, exit status 0",
+    stopping: "readiness starts failing, new connections are served for five\n\
+               seconds more, what is under way is finished within ten, exit\n\
+               status 0",
     failures: &[],
 };

@@ -84,7 +84,7 @@ pub async fn run(
     let lookup = Lookup::new(runtimes, clients.work);
     let handler = AdmissionHandler::new(rules(&config), lookup);
     let tls = tls::acceptor(&config.admission.tls, Arc::new(serving))?;
-    let server = Server::new(handler, metrics, tls);
+    let server = Server::new(handler, metrics, tls).map_err(RunError::Server)?;
     let (closing, closed) = watch::channel(false);
     let serving_ends = server.serve(listener, stop.clone(), closed);
     let farewell = async {

@@ -1,15 +1,15 @@
 //! The server: TLS and HTTP around the admission handler.
 //!
-//! Made so that nobody can close it: every step has a time limit, bodies a length limit, and a newcomer
-//! always finds a [place](crate::connections). Who has begun a request when the server is told to stop
-//! gets an answer.
+//! Made so that nobody can close it: every step has a time limit, [bodies](crate::bodies) have limits one by one and
+//! together, [large reviews](crate::large) yield to usual ones, and a newcomer always finds a
+//! [place](trainjob_process::connections). Who has begun a request when the server is told to stop gets an answer.
 
 use std::{convert::Infallible, io, pin::pin, sync::Arc, time::Duration};
 
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use hyper::{
     Method, Request, Response, StatusCode,
-    body::{Body, Bytes, Incoming},
+    body::{Bytes, Incoming},
     header::{ALLOW, CONTENT_TYPE, HeaderValue},
     service::service_fn,
 };
@@ -19,28 +19,26 @@ use hyper_util::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, SemaphorePermit, watch},
+    sync::watch,
     task::JoinSet,
     time::{Instant, sleep, timeout},
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use trainjob_process::connections::{Connections, Place};
 
 use crate::{
-    connections::{Connections, Place},
+    bodies::{Bodies, Held},
     handler::AdmissionHandler,
+    large::LargeReviews,
     metrics::{Metrics, Rejection, Verdict},
     review,
     task::Task,
 };
 
-/// The longest body, in bytes: what the API server accepts of an object.
-pub const LONGEST_BODY: usize = 3 * 1024 * 1024;
 /// Connections that are open at the same time.
 pub const CONNECTIONS: usize = 512;
 /// How long a handshake may take.
 pub const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
-/// How long a body may take. The API server waits ten seconds for the whole answer.
-pub const BODY_TIME: Duration = Duration::from_secs(10);
 /// How long the first request may take to be there, with its body, from the beginning of the connection on.
 pub const FIRST_TIME: Duration = Duration::from_secs(20);
 /// How long a connection may stay without a request. The API server keeps its own for 90 seconds.
@@ -51,10 +49,11 @@ const FAREWELL: Duration = Duration::from_secs(1);
 const DRAIN: Duration = Duration::from_secs(10);
 /// Requests at the same time on one connection of HTTP/2. Go opens another when these do not do.
 const STREAMS: u32 = 64;
-/// How much of bodies there may be at the same time, in KiB.
-const BODIES: usize = 64 * 1024;
-/// A body up to so many KiB may have any of them; a longer one leaves half of them to others.
-const SMALL_BODY: usize = 64;
+/// What a connection holds of requests that are not read yet, in bytes. Over HTTP/2 one request has a part of it, so that
+/// bodies that wait for room leave the connection to others.
+const UNREAD: u32 = 1024 * 1024;
+const UNREAD_OF_STREAM: u32 = 64 * 1024;
+const UNREAD_OF_HTTP1: usize = 64 * 1024;
 /// Connections that were sent off and may still be there.
 const LEAVING: usize = 128;
 /// How often a silent connection of HTTP/2 is asked whether it is still there, and for how long.
@@ -67,15 +66,23 @@ pub struct Server {
     handler: AdmissionHandler,
     metrics: Arc<Metrics>,
     tls: TlsAcceptor,
-    /// How much of bodies there may be yet, in KiB.
-    bodies: Semaphore,
+    bodies: Bodies,
+    large: LargeReviews,
 }
 
 impl Server {
     /// A server that has not begun: who answers, who counts, and how to speak TLS.
-    #[must_use]
-    pub fn new(handler: AdmissionHandler, metrics: Arc<Metrics>, tls: TlsAcceptor) -> Arc<Self> {
-        Arc::new(Self { handler, metrics, tls, bodies: Semaphore::new(BODIES) })
+    ///
+    /// # Errors
+    ///
+    /// There is no thread for large reviews.
+    pub fn new(
+        handler: AdmissionHandler,
+        metrics: Arc<Metrics>,
+        tls: TlsAcceptor,
+    ) -> io::Result<Arc<Self>> {
+        let (bodies, large) = (Bodies::default(), LargeReviews::start()?);
+        Ok(Arc::new(Self { handler, metrics, tls, bodies, large }))
     }
 
     /// Answers until `closing` is true or its sender is gone; then finishes what has begun. Connections
@@ -164,7 +171,11 @@ impl Server {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>, place: &Place) -> Response<Full<Bytes>> {
+    async fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        place: &Place,
+    ) -> Response<Full<Bytes>> {
         let Some(task) = Task::of(request.uri().path()) else {
             return text(StatusCode::NOT_FOUND, "no admission webhook has this path");
         };
@@ -173,13 +184,21 @@ impl Server {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
             return response;
         }
-        let (body, _room) = match self.body(request.into_body()).await {
+        let body = match self.bodies.read(request.into_body()).await {
             Ok(body) => body,
             Err(rejection) => return self.reject(rejection, rejection.message()),
         };
-        let _under_way = place.request();
-        let begin = Instant::now();
-        let request = match review::read(&body) {
+        let (_under_way, begin) = (place.request(), Instant::now());
+        if !body.is_large() {
+            return self.judge(task, &body, begin).await;
+        }
+        let server = Arc::clone(&self);
+        let judged = self.large.judge(async move { server.judge(task, &body, begin).await }).await;
+        judged.unwrap_or_else(|| text(StatusCode::INTERNAL_SERVER_ERROR, "cannot judge this"))
+    }
+
+    async fn judge(&self, task: Task, body: &Held, begin: Instant) -> Response<Full<Bytes>> {
+        let request = match review::read(body.bytes()) {
             Ok(request) => request,
             Err(problem) => return self.reject(Rejection::Malformed, &problem),
         };
@@ -189,40 +208,6 @@ impl Server {
             Ok(json) => response(StatusCode::OK, "application/json", json),
             Err(problem) => text(StatusCode::INTERNAL_SERVER_ERROR, &problem.to_string()),
         }
-    }
-
-    /// The whole body, and the room it takes.
-    async fn body(&self, body: Incoming) -> Result<(Bytes, Room<'_>), Rejection> {
-        if body.size_hint().lower() > LONGEST_BODY as u64 {
-            return Err(Rejection::TooLong);
-        }
-        timeout(BODY_TIME, self.collect(body)).await.unwrap_or(Err(Rejection::TooSlow))
-    }
-
-    /// Most bodies come in one piece, which then is not copied.
-    async fn collect(&self, mut body: Incoming) -> Result<(Bytes, Room<'_>), Rejection> {
-        let expected =
-            usize::try_from(body.size_hint().lower()).unwrap_or(0).min(SMALL_BODY * 1024);
-        let (mut piece, mut pieces) = (Bytes::new(), Vec::new());
-        let mut room = Room { bodies: &self.bodies, taken: None };
-        while let Some(frame) = body.frame().await {
-            let Ok(frame) = frame.map_err(|_| Rejection::BrokenOff)?.into_data() else { continue };
-            let length = piece.len() + pieces.len() + frame.len();
-            if length > LONGEST_BODY {
-                return Err(Rejection::TooLong);
-            }
-            room.grow_to(length)?;
-            if length == frame.len() {
-                piece = frame;
-                continue;
-            }
-            if pieces.is_empty() {
-                pieces.reserve(expected);
-                pieces.extend_from_slice(&std::mem::take(&mut piece));
-            }
-            pieces.extend_from_slice(&frame);
-        }
-        Ok((if pieces.is_empty() { piece } else { pieces.into() }, room))
     }
 
     fn reject(&self, rejection: Rejection, problem: &str) -> Response<Full<Bytes>> {
@@ -236,9 +221,12 @@ impl Server {
 fn http(is_http2: bool) -> auto::Builder<TokioExecutor> {
     let http = auto::Builder::new(TokioExecutor::new());
     let mut http = if is_http2 { http.http2_only() } else { http.http1_only() };
+    http.http1().max_buf_size(UNREAD_OF_HTTP1);
     http.http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)
+        .initial_stream_window_size(UNREAD_OF_STREAM)
+        .initial_connection_window_size(UNREAD)
         .keep_alive_interval(PING.0)
         .keep_alive_timeout(PING.1);
     http
@@ -263,34 +251,6 @@ impl Ends {
     }
 }
 
-/// The room of a body, given back when dropped.
-struct Room<'a> {
-    bodies: &'a Semaphore,
-    taken: Option<SemaphorePermit<'a>>,
-}
-
-impl Room<'_> {
-    /// Takes what is needed for so many bytes.
-    fn grow_to(&mut self, bytes: usize) -> Result<(), Rejection> {
-        let needed = bytes.div_ceil(1024);
-        let more =
-            needed.saturating_sub(self.taken.as_ref().map_or(0, SemaphorePermit::num_permits));
-        if more == 0 {
-            return Ok(());
-        }
-        if needed > SMALL_BODY && self.bodies.available_permits() < BODIES / 2 {
-            return Err(Rejection::NoRoom);
-        }
-        let more = u32::try_from(more).map_err(|_| Rejection::TooLong)?;
-        let permit = self.bodies.try_acquire_many(more).map_err(|_| Rejection::NoRoom)?;
-        match &mut self.taken {
-            Some(taken) => taken.merge(permit),
-            None => self.taken = Some(permit),
-        }
-        Ok(())
-    }
-}
-
 fn text(status: StatusCode, message: &str) -> Response<Full<Bytes>> {
     response(status, "text/plain; charset=utf-8", message.as_bytes().to_vec())
 }
@@ -304,42 +264,4 @@ fn response(
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const KIB: usize = 1024;
-
-    fn room(bodies: &Semaphore) -> Room<'_> {
-        Room { bodies, taken: None }
-    }
-
-    #[test]
-    fn long_bodies_leave_half_of_the_room_to_short_ones() {
-        let bodies = Semaphore::new(BODIES);
-        let mut long: Vec<_> = (0..BODIES * KIB / LONGEST_BODY).map(|_| room(&bodies)).collect();
-        let grown = long.iter_mut().map(|room| room.grow_to(LONGEST_BODY));
-        let taken = grown.take_while(Result::is_ok).count();
-        assert_eq!(taken, (BODIES / 2 * KIB).div_ceil(LONGEST_BODY));
-        let mut short = room(&bodies);
-        assert_eq!(short.grow_to(SMALL_BODY * KIB), Ok(()));
-        assert_eq!(short.grow_to(SMALL_BODY * KIB + 1), Err(Rejection::NoRoom));
-        drop(long);
-        assert_eq!(short.grow_to(LONGEST_BODY), Ok(()));
-    }
-
-    #[test]
-    fn short_bodies_have_all_of_the_room_and_give_it_back() {
-        let bodies = Semaphore::new(BODIES);
-        let mut short: Vec<_> = (0..BODIES / SMALL_BODY).map(|_| room(&bodies)).collect();
-        for room in &mut short {
-            assert_eq!(room.grow_to(1), Ok(()));
-            assert_eq!(room.grow_to(SMALL_BODY * KIB), Ok(()));
-        }
-        assert_eq!(room(&bodies).grow_to(1), Err(Rejection::NoRoom));
-        drop(short);
-        assert_eq!(bodies.available_permits(), BODIES);
-    }
 }

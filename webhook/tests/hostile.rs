@@ -17,10 +17,7 @@ use proptest::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, net::TcpStream, time::Instant};
-use trainjob_webhook::{
-    server::{CONNECTIONS, LONGEST_BODY},
-    task::Task,
-};
+use trainjob_webhook::{bodies::LONGEST_BODY, server::CONNECTIONS, task::Task};
 
 use server::Running;
 

@@ -1,11 +1,11 @@
 //! Facts of a schema that Rust types do not state.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    JSON, JSONSchemaProps, JSONSchemaPropsOrArray,
+    JSON, JSONSchemaProps, JSONSchemaPropsOrArray, ValidationRule,
 };
 use serde_json::Value;
 
-use super::{FieldUpdates, rule};
+use super::field_updates::FieldUpdates;
 
 /// What is true of one definition: of the whole, and of fields by their names in JSON.
 pub(super) struct Facts {
@@ -157,4 +157,9 @@ impl From<Literal> for Value {
             Literal::Str(value) => value.into(),
         }
     }
+}
+
+/// A CEL rule and its message, as a schema has them.
+pub(super) fn rule((rule, message): (&str, &str)) -> ValidationRule {
+    ValidationRule { rule: rule.into(), message: Some(message.into()), ..Default::default() }
 }

@@ -10,7 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value};
 
-use super::{FieldUpdates, fact, kubernetes, own};
+use super::{fact, field_updates::FieldUpdates, kubernetes, own};
 
 /// Formats that Kubernetes knows, of those that occur.
 const FORMATS: [&str; 3] = ["date-time", "int32", "int64"];

@@ -16,7 +16,7 @@ use trainjob_core::{
 
 use crate::{
     objects::{StoredJob, StoredJobSet, conditions},
-    operator::View,
+    view::View,
 };
 
 /// A way to be wrong.

@@ -16,6 +16,7 @@ pub mod random;
 pub mod schedule;
 pub mod server;
 pub mod totals;
+pub mod view;
 pub mod violation;
 
 pub use defect::Defect;

@@ -12,6 +12,7 @@ use trainjob_api::{
     v1alpha1::{API_VERSION, GROUP, TRAIN_JOB_KIND},
 };
 use trainjob_core::{
+    action::WaitingChange,
     build::{Runtime, RuntimeKey, runtime_key},
     facts::{JobFacts, JobSetFacts, ObjectKey},
 };
@@ -173,6 +174,24 @@ pub fn owner(name: &str, uid: &str) -> OwnerReference {
 #[must_use]
 pub fn uid(metadata: &ObjectMeta) -> &str {
     metadata.uid.as_deref().unwrap_or_default()
+}
+
+/// Changes the `Waiting` condition of a job in its place, as the API server does by a JSON patch.
+pub fn change_waiting(conditions: &mut Vec<Condition>, change: &WaitingChange) {
+    match change {
+        WaitingChange::Add(condition) => conditions.insert(0, condition.clone()),
+        WaitingChange::Update { index, reason, message, .. } => {
+            if let Some(condition) = conditions.get_mut(*index) {
+                condition.reason = reason.as_str().into();
+                condition.message.clone_from(message);
+            }
+        }
+        WaitingChange::Remove { index } => {
+            if *index < conditions.len() {
+                conditions.remove(*index);
+            }
+        }
+    }
 }
 
 /// Whether an object has this finalizer.

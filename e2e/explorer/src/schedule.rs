@@ -1,51 +1,20 @@
 //! One schedule: at each step a seed picks one of the things that can happen next.
 
 mod ending;
+mod report;
 mod users;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use trainjob_core::{
-    lifecycle::deadline::Clock,
-    observed::{Propagation, Settings},
-};
-
+pub use self::report::{Options, Report};
 use self::world::World;
 use crate::{
-    Defect, Rule, Violation,
     operator::{Fate, Kind},
     random::Random,
     server::requests::Refusal,
+    violation::{Rule, Violation},
 };
-
-/// How schedules are run.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Options {
-    /// A defect to find.
-    pub defect: Option<Defect>,
-    /// Whether to write down what happens.
-    pub trace: bool,
-}
-
-/// What became of one schedule.
-#[derive(Debug, Clone, Default)]
-pub struct Report {
-    /// Things that happened.
-    pub steps: usize,
-    /// Requests that the operators sent.
-    pub requests: usize,
-    /// Crashes of operators.
-    pub crashes: usize,
-    /// Requests that met another version than they were decided on.
-    pub conflicts: usize,
-    /// Whether two operators acted at once.
-    pub two_leaders: bool,
-    /// The first rule that was broken.
-    pub violation: Option<Violation>,
-    /// What happened, if it was to be written down.
-    pub trace: Vec<String>,
-}
 
 /// Runs the schedule of a seed.
 #[must_use]
@@ -59,6 +28,10 @@ pub fn run(seed: u64, options: Options) -> Report {
 fn schedule(seed: u64, options: Options) -> Report {
     let mut random = Random::new(seed);
     let mut world = World::new(&mut random, options);
+    for name in 0..world.server.slots.len() {
+        users::create(&mut world, name, &mut random);
+    }
+    world.start_leaders(&mut random);
     if random.percent(50) {
         world.settle_in();
     }
@@ -71,20 +44,6 @@ fn schedule(seed: u64, options: Options) -> Report {
     }
     world.end(&mut random);
     world.report()
-}
-
-/// The settings of a schedule's operators.
-fn settings(random: &mut Random) -> Settings {
-    let last_resume = random.percent(50);
-    Settings {
-        deadline_clock: if last_resume { Clock::LastResume } else { Clock::Creation },
-        deletion_propagation: if random.percent(25) {
-            Propagation::Background
-        } else {
-            Propagation::Foreground
-        },
-        ttl_for_managed_elsewhere: random.percent(30),
-    }
 }
 
 #[derive(Debug, Clone, Copy)]

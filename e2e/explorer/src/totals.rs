@@ -11,7 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Options, Report, Violation, run};
+use crate::{
+    schedule::{Options, Report, run},
+    violation::Violation,
+};
 
 /// How often progress is told.
 const PROGRESS: Duration = Duration::from_secs(5);

@@ -4,6 +4,8 @@
 //! that it is alive, in a terminal as well as in the log of a CI job, so every sign of life is a
 //! plain line.
 
+#![allow(clippy::missing_errors_doc, reason = "an error says itself what is wrong")]
+
 use std::env;
 use std::fmt::Display;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
@@ -24,10 +26,6 @@ pub fn say(line: impl Display) {
 /// Runs `command` to its end and hands each line of its stderr to `line`, which prints what is
 /// worth it and returns whether it did. After [`PATIENCE`] without a print, what `beat` makes of
 /// the time passed is printed.
-///
-/// # Errors
-///
-/// The command could not be started, or its end not be awaited.
 pub fn run_with_heartbeat(
     command: &mut Command,
     mut line: impl FnMut(&str) -> bool,
@@ -78,10 +76,6 @@ fn read_lines(child: &mut Child, lines: Sender<String>) -> Option<thread::JoinHa
 ///
 /// It is always from the whole workspace: a build of one package may choose other features for the
 /// shared dependencies and would compile them all again.
-///
-/// # Errors
-///
-/// `cargo` could not be run or failed.
 pub fn build(cargo: &str, target: &Path, binaries: &[&str]) -> io::Result<()> {
     let mut arguments = vec!["build", "--workspace", "--profile", profile(target)];
     arguments.extend(binaries.iter().flat_map(|name| ["--bin", name]));
@@ -90,10 +84,6 @@ pub fn build(cargo: &str, target: &Path, binaries: &[&str]) -> io::Result<()> {
 
 /// Builds some integration tests of the workspace likewise. What cargo has made is written to `messages`, one JSON
 /// object a line.
-///
-/// # Errors
-///
-/// `cargo` could not be run or failed.
 pub fn build_tests(
     cargo: &str,
     target: &Path,

@@ -152,10 +152,12 @@ class Client:
         self.counts(name, *(counts(job, active=1, ready=1) for job in jobs or ("node",)))
 
     def conditions(self, name):
-        """The conditions of a TrainJob in their order, without their times."""
+        """The conditions of a TrainJob in their order, without their times and with the first sentence of their messages."""
         status = self.read(name).status
         found = (status.conditions if status else None) or []
-        return [condition(it.type, it.status, it.reason, it.message) for it in found]
+        return [
+            condition(it.type, it.status, it.reason, it.message.split(". ")[0]) for it in found
+        ]
 
     def jobs_status(self, name):
         """The counts of a TrainJob in their order."""

@@ -10,14 +10,14 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use super::switches::{FOREIGN, MISTAKES, SWITCHES};
-use crate::cluster::{Cluster, Options};
-use crate::fixtures::train_job;
-use crate::ports::Port;
-use crate::product::CHART;
-use crate::release::programs::Programs;
-use crate::tools::Tools;
-use crate::until::until_ok;
-use crate::{workspace, yaml};
+use crate::testenv::chart::{CHART, install_crds};
+use crate::testenv::cluster::{Cluster, Options};
+use crate::testenv::fixtures::train_job;
+use crate::testenv::ports::Port;
+use crate::testenv::release::programs::Programs;
+use crate::testenv::tools::Tools;
+use crate::testenv::until::until_ok;
+use crate::testenv::{workspace, yaml};
 
 /// The release, which is called as the chart is.
 const RELEASE: &str = "trainjob-operator";
@@ -30,10 +30,6 @@ const PATIENCE: Duration = Duration::from_mins(2);
 const LARGEST_RELEASE: usize = 1024 * 1024;
 
 /// Shows all of it; `tell` hears of each step.
-///
-/// # Errors
-///
-/// Something is not as it should be.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let options = Options { report: |_, _| {}, ..Options::default() };
     let cluster = Cluster::start(options).await?;
@@ -72,7 +68,7 @@ impl<'a> Trial<'a> {
         self.tools.helm_offline(&["lint", "--strict", &self.chart]).await?;
         tell("helm lint --strict has nothing to say");
         // The runtimes are judged by the schema they will have.
-        crate::operator::install_crds(self.cluster).await?;
+        install_crds(&self.cluster.client().await?).await?;
         for (what, sets) in SWITCHES {
             self.accepted(sets).await.with_context(|| format!("{what}: {sets:?}"))?;
         }

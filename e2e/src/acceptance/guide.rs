@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::workspace;
+use crate::testenv::workspace;
 
 /// A page, and the desk of somebody who follows it.
 pub(super) struct Guide {

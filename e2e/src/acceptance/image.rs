@@ -7,11 +7,11 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-use crate::fixtures::{COMPLETES, runtime, train_job};
-use crate::product::{UNSHARE, confined};
-use crate::release::Release;
-use crate::release::programs::Program;
-use crate::workspace::{self, copy_folder};
+use crate::testenv::fixtures::{COMPLETES, runtime, train_job};
+use crate::testenv::product::{UNSHARE, confined};
+use crate::testenv::release::Release;
+use crate::testenv::release::programs::Program;
+use crate::testenv::workspace::{self, copy_folder};
 
 /// Where `.ci/image` is to put it.
 const IMAGE: &str = "image";
@@ -23,10 +23,6 @@ const BESIDE: [&str; 4] =
 const BILL_OF_MATERIALS: &[u8] = b".dep-v0";
 
 /// Shows all of it; `tell` hears of each step.
-///
-/// # Errors
-///
-/// There is no image, it holds something else, or its programs do not do their work.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let image = workspace::output(IMAGE)?;
     let files = files(&image).with_context(|| {

@@ -3,19 +3,15 @@
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use crate::fixtures::train_job;
-use crate::release::{PATIENCE, Release};
-use crate::tools::Tools;
-use crate::until::until_ok;
+use crate::testenv::fixtures::train_job;
+use crate::testenv::release::{PATIENCE, Release};
+use crate::testenv::tools::Tools;
+use crate::testenv::until::until_ok;
 
 /// What makes a fake Pod complete.
 const DELAY: &str = "pod-complete.stage.kwok.x-k8s.io/delay";
 
 /// Shows all of it; `tell` hears of each step.
-///
-/// # Errors
-///
-/// Something is not as a user expects.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let release = Release::with_runtimes(&[]).await?;
     let _programs = release.start().await?;

@@ -10,10 +10,10 @@ use kube::api::{ListParams, PostParams};
 use serde_json::json;
 use trainjob_api::conditions::{COMPLETE, FAILED};
 
-use crate::fixtures::{COMPLETES, RUNS, noted_requests};
-use crate::kueue::{Ask, Case, Clock, QueueOptions, Setting, job};
-use crate::recorder::Recorder;
-use crate::until::until_ok;
+use crate::testenv::fixtures::{COMPLETES, RUNS, noted_requests};
+use crate::testenv::kueue::{Ask, Case, Clock, QueueOptions, Setting, job};
+use crate::testenv::recorder::Recorder;
+use crate::testenv::until::until_ok;
 
 /// Jobs of low priority, all there from the beginning.
 const LOW: usize = 150;
@@ -41,10 +41,6 @@ const PATIENCE: Duration = Duration::from_mins(30);
 const ALLOWANCE: i64 = 30_000;
 
 /// Shows all of it; `tell` hears of each step.
-///
-/// # Errors
-///
-/// A job is lost, left or changed, or Kueue was refused something.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let setting = Setting::start(Clock::LastResume, json!({})).await?;
     tell("Kueue queues TrainJobs, with the RBAC of its release");

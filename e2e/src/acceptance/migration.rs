@@ -11,33 +11,28 @@ mod objects;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::guide::Guide;
-use crate::cluster::{Cluster, Options};
-use crate::fixtures::{FAILS, runtime, train_job};
-use crate::ports::Port;
-use crate::product::{CHART, Product};
-use crate::release::programs::Programs;
-use crate::tools::Tools;
-use crate::trainer::{self, Manifests};
-use crate::until::until_ok;
-use crate::{workspace, yaml};
-
-use charts::Charts;
-use crew::Crew;
+use crate::testenv::chart::CHART;
+use crate::testenv::cluster::{Cluster, Options};
+use crate::testenv::fixtures::{FAILS, runtime, train_job};
+use crate::testenv::ports::Port;
+use crate::testenv::product::Product;
+use crate::testenv::release::programs::Programs;
+use crate::testenv::tools::Tools;
+use crate::testenv::trainer::{self, Manifests};
+use crate::testenv::until::until_ok;
+use crate::testenv::{workspace, yaml};
+use charts::{Charts, NAMESPACE, TRAINER};
+use crew::{Crew, PATIENCE};
 
 const GUIDE: &str = "docs/migration.md";
 const DOWNGRADE: &str = "docs/upgrade.md";
-const NAMESPACE: &str = trainer::NAMESPACE;
 const FLUX: &str = "examples/runtimes/flux-distributed.yaml";
-const TRAINER: &str = "kubeflow-trainer";
 const OPERATOR: &str = "trainjob-operator";
-/// How long the slowest step may take on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(4);
 /// Two jobs of torchtune in each of its states that use GPUs, and what they are resumed to.
 const NODES: usize = 8;
 
@@ -81,10 +76,6 @@ const ORIGINS: [Origin; 3] = [
 ];
 
 /// Shows all of it; `tell` hears of each step.
-///
-/// # Errors
-///
-/// Something is not as it should be, or the guide has a command that was not run.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let mut followed = BTreeSet::from(["Names".to_owned(), "Jobs that do not resume".to_owned()]);
     for origin in ORIGINS {

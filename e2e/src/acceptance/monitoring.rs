@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use crate::release::Release;
-use crate::workspace;
+use crate::testenv::release::Release;
+use crate::testenv::workspace;
 use prometheus::{Prometheus, now};
 use scenario::Scenario;
 
@@ -24,10 +24,6 @@ const ALERTS: &str = "charts/trainjob-operator/files/alerts.yaml";
 const DRAW: &str = "panels.py";
 
 /// Shows all of it; `tell` hears of each step, and where the drawings are.
-///
-/// # Errors
-///
-/// A query fails or has no data, an alert does not fire that is to, or one fires that is not.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let release = Release::with_runtimes(&[]).await?;
     let program = release.tools.prometheus()?;

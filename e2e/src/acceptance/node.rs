@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use trainjob_api::conditions::{COMPLETE, FAILED};
 
 use crate::demo::leftovers;
-use crate::fixtures::Tenant;
-use crate::fixtures::status::{brief, conditions_of};
-use crate::node::{self, Node, Tell, jax, pods};
-use crate::product::file_of_chart;
-use crate::yaml;
+use crate::testenv::chart::file_of_chart;
+use crate::testenv::fixtures::Tenant;
+use crate::testenv::fixtures::status::{brief, conditions_of};
+use crate::testenv::node::{self, Node, Tell, jax, pods};
+use crate::testenv::yaml;
 
 /// The runtime that the chart ships.
 const RUNTIME: &str = "runtimes/jax-distributed.yaml";
@@ -25,10 +25,6 @@ const LEARNT: f64 = 0.01;
 const GRACE: Duration = Duration::from_secs(30);
 
 /// Shows all of it; `tell` hears of each step. Where no real node can run, it says why and that is all.
-///
-/// # Errors
-///
-/// Something of it is not so.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     if let Some(reason) = node::missing() {
         tell(&format!("skipped: {reason}"));

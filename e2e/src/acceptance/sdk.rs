@@ -3,16 +3,12 @@
 
 use anyhow::Result;
 
-use crate::release::Release;
+use crate::testenv::release::Release;
 
 const SDK: &str = "sdk.py";
 const CLIENT: &str = "trainer_client";
 
 /// Runs both as somebody with the role `edit` in a namespace; `tell` hears what they have seen.
-///
-/// # Errors
-///
-/// One of them sees something that its users do not expect; the error is its own.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let values = [
         // With the defaults a TTL cannot be added to a job,

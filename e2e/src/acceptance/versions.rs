@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::binaries::{Binaries, Program, Versions};
-use crate::guard::Guard;
-use crate::workspace;
+use crate::testenv::binaries::{Binaries, Program, Versions};
+use crate::testenv::guard::Guard;
+use crate::testenv::workspace;
 
 /// Integration tests, and what they show.
 const TESTS: [(&str, &str); 4] = [
@@ -29,10 +29,6 @@ const REFUSED: &str = "cannot apply CustomResourceDefinition jobsets.jobset.x-k8
 const SHOWN_LINES: usize = 60;
 
 /// Shows all of it; `tell` hears of each step.
-///
-/// # Errors
-///
-/// Something does not work on some of the versions.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let guard = Guard::new()?;
     let folder = guard.folder().to_owned();

@@ -1,7 +1,10 @@
 //! `admission`: what a review costs, beside a server that reads it and says yes.
 //!
 //! The reviews are those that the API server sends for a TrainJob that is created and resumed, recorded
-//! at the beginning. They are sent straight to either server, over TLS on kept connections.
+//! at the beginning. They are sent straight to either server, over TLS on kept connections. At the end it is sent
+//! usual ones beside [hostile] ones.
+
+mod hostile;
 
 use std::fs;
 use std::path::Path;
@@ -25,19 +28,19 @@ use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use trainjob_api::TrainJob;
 
-use crate::cluster::{Cluster, Options};
-use crate::fixtures::train_job;
-use crate::ports::Port;
-use crate::process::Process;
-use crate::until::until_ok;
-use crate::webhook::{Webhook, WebhookOptions, register, unregister};
-use crate::workspace;
-
+use self::hostile::Hostile;
 use super::Size;
 use super::figures::{Spread, Times, float};
 use super::progress::Progress;
 use super::report::{Bar, Bound, Report, row};
 use super::usage::{self, megabytes};
+use crate::testenv::cluster::{Cluster, Options};
+use crate::testenv::fixtures::train_job;
+use crate::testenv::ports::Port;
+use crate::testenv::process::Process;
+use crate::testenv::until::until_ok;
+use crate::testenv::webhook::{Webhook, WebhookOptions, register, unregister};
+use crate::testenv::workspace;
 
 /// Reviews of one round of either server.
 const REVIEWS: usize = 50_000;
@@ -86,8 +89,43 @@ pub(super) async fn run(size: Size, progress: &Progress) -> Result<Report> {
                 .await?;
         rounds.push((ours, nothing));
     }
-    let peak = usage::of(webhook.process().id())?.peak;
-    Ok(report(size, reviews, &recorded, &rounds, megabytes(peak)))
+    let peak = megabytes(usage::of(webhook.process().id())?.peak);
+    progress.step("usual reviews beside hostile ones", 0);
+    let time = Duration::from_secs(size.seconds.try_into()?);
+    let hostile = hostile::run(&connector, &webhook.address(), &recorded, time).await?;
+    let all = usage::of(webhook.process().id())?.peak;
+    let mut report = report(size, reviews, &recorded, &rounds, peak);
+    add_hostile(&mut report, &hostile, all);
+    Ok(report)
+}
+
+/// The memory limit of the chart, in bytes.
+const MEMORY_LIMIT: u64 = 256 * 1024 * 1024;
+
+/// Adds what came of usual reviews beside hostile ones, and the most memory until then.
+fn add_hostile(report: &mut Report, hostile: &Hostile, peak: u64) {
+    let Hostile { times, usual, failed, sent, judged } = *hostile;
+    let (p99, megabytes) = (times.p99, megabytes(peak));
+    report.notes.push(format!(
+        "{usual} reviews beside {sent} hostile ones of 3 MB, {judged} of which were judged: p50 {:.2}, p99 {p99:.2} ms; \
+         memory at most {megabytes:.1} MB",
+        times.p50
+    ));
+    let over = peak.saturating_sub(MEMORY_LIMIT).div_ceil(1024);
+    report.bars.extend([
+        Bar::measured("p99 in ms beside hostile reviews", p99, Bound::AtMost(100.0)),
+        Bar::none(
+            "KiB of memory over the chart's limit",
+            usize::try_from(over).unwrap_or(usize::MAX),
+        ),
+        Bar::none("reviews without their answer beside hostile ones", failed),
+        Bar::none("rounds without hostile reviews", usize::from(judged == 0)),
+    ]);
+    if let Some(figures) = report.figures.as_object_mut() {
+        figures.insert("hostile_p99_ms".into(), json!(p99));
+        figures.insert("hostile_peak_mb".into(), json!(megabytes));
+        figures.insert("hostile_reviews".into(), json!([sent, judged]));
+    }
 }
 
 const RUNTIME: &str = "examples/runtimes/torch-distributed.yaml";
@@ -259,7 +297,8 @@ async fn send(
         tasks.spawn(async move {
             let mut answers = Vec::with_capacity(each);
             for review in recorded.iter().cycle().skip(offset).take(each) {
-                answers.push(one(&mut connection, review).await?);
+                let (took, allowed) = one(&mut connection, review).await?;
+                answers.push((took, allowed.context("a review was not judged")?));
             }
             anyhow::Ok((connection, answers))
         });
@@ -273,7 +312,8 @@ async fn send(
     Ok((connections, all))
 }
 
-async fn one(connection: &mut Connection, review: &Recorded) -> Result<(Duration, bool)> {
+/// Sends one; returns how long it took and whether the answer was yes; `None` if it was not judged.
+async fn one(connection: &mut Connection, review: &Recorded) -> Result<(Duration, Option<bool>)> {
     let request = Request::post(&review.path)
         .header("host", "127.0.0.1")
         .header("content-type", "application/json")
@@ -281,10 +321,11 @@ async fn one(connection: &mut Connection, review: &Recorded) -> Result<(Duration
     let begin = Instant::now();
     connection.ready().await?;
     let answer = connection.send_request(request).await?;
+    let is_judged = answer.status().is_success();
     let body = answer.into_body().collect().await?.to_bytes();
     let took = begin.elapsed();
     let text = std::str::from_utf8(&body)?;
-    Ok((took, text.contains(r#""allowed":true"#)))
+    Ok((took, is_judged.then(|| text.contains(r#""allowed":true"#))))
 }
 
 fn report(

@@ -15,10 +15,6 @@ use serde_json::json;
 use trainjob_api::v1alpha1::train_job::TrainJobSpec;
 use trainjob_api::{JobSet, TrainJob, conditions};
 
-use crate::fixtures::PATIENCE;
-use crate::fixtures::status::conditions_of;
-use crate::until::until_ok;
-
 use super::Size;
 use super::calls::{Call, Calls, Micros};
 use super::figures::{Spread, float};
@@ -28,6 +24,9 @@ use super::report::{Bar, Bound, Report, row};
 use super::rig::{Rig, VERBATIM, control_plane, store};
 use super::trainer::{self, Trainer};
 use super::usage::{self, Usage, megabytes};
+use crate::testenv::fixtures::PATIENCE;
+use crate::testenv::fixtures::status::conditions_of;
+use crate::testenv::until::until_ok;
 
 /// As many as the bars are about.
 const JOBS: usize = 2_000;

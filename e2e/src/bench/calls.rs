@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use trainjob_api::time::Timestamp;
 
-use crate::fixtures::OPERATOR_USER;
+use crate::testenv::fixtures::OPERATOR_USER;
 
 /// The user that the raw client is.
 pub(super) const RAW_USER: &str = "system:serviceaccount:raw-client:trainjob-operator";
@@ -186,10 +186,6 @@ pub(super) struct Noted {
 
 impl Noted {
     /// Reads a log.
-    ///
-    /// # Errors
-    ///
-    /// A line is not the record of a request.
     pub(super) fn read(log: &[u8]) -> Result<Self> {
         let mut noted = Self::default();
         for line in log.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {

@@ -18,10 +18,6 @@ use trainjob_api::conditions::{FAILED, MESSAGE_DEADLINE_EXCEEDED, REASON_DEADLIN
 use trainjob_api::time::Timestamp;
 use trainjob_api::{JobSet, TrainJob};
 
-use crate::fixtures::PATIENCE;
-use crate::fixtures::status::created_at;
-use crate::product::Product;
-
 use super::Size;
 use super::calls::{Calls, Micros};
 use super::figures::{Spread, Times, float};
@@ -31,6 +27,9 @@ use super::report::{Bar, Report, row};
 use super::rig::{Rig, control_plane, store};
 use super::trainer::{self, Trainer};
 use super::usage::{self, Usage, megabytes};
+use crate::testenv::fixtures::PATIENCE;
+use crate::testenv::fixtures::status::created_at;
+use crate::testenv::product::Product;
 
 /// As many as Kubeflow Trainer makes in a minute.
 const JOBS: usize = 500;

@@ -3,12 +3,11 @@
 use anyhow::Result;
 use invariants::{History, Terms};
 
-use crate::fixtures::noted_requests;
-use crate::recorder::Recorder;
-
 use super::calls::Micros;
 use super::report::Bar;
 use super::rig::Rig;
+use crate::testenv::fixtures::noted_requests;
+use crate::testenv::recorder::Recorder;
 
 /// How late anything may be. How late it is, is what benches measure, so this is out of reach.
 const ALLOWANCE: i64 = 600_000;

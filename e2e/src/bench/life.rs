@@ -8,18 +8,17 @@ use serde_json::{Value, json};
 use trainjob_api::v1alpha1::train_job::{RuntimeRef, TrainJobSpec};
 use trainjob_api::{JobSet, TrainJob, conditions};
 
-use crate::apply::apply;
-use crate::cluster::Options;
-use crate::fixtures::status::{conditions_of, finished_at, is_failed_by_deadline};
-use crate::fixtures::{COMPLETES, PATIENCE, RUNS, runtime};
-use crate::until::{until, until_ok};
-
 use super::calls::{Call, Calls};
 use super::progress::Progress;
 use super::report::{Bar, Report};
 use super::rig::{Rig, VERBATIM};
 use super::trainer::{self, Trainer};
 use super::{Size, judge};
+use crate::testenv::apply::apply;
+use crate::testenv::cluster::Options;
+use crate::testenv::fixtures::status::{conditions_of, finished_at, is_failed_by_deadline};
+use crate::testenv::fixtures::{COMPLETES, PATIENCE, RUNS, runtime};
+use crate::testenv::until::{until, until_ok};
 
 /// Seconds that a job of [`RUNS`] may run.
 const DEADLINE: i64 = 4;

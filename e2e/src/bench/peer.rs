@@ -10,13 +10,6 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use trainjob_api::time::Timestamp;
 
-use crate::binaries::Program;
-use crate::cluster::Options;
-use crate::component::answers;
-use crate::credentials::Identity;
-use crate::ports::Port;
-use crate::process::Process;
-
 use super::Size;
 use super::calls::Micros;
 use super::figures::{Times, float};
@@ -24,6 +17,12 @@ use super::jobs::{in_seconds, side_by_side, still_to_come};
 use super::progress::Progress;
 use super::report::row;
 use super::rig::{Rig, control_plane};
+use crate::testenv::binaries::Program;
+use crate::testenv::cluster::Options;
+use crate::testenv::credentials::Identity;
+use crate::testenv::ports::Port;
+use crate::testenv::process::Process;
+use crate::testenv::ready::answers;
 
 const TTL: i64 = 3_600;
 

@@ -16,15 +16,14 @@ use trainjob_process::client::connect;
 use trainjob_process::metrics::Requests;
 use trainjob_process::server_time::ServerTime;
 
-use crate::apply::apply;
-use crate::cluster::{Cluster, Options};
-use crate::fixtures::{PATIENCE, SYSTEM};
-use crate::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT, install_operator_rbac};
-use crate::until::{until, until_ok};
-use crate::workspace;
-
 use super::calls::{Micros, Noted};
 use super::progress::Progress;
+use crate::testenv::apply::apply;
+use crate::testenv::cluster::{Cluster, Options};
+use crate::testenv::fixtures::{PATIENCE, SYSTEM};
+use crate::testenv::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT, install_operator_rbac};
+use crate::testenv::until::{until, until_ok};
+use crate::testenv::workspace;
 
 /// The namespace of the raw client, which is the same `ServiceAccount` with the same permissions there.
 const RAW: &str = "raw-client";

@@ -2,12 +2,11 @@
 
 use anyhow::Result;
 
-use crate::apply::apply;
-use crate::ports::Port;
-use crate::product::Product;
-use crate::trainer::{self, Manifests, NAMESPACE};
-
 use super::rig::Rig;
+use crate::testenv::apply::apply;
+use crate::testenv::ports::Port;
+use crate::testenv::product::Product;
+use crate::testenv::trainer::{self, Manifests, NAMESPACE};
 
 /// Its row in a table.
 pub(super) const NAME: &str = "Kubeflow Trainer 2.3.0";

@@ -20,10 +20,6 @@ pub(super) struct Usage {
 const TICKS_PER_SECOND: u64 = 100;
 
 /// What the running process `id` has used.
-///
-/// # Errors
-///
-/// It does not run, or belongs to somebody else.
 pub(super) fn of(id: u32) -> Result<Usage> {
     let file = |name: &str| {
         let path = format!("/proc/{id}/{name}");

@@ -7,8 +7,8 @@ use anyhow::Result;
 use invariants::{History, Terms, Violation};
 
 use crate::demo::setup::Setup;
-use crate::fixtures::noted_requests;
-use crate::operator::rbac_rules;
+use crate::testenv::fixtures::noted_requests;
+use crate::testenv::operator::rbac_rules;
 
 /// What the rules say of a run.
 #[derive(Debug)]
@@ -20,10 +20,6 @@ pub struct Judgement {
 }
 
 /// Judges everything that has happened in the demo's namespace.
-///
-/// # Errors
-///
-/// The record has a gap, or the log of requests cannot be read.
 pub async fn judge(setup: &Setup) -> Result<Judgement> {
     setup.recorder.caught_up().await?;
     let history = History {

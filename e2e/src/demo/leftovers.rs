@@ -8,7 +8,7 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::discovery::{Discovery, Scope, verbs};
 use kube::{Client, ResourceExt};
 
-use crate::until::until_ok;
+use crate::testenv::until::until_ok;
 
 /// How long the garbage collector may take for the last objects.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -18,10 +18,6 @@ const AT_ONCE: usize = 8;
 
 /// Every object of a namespace that is left, such as `Pod a`, of whatever kind the API server
 /// knows. Waits for the last of them to go.
-///
-/// # Errors
-///
-/// The API server does not say which kinds there are.
 pub async fn find(client: &Client, namespace: &str) -> Result<Vec<String>> {
     let kinds = kinds(client).await?;
     let last = std::sync::Mutex::new(Vec::new());

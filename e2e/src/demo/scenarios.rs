@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::workspace;
+use crate::testenv::workspace;
 
 /// An example: one TrainJob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,20 +78,12 @@ pub const EXAMPLES: [Example; 6] = [
 
 impl Example {
     /// Its manifest.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be read.
     pub fn manifest(&self) -> Result<String> {
         workspace::read(&format!("examples/{}.yaml", self.file))
     }
 }
 
 /// The manifest of a runtime, as it is for nodes that are only played.
-///
-/// # Errors
-///
-/// The file cannot be read.
 pub fn runtime(name: &str) -> Result<String> {
     workspace::read(&format!("examples/demo/{name}.yaml"))
 }
@@ -101,7 +93,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::yaml;
+    use crate::testenv::yaml;
 
     fn only_document(text: &str) -> Value {
         let [document] = <[Value; 1]>::try_from(yaml::documents(text).unwrap()).unwrap();

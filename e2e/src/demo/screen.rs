@@ -52,10 +52,6 @@ impl<W: Write> Screen<W> {
     }
 
     /// Writes a line that stays.
-    ///
-    /// # Errors
-    ///
-    /// Nobody reads any more.
     pub fn say(&mut self, line: impl Display, now: Timestamp) -> io::Result<()> {
         let over = self.start_over();
         self.spoke = (self.elapsed)();
@@ -71,10 +67,6 @@ impl<W: Write> Screen<W> {
 
     /// Takes in how things are, to be called whenever something has changed. A log tells at once
     /// what a person who reads along would want to know.
-    ///
-    /// # Errors
-    ///
-    /// Nobody reads any more.
     pub fn changed(&mut self, rows: Vec<Row>, now: Timestamp) -> io::Result<()> {
         if self.terminal {
             return Ok(());
@@ -83,10 +75,6 @@ impl<W: Write> Screen<W> {
     }
 
     /// Shows how things are, to be called a few times a second.
-    ///
-    /// # Errors
-    ///
-    /// Nobody reads any more.
     pub fn refresh(&mut self, rows: Vec<Row>, now: Timestamp) -> io::Result<()> {
         if self.terminal {
             self.draw(rows, now)?;
@@ -145,10 +133,6 @@ impl<W: Write> Screen<W> {
     }
 
     /// Lets the table stand as it is, and writes the lines of a summary below it.
-    ///
-    /// # Errors
-    ///
-    /// Nobody reads any more.
     pub fn conclude(&mut self, lines: &[String]) -> io::Result<()> {
         (self.drawn, self.rows) = (0, Vec::new());
         for line in lines {

@@ -6,7 +6,7 @@
 use k8s_openapi::api::core::v1::{Container, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::ResourceExt;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Object};
+use kube::api::{DynamicObject, Object};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -19,18 +19,6 @@ const GPU: &str = "nvidia.com/gpu";
 
 /// A TrainJob, as far as the demo reads it.
 pub type TrainJob = Object<Spec, Status>;
-
-/// How a TrainJob is addressed.
-#[must_use]
-pub fn train_jobs() -> ApiResource {
-    ApiResource::from_gvk(&GroupVersionKind::gvk("trainer.kubeflow.org", "v1alpha1", "TrainJob"))
-}
-
-/// How a JobSet is addressed.
-#[must_use]
-pub fn job_sets() -> ApiResource {
-    ApiResource::from_gvk(&GroupVersionKind::gvk("jobset.x-k8s.io", "v1alpha2", "JobSet"))
-}
 
 /// What the demo reads of a TrainJob's spec.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

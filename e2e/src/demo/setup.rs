@@ -6,17 +6,17 @@ use std::time::Duration;
 use anyhow::Result;
 use kube::Client;
 
-use crate::cluster::{Cluster, Options};
 use crate::demo::clock::elapsed;
 use crate::demo::scenarios;
 use crate::demo::screen::clock;
-use crate::discovered::until_discovered;
-use crate::fixtures::{PATIENCE, audit_flags};
-use crate::operator::SERVICE_ACCOUNT;
-use crate::recorder::Recorder;
-use crate::release::programs::Programs;
-use crate::release::{NAMESPACE, Release};
-use crate::until::until_ok;
+use crate::testenv::cluster::{Cluster, Options};
+use crate::testenv::discovered::until_discovered;
+use crate::testenv::fixtures::{PATIENCE, audit_flags};
+use crate::testenv::operator::SERVICE_ACCOUNT;
+use crate::testenv::recorder::Recorder;
+use crate::testenv::release::programs::Programs;
+use crate::testenv::release::{NAMESPACE, Release};
+use crate::testenv::until::until_ok;
 
 /// GPUs of each node of a box.
 pub const GPUS_OF_NODE: usize = 8;
@@ -41,10 +41,6 @@ pub struct Setup {
 
 impl Setup {
     /// Builds what is missing, starts everything and waits until it is ready.
-    ///
-    /// # Errors
-    ///
-    /// Something cannot be built or does not become ready.
     pub async fn start(nodes: usize) -> Result<Self> {
         let plural = if nodes == 1 { "" } else { "s" };
         say(&format!("starting a control plane with {nodes} node{plural} of {GPUS_OF_NODE} GPUs"));

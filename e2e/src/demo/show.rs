@@ -16,10 +16,11 @@ use crate::demo::model::{Deed, Model};
 use crate::demo::row::Row;
 use crate::demo::scenarios::{self, Course, EXAMPLES, Example};
 use crate::demo::screen::Screen;
-use crate::demo::seen::{Change, Seen, train_jobs};
+use crate::demo::seen::{Change, Seen};
 use crate::demo::setup::Setup;
 use crate::demo::watch::Watches;
-use crate::{apply, yaml};
+use crate::testenv::kinds::train_jobs;
+use crate::testenv::{apply, yaml};
 
 /// Between two drawings of the table.
 const REFRESH: Duration = Duration::from_millis(200);
@@ -48,10 +49,6 @@ impl<'a> Show<'a> {
 
     /// Plays every example to its end, or until it has taken too long; what became of them is told
     /// by the model.
-    ///
-    /// # Errors
-    ///
-    /// Operator or webhook ended, something was refused that must not be, or nobody reads any more.
     pub async fn play(mut self) -> Result<(Model, Screen<Stdout>)> {
         let Setup { client, namespace, programs, .. } = self.setup;
         let mut watches = Watches::begin(client, namespace);

@@ -16,9 +16,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
 use crate::demo::clock::now;
-use crate::demo::seen::{
-    Change, JobState, PodState, Seen, TrainJob, has_ended, job_of, job_sets, train_jobs,
-};
+use crate::demo::seen::{Change, JobState, PodState, Seen, TrainJob, has_ended, job_of};
+use crate::testenv::kinds::{job_sets, train_jobs};
 
 /// The watches; dropped, they end.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use super::judge::Reference;
 use super::life::{Life, Made};
 use super::purpose::is_coalesced;
 use super::scenario::Scenario;
-use crate::operator::rbac_rules;
+use crate::testenv::operator::rbac_rules;
 
 /// How often each life is lived undisturbed.
 pub(super) const TIMES: usize = 3;
@@ -38,10 +38,6 @@ pub(super) enum Presence {
 
 impl Baseline {
     /// Lives a scenario a few times, all at once.
-    ///
-    /// # Errors
-    ///
-    /// One of these lives went wrong, or they ended in different ways.
     pub(super) async fn record(ground: &Ground, scenario: Scenario) -> Result<Self> {
         let lives = (0..TIMES).map(|_| ground.live(scenario, None));
         let lives = try_join_all(lives).await?;

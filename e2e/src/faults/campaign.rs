@@ -42,10 +42,6 @@ pub struct Campaign {
 
 impl Campaign {
     /// Runs a selection of cases, `lanes` at a time, and tells of its progress.
-    ///
-    /// # Errors
-    ///
-    /// The box does not start, or there is no such case.
     pub async fn run(selection: &Selection, lanes: usize, say: &dyn Fn(&str)) -> Result<Self> {
         let began = Instant::now();
         say("starting a control plane");
@@ -62,10 +58,6 @@ impl Campaign {
     }
 
     /// The names of a selection of cases.
-    ///
-    /// # Errors
-    ///
-    /// The box does not start.
     pub async fn list(
         selection: &Selection,
         lanes: usize,

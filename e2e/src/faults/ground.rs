@@ -18,12 +18,12 @@ use super::operator_slot::OperatorSlot;
 use super::purpose::purpose;
 use super::scenario::{Scenario, Stage};
 use super::strike::Strike;
-use crate::cluster::Options;
-use crate::fixtures::tenant::Tenant;
-use crate::fixtures::{SYSTEM, World};
-use crate::operator::SERVICE_ACCOUNT;
-use crate::proxy::{Call, Proxy, Scope};
-use crate::recorder::Recorder;
+use crate::faults::proxy::{Call, Proxy, Scope};
+use crate::testenv::cluster::Options;
+use crate::testenv::fixtures::tenant::Tenant;
+use crate::testenv::fixtures::{SYSTEM, World};
+use crate::testenv::operator::SERVICE_ACCOUNT;
+use crate::testenv::recorder::Recorder;
 
 /// Seconds of a deadline that leave an operator the time to be killed and to come back before it.
 const DEADLINE: i64 = 7;
@@ -44,10 +44,6 @@ pub(super) struct Ground {
 
 impl Ground {
     /// Starts the box.
-    ///
-    /// # Errors
-    ///
-    /// It does not start.
     pub(super) async fn prepare() -> Result<Self> {
         let world = Box::pin(World::without_operator(Options::default())).await?;
         let kubeconfig = world.cluster.service_account_kubeconfig(SYSTEM, SERVICE_ACCOUNT).await?;
@@ -56,10 +52,6 @@ impl Ground {
     }
 
     /// Lives one life, in a namespace and behind a proxy of its own.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be lived or looked at. That it goes wrong is no error, but a [`Life::trouble`].
     pub(super) async fn live(&self, scenario: Scenario, case: Option<&Case>) -> Result<Life> {
         let tenant = self.world.tenant(scenario.name()).await?;
         let cluster = &self.world.cluster;

@@ -29,10 +29,6 @@ pub struct Reference {
 impl Reference {
     /// The reference that these lives of an operator with these RBAC rules are, if nothing is wrong with any
     /// of them.
-    ///
-    /// # Errors
-    ///
-    /// One of them broke a rule, or they ended in different ways.
     pub fn of(lives: &[Life], rbac_rules: Vec<RbacRule>) -> Result<Self> {
         let told = lives.iter().flat_map(|life| life.told.clone()).collect();
         let (outcome, left) = match lives.first() {

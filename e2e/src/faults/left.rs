@@ -5,9 +5,9 @@ use kube::ResourceExt as _;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, PartialObjectMeta};
 use kube::core::GroupVersionKind;
 
-use crate::fixtures::PATIENCE;
-use crate::fixtures::tenant::Tenant;
-use crate::until::until_ok;
+use crate::testenv::fixtures::PATIENCE;
+use crate::testenv::fixtures::tenant::Tenant;
+use crate::testenv::until::until_ok;
 
 /// Everything that the life of a TrainJob can leave.
 const KINDS: [(&str, &str, &str); 7] = [
@@ -24,10 +24,6 @@ const KINDS: [(&str, &str, &str); 7] = [
 const EVERYWHERE: &str = "configmap kube-root-ca.crt";
 
 /// Waits until nothing is there but this, and what is in every namespace.
-///
-/// # Errors
-///
-/// Something stays, or is missing.
 pub(super) async fn nothing_but(tenant: &Tenant<'_>, expected: &[&str]) -> Result<()> {
     until_ok(format!("there is nothing but {expected:?}"), PATIENCE, || async {
         let there = objects(tenant).await?;
@@ -38,10 +34,6 @@ pub(super) async fn nothing_but(tenant: &Tenant<'_>, expected: &[&str]) -> Resul
 }
 
 /// Kind and name of what is there besides what is in every namespace, in order.
-///
-/// # Errors
-///
-/// The API server refuses.
 pub(super) async fn objects(tenant: &Tenant<'_>) -> Result<Vec<String>> {
     let lists = KINDS.map(|(group, version, kind)| async move {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));

@@ -12,8 +12,8 @@ use super::left;
 use super::operator_slot::OperatorSlot;
 use super::scenario::{Scenario, Stage};
 use super::strike::Strike;
-use crate::fixtures::{PATIENCE, consistently};
-use crate::proxy::Proxy;
+use crate::faults::proxy::Proxy;
+use crate::testenv::fixtures::{PATIENCE, consistently};
 
 /// An operator that asks for nothing for so long has done its work.
 const QUIET: Duration = Duration::from_secs(1);
@@ -45,10 +45,6 @@ pub struct Made {
 }
 
 /// Lives it to its end: until nothing is left that should not be, and nothing happens any more.
-///
-/// # Errors
-///
-/// It does not come to its end.
 pub(super) async fn live(
     scenario: Scenario,
     stage: &Stage<'_>,

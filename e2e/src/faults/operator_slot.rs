@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cluster::Cluster;
-use crate::fixtures::PATIENCE;
-use crate::operator::{Operator, OperatorOptions};
-use crate::proxy::Proxy;
-use crate::until::until_ok;
+use crate::faults::proxy::Proxy;
+use crate::testenv::cluster::Cluster;
+use crate::testenv::fixtures::PATIENCE;
+use crate::testenv::operator::{Operator, OperatorOptions};
+use crate::testenv::until::until_ok;
 
 /// Holds the running operator; operators follow one another behind one proxy.
 pub struct OperatorSlot<'a> {
@@ -28,20 +28,12 @@ struct State {
 
 impl<'a> OperatorSlot<'a> {
     /// A slot for operators that reach the cluster through `proxy`, with the credentials of `like`.
-    ///
-    /// # Errors
-    ///
-    /// The kubeconfig cannot be written.
     pub fn new(cluster: &'a Cluster, proxy: &'a Proxy, like: &std::path::Path) -> Result<Self> {
         let kubeconfig = proxy.kubeconfig(like)?;
         Ok(Self { cluster, proxy, kubeconfig, state: Mutex::default() })
     }
 
     /// Starts an operator with its default configuration.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be started.
     pub async fn launch(&self) -> Result<()> {
         let number = self.state().count + 1;
         self.proxy.process(number);
@@ -62,10 +54,6 @@ impl<'a> OperatorSlot<'a> {
     }
 
     /// Waits until the operator that runs then is ready.
-    ///
-    /// # Errors
-    ///
-    /// None becomes ready.
     pub async fn ready(&self) -> Result<()> {
         until_ok("an operator is ready", PATIENCE, || async {
             self.operator().context("nobody is there")?.wait_ready().await
@@ -74,10 +62,6 @@ impl<'a> OperatorSlot<'a> {
     }
 
     /// Sees that the operator has not ended by itself.
-    ///
-    /// # Errors
-    ///
-    /// It has; the error shows the end of its log.
     pub fn still_runs(&self) -> Result<()> {
         let operator = self.operator().context("no operator was started again")?;
         match operator.process().ended() {

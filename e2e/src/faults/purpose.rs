@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::proxy::Call;
+use crate::faults::proxy::Call;
 
 /// The aim of a status write that is about nothing but counts.
 const COUNTS: &str = "counts";

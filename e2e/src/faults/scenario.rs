@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use trainjob_api::conditions;
 
 use super::operator_slot::OperatorSlot;
-use crate::fixtures::status::{created_at, now};
-use crate::fixtures::tenant::Tenant;
-use crate::fixtures::{COMPLETES, FAILS, MPI, PATIENCE, RUNS};
-use crate::until::{until, until_ok};
+use crate::testenv::fixtures::status::{created_at, now};
+use crate::testenv::fixtures::tenant::Tenant;
+use crate::testenv::fixtures::{COMPLETES, FAILS, MPI, PATIENCE, RUNS};
+use crate::testenv::until::{until, until_ok};
 
 /// The TrainJob of most lives.
 const JOB: &str = "job";
@@ -98,10 +98,6 @@ impl Scenario {
     }
 
     /// What there is before the operator starts.
-    ///
-    /// # Errors
-    ///
-    /// The API server refuses.
     pub async fn before_the_operator(self, tenant: &Tenant<'_>) -> Result<()> {
         if self != Self::FoundAtStart {
             return Ok(());
@@ -121,10 +117,6 @@ impl Scenario {
     }
 
     /// Plays it to its end, with an operator that has just been started.
-    ///
-    /// # Errors
-    ///
-    /// Something that must happen does not.
     pub async fn play(self, stage: &Stage<'_>) -> Result<()> {
         stage.slot.ready().await?;
         let (tenant, deadline) = (stage.tenant, stage.deadline);

@@ -2,7 +2,7 @@
 
 use super::case::{InjectedFault, Moment, Nth};
 use super::purpose::purpose;
-use crate::proxy::{Call, Fault, Injection, Proxy};
+use crate::faults::proxy::{Call, Fault, Injection, Proxy};
 
 /// Seconds that a 429 says to wait.
 const RETRY_AFTER: u32 = 1;

@@ -1,12 +1,13 @@
 //! A job in the queue: admitted, queued, resumed, preempted.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::{COMPLETES, RUNS, consistently};
 use e2e::kueue::{Ask, Clock, QUEUE_LABEL, QueueOptions};
 use e2e::recorder::Recorder;
 use invariants::State;
 use serde_json::{Value, json};
-use std::time::Duration;
 
 use super::{DEADLINE, TTL, shared};
 

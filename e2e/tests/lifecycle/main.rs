@@ -10,9 +10,11 @@ use e2e::fixtures::{Tenant, World};
 
 mod defaults;
 mod foreign;
+mod large;
 mod out_of_memory;
 mod release;
 mod removal;
+mod still_running;
 mod terminating;
 
 /// How long a test looks on to see that nothing happens: several tries of the operator, whose

@@ -9,17 +9,18 @@ mod readers;
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
-use e2e::fixtures::tenant::Tenant;
+use e2e::fixtures::tenant::{Tenant, hold, let_go};
 use e2e::fixtures::{COMPLETES, FAILS, PATIENCE, POOL, RUNS, SYSTEM};
 use e2e::metrics_page::{self, Documented};
 use e2e::operator::{Operator, SERVICE_ACCOUNT, install_operator_rbac};
 use e2e::until::until_ok;
 use e2e::webhook::{Webhook, WebhookOptions, unregister};
-use exposition::Exposition;
 use futures::future::try_join_all;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::json;
+
+use exposition::Exposition;
 
 /// What only one of the programs shows begins so; everything else both do.
 const WEBHOOK: &str = "trainjob_webhook_";
@@ -78,6 +79,11 @@ async fn the_page_says_what_both_programs_show_and_they_show_what_it_says() -> R
         // One of the nearest deadlines.
         tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 3_000})).await?;
         tenant.runs("job").await?;
+        // One that is not released.
+        tenant.create("held", RUNS, json!({"activeDeadlineSeconds": 3})).await?;
+        tenant.has_job_set("held").await?;
+        hold(&tenant.job_sets, "held").await?;
+        tenant.fails_by_deadline("held").await?;
 
         let documented = metrics_page::read()?;
         let of_webhook = |name: &str| name.starts_with(WEBHOOK);
@@ -90,6 +96,7 @@ async fn the_page_says_what_both_programs_show_and_they_show_what_it_says() -> R
             let differences = differences(&program, &documented);
             ensure!(differences.is_empty(), "{differences:#?}");
         }
+        let_go(&tenant.job_sets, "held").await?;
         unregister(&tenant.client).await?;
         Ok(())
     })
@@ -218,9 +225,13 @@ async fn missing_permission_to_delete_trainjobs_gives_an_event_and_a_metric() ->
 
         install_operator_rbac(&tenant.world.cluster, SYSTEM).await?;
         tenant.gone("job").await?;
-        let shown = Exposition::of(operator).await?;
-        ensure!(shown.count(r#"trainjob_ttl_deletions_total{outcome="complete"}"#)? == 1);
-        ensure!(shown.count("trainjob_ttl_overdue_deletions")? == 0);
+        until_ok("it is shown as deleted", PATIENCE, || async {
+            let shown = Exposition::of(operator).await?;
+            ensure!(shown.count(r#"trainjob_ttl_deletions_total{outcome="complete"}"#)? == 1);
+            ensure!(shown.count("trainjob_ttl_overdue_deletions")? == 0);
+            Ok(())
+        })
+        .await?;
         let told = tenant.told("job", "TTLDeletionFailed").await?.len();
         ensure!(told == 1, "TTLDeletionFailed was told {told} times");
         Ok(())

@@ -83,7 +83,7 @@ fn every_alert_has_a_runbook_and_every_runbook_an_alert() {
         assert!(page.starts_with(&format!("# {name}\n")), "{name}: another title");
         let severity = text(&rule["labels"], "severity");
         assert!(page.to_lowercase().contains(&format!("**{severity}.**")), "{name}: severity");
-        for section in ["Impact", "Diagnose", "Mend"] {
+        for section in ["Impact", "Diagnosis", "Mitigation"] {
             assert!(page.contains(&format!("\n## {section}\n")), "{name}: no {section}");
         }
         assert!(index.contains(&format!("({name}.md)")), "{name} is not in the list of runbooks");

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::promql::Selector;
 use e2e::metrics_page::{self, Documented};
+
+use super::promql::Selector;
 
 /// Labels that Prometheus gives to every series of a target, or that somebody gives to a whole Prometheus.
 pub(crate) const OF_TARGETS: [&str; 5] = ["job", "instance", "namespace", "pod", "cluster"];

@@ -4,9 +4,12 @@
 //! names, updates and deletions name the UID, and where the decision depended on the object's content
 //! also the version, of what they were decided on.
 
+use json_patch::{
+    AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation, jsonptr::PointerBuf,
+};
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::Condition};
 use serde_json::Value;
-use trainjob_api::{JobSet, time::Timestamp, v1alpha1::train_job::JobStatus};
+use trainjob_api::{JobSet, conditions::Reason, time::Timestamp, v1alpha1::train_job::JobStatus};
 
 use crate::{
     build::{JobSetUpdate, PodGroup, RuntimeKey, SecretClaim},
@@ -33,6 +36,8 @@ pub struct Plan {
 pub enum Action {
     /// Change the TrainJob's status.
     WriteStatus(StatusWrite),
+    /// Change the `Waiting` condition of a finished TrainJob, and nothing else of its status.
+    WriteWaiting(WaitingWrite),
     /// Read the TrainJob: whether it still exists.
     ReadTrainJob,
     /// Create the ConfigMap that freezes the runtime. Never overwritten.
@@ -108,6 +113,8 @@ pub enum Action {
     CheckPods {
         /// UID of a JobSet of the same name that is not ours; its Pods do not count.
         except_job_set: Option<String>,
+        /// Whether it is time to say which they are. That takes more than their metadata.
+        name_them: bool,
     },
     /// Delete the TrainJob, because its TTL has passed.
     DeleteTrainJob(TtlDeletion),
@@ -169,12 +176,85 @@ impl StatusWrite {
     }
 }
 
+/// A change of the `Waiting` condition of a finished TrainJob.
+///
+/// The operator does not keep the conditions of finished jobs, which are many. So it changes one of them by its place in
+/// the list, which the fence on the version makes safe.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WaitingWrite {
+    /// UID of the TrainJob.
+    pub uid: String,
+    /// Version the decision was made on.
+    pub resource_version: String,
+    /// What changes.
+    pub change: WaitingChange,
+}
+
+/// What changes about a condition.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WaitingChange {
+    /// It comes first, so that the last condition, which `kubectl get` shows, stays the terminal one.
+    Add(Condition),
+    /// It says something else.
+    Update {
+        /// Its place in the list.
+        index: usize,
+        /// Its reason.
+        reason: Reason,
+        /// Its message.
+        message: String,
+        /// How soon it must be written.
+        urgency: Urgency,
+    },
+    /// It goes.
+    Remove {
+        /// Its place in the list.
+        index: usize,
+    },
+}
+
+impl WaitingWrite {
+    /// The change as a JSON patch, which the API server refuses if the job is another or has changed.
+    #[must_use]
+    pub fn patch(&self) -> Patch {
+        let path = |tokens: &[&str]| PointerBuf::from_tokens(tokens.iter().copied());
+        let fence = |field, value: &str| {
+            let path = path(&["metadata", field]);
+            PatchOperation::Replace(ReplaceOperation { path, value: value.into() })
+        };
+        let of = |index: usize| index.to_string();
+        let mut operations =
+            vec![fence("uid", &self.uid), fence("resourceVersion", &self.resource_version)];
+        match &self.change {
+            WaitingChange::Add(condition) => {
+                let path = path(&["status", "conditions", "0"]);
+                let value = serde_json::json!(condition);
+                operations.push(PatchOperation::Add(AddOperation { path, value }));
+            }
+            WaitingChange::Update { index, reason, message, .. } => {
+                operations.extend([("reason", reason.as_str()), ("message", message)].map(
+                    |(field, value)| {
+                        let path = path(&["status", "conditions", &of(*index), field]);
+                        PatchOperation::Replace(ReplaceOperation { path, value: value.into() })
+                    },
+                ));
+            }
+            WaitingChange::Remove { index } => {
+                let path = path(&["status", "conditions", &of(*index)]);
+                operations.push(PatchOperation::Remove(RemoveOperation { path }));
+            }
+        }
+        Patch(operations)
+    }
+}
+
 /// How soon a status must be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Urgency {
     /// Now: a condition changed, or no Pod is active any more (Kueue waits for that).
     AtOnce,
-    /// Counts that change quickly: together with later ones, within a quarter of a second.
+    /// Counts and texts that change quickly: together with later ones, counts within a quarter of a second, texts within
+    /// a minute.
     Coalesced,
 }
 

@@ -14,12 +14,11 @@
 //! job's quota from the JobSet that Trainer would build. Where this differs, the file says so.
 
 mod amount;
-mod coscheduling;
 pub(crate) mod draft;
 pub(crate) mod endpoints;
 pub(crate) mod error;
 mod fixed;
-mod gang;
+pub(crate) mod gang;
 mod jobset;
 mod legacy_finalizer;
 mod names;
@@ -31,17 +30,19 @@ pub(crate) mod rendezvous;
 pub(crate) mod replicated_job;
 mod resolve;
 pub(crate) mod resources;
+mod size;
 pub mod snapshot;
 mod strategic_merge;
 #[cfg(test)]
 pub(crate) mod testing;
 mod update;
 mod variables;
-mod volcano;
 
 use trainjob_api::TrainJob;
 
 use self::draft::Draft;
+use crate::framework::Framework;
+
 pub use self::{
     error::BuildError,
     fixed::fixed_difference,
@@ -51,10 +52,10 @@ pub use self::{
     owner::owner_reference,
     pod_group::pod_group_patch,
     resolve::{Runtime, RuntimeKey, UnsupportedRuntime, runtime_key},
+    size::{MAX_OBJECTS, object_count},
     snapshot::SnapshotError,
     update::{JobSetUpdate, update_suspended},
 };
-use crate::framework::Framework;
 
 /// What a TrainJob becomes on a runtime.
 ///
@@ -75,6 +76,9 @@ pub(crate) fn finish(mut draft: Draft<'_>, runtime: &Runtime) -> Result<Objects,
     Framework::of(&runtime.spec).build(&mut draft)?;
     let mut objects = jobset::finish(draft);
     pod_group::enforce(&mut objects, job, &runtime.spec)?;
+    if size::is_too_large(&objects.job_set) {
+        return Err(BuildError::TooLarge);
+    }
     match name_problem(&objects.job_set) {
         Some(problem) => Err(BuildError::NameTooLong(problem)),
         None => Ok(objects),

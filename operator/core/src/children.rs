@@ -13,7 +13,7 @@ use crate::{
     action::{Action, DeletionReason, Waiting},
     build::{self, BuildError, Objects, PodGroup, Runtime, SnapshotError, snapshot},
     event::Event,
-    facts::{JobSetFacts, ObjectKey, PodGroupSpec},
+    facts::{JobSetFacts, ObjectKey},
     now::Now,
     observed::{NameConflict, Observed, Presence, Reading},
 };
@@ -227,7 +227,7 @@ fn pod_group(observed: &Observed<'_>, wanted: PodGroup) -> Result<Option<Action>
     let key = &observed.job.key;
     match *observed.pod_groups.of(wanted.spec.scheduler()) {
         Presence::NotServed => {
-            let message = not_served(&wanted.spec).to_owned();
+            let message = wanted.spec.scheduler().not_served();
             Err(Box::new(Step::wait(Waiting::PodGroup, Reason::PodGroupNotServed, message)))
         }
         Presence::Absent => Ok(Some(Action::CreatePodGroup(Box::new(wanted)))),
@@ -249,17 +249,6 @@ fn pod_group(observed: &Observed<'_>, wanted: PodGroup) -> Result<Option<Action>
                 resource_version: group.resource_version.clone(),
                 spec,
             }))
-        }
-    }
-}
-
-const fn not_served(spec: &PodGroupSpec) -> &'static str {
-    match spec {
-        PodGroupSpec::Coscheduling(_) => {
-            "the runtime asks for podGroupPolicy.coscheduling, but the cluster has no PodGroups of scheduling.x-k8s.io/v1alpha1; install scheduler-plugins, or use a runtime without"
-        }
-        PodGroupSpec::Volcano(_) => {
-            "the runtime asks for podGroupPolicy.volcano, but the cluster has no PodGroups of scheduling.volcano.sh/v1beta1; install Volcano, or use a runtime without"
         }
     }
 }

@@ -3,9 +3,11 @@
 //! One kind of event for each thing worth telling; reasons are part of the API (people alert on
 //! them). `TrainJobResourcesCreationFailed` is Kubeflow Trainer's, the others are ours.
 
-use trainjob_api::time::Timestamp;
+use trainjob_api::{
+    conditions::MESSAGE_DEADLINE_EXCEEDED, constants::JOBSET_NAME_LABEL, time::Timestamp,
+};
 
-use crate::facts::OutOfRange;
+use crate::{facts::OutOfRange, lifecycle::deadline::Explanation};
 
 /// Longest error text in a note, in bytes; longer ones are cut and marked (as Kubeflow Trainer does).
 /// With what is said before it, a note stays below the 1,024 characters that the API server admits.
@@ -17,10 +19,7 @@ pub enum Event {
     /// Something the job needs could not be made; says why.
     CreationFailed(String),
     /// Its deadline failed it.
-    DeadlineExceeded {
-        /// When it was due.
-        due: Timestamp,
-    },
+    DeadlineExceeded(Explanation),
     /// It failed, and this container of it was killed because it wanted more memory than it may have.
     OutOfMemory {
         /// Name of its Pod.
@@ -39,6 +38,10 @@ pub enum Event {
     },
     /// Its JobSet could not be deleted; says why. Retried for ever.
     ReleaseFailed(String),
+    /// Pods of it still run long after its deadline failed it; says which.
+    ReleaseDelayed(String),
+    /// This Pod has the label of its JobSet, but no JobSet made it.
+    StrayPod(String),
     /// Its Pods are gone, but somebody's finalizer keeps its JobSet.
     ReleaseBlocked,
     /// It could not be deleted; says why. Retried for ever.
@@ -73,10 +76,12 @@ impl Event {
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::CreationFailed(_) => "TrainJobResourcesCreationFailed",
-            Self::DeadlineExceeded { .. } => "DeadlineExceeded",
+            Self::DeadlineExceeded(_) => "DeadlineExceeded",
             Self::OutOfMemory { .. } => "PodOOMKilled",
             Self::TtlExpired { .. } => "TTLExpired",
             Self::ReleaseFailed(_) => "ReleaseFailed",
+            Self::ReleaseDelayed(_) => "ReleaseDelayed",
+            Self::StrayPod(_) => "StrayPod",
             Self::ReleaseBlocked => "ReleaseBlocked",
             Self::TtlDeletionFailed(_) => "TTLDeletionFailed",
             Self::FieldOutOfRange(_) => "FieldOutOfRange",
@@ -91,8 +96,11 @@ impl Event {
             Self::CreationFailed(_) | Self::FieldOutOfRange(_) | Self::ChangeNotApplied(_) => {
                 "Reconciling"
             }
-            Self::DeadlineExceeded { .. } | Self::OutOfMemory { .. } => "Failing",
-            Self::ReleaseFailed(_) | Self::ReleaseBlocked => "Releasing",
+            Self::DeadlineExceeded(_) | Self::OutOfMemory { .. } => "Failing",
+            Self::ReleaseFailed(_)
+            | Self::ReleaseDelayed(_)
+            | Self::StrayPod(_)
+            | Self::ReleaseBlocked => "Releasing",
             Self::TtlExpired { .. } | Self::TtlDeletionFailed(_) => "Deleting",
         }
     }
@@ -104,10 +112,8 @@ impl Event {
             Self::CreationFailed(error) => {
                 format!("TrainJob resources reconciliation failed: {}", cut(error))
             }
-            Self::DeadlineExceeded { due } => {
-                format!(
-                    "TrainJob exceeded its active deadline, which was due at {due}; its JobSet is deleted"
-                )
+            Self::DeadlineExceeded(why) => {
+                format!("{MESSAGE_DEADLINE_EXCEEDED}. {why} Its JobSet is deleted.")
             }
             Self::OutOfMemory { pod, container, exit_code } => format!(
                 "container {container} of Pod {pod} ran out of memory (OOMKilled, exit code {exit_code})"
@@ -121,6 +127,12 @@ impl Event {
                     cut(error)
                 )
             }
+            Self::ReleaseDelayed(what) => {
+                format!("TrainJob is not released, because Pods of it still run: {}", cut(what))
+            }
+            Self::StrayPod(name) => format!(
+                "Pod {name} has the label {JOBSET_NAME_LABEL} of this TrainJob, but no JobSet made it; the TrainJob does not wait for it"
+            ),
             Self::ReleaseBlocked => {
                 "the Pods of the TrainJob are gone, but a finalizer keeps its JobSet".to_owned()
             }
@@ -151,6 +163,7 @@ fn cut(error: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lifecycle::deadline::Clock;
 
     #[test]
     fn a_long_error_is_cut_on_a_character_and_marked() {
@@ -175,6 +188,8 @@ mod tests {
         for event in [
             Event::CreationFailed(error.clone()),
             Event::ReleaseFailed(error.clone()),
+            Event::ReleaseDelayed(error.clone()),
+            Event::StrayPod("x".repeat(253)),
             Event::TtlDeletionFailed(error),
         ] {
             assert!(event.note().len() <= 1_024, "{}", event.reason());
@@ -185,6 +200,13 @@ mod tests {
     fn people_alert_on_reasons_so_they_stay() {
         let problem = OutOfRange { field: "spec.activeDeadlineSeconds", value: -1, minimum: 1 };
         let at = Timestamp(1_767_520_800);
+        let explanation = Explanation {
+            seconds: 60,
+            start: at,
+            due: at.plus(60),
+            clock: Clock::Creation,
+            suspended: None,
+        };
         for (event, reason, severity, note) in [
             (
                 Event::CreationFailed("x".into()),
@@ -193,10 +215,10 @@ mod tests {
                 "x",
             ),
             (
-                Event::DeadlineExceeded { due: at },
+                Event::DeadlineExceeded(explanation),
                 "DeadlineExceeded",
                 Severity::Warning,
-                "2026-01-04T10:00:00Z",
+                "TrainJob exceeded its active deadline. Its 60 seconds (spec.activeDeadlineSeconds) count",
             ),
             (
                 Event::TtlExpired { finished_at: at, ttl: 60 },
@@ -211,6 +233,13 @@ mod tests {
                 "container c of Pod p ran out of memory (OOMKilled, exit code 137)",
             ),
             (Event::ReleaseFailed("x".into()), "ReleaseFailed", Severity::Warning, "x"),
+            (
+                Event::ReleaseDelayed("Pod p".into()),
+                "ReleaseDelayed",
+                Severity::Warning,
+                "still run: Pod p",
+            ),
+            (Event::StrayPod("p".into()), "StrayPod", Severity::Warning, "Pod p has the label"),
             (Event::ReleaseBlocked, "ReleaseBlocked", Severity::Warning, "finalizer"),
             (Event::TtlDeletionFailed("x".into()), "TTLDeletionFailed", Severity::Warning, "x"),
             (

@@ -16,6 +16,7 @@ pub use self::{
     job_set::{JobSetEnd, JobSetFacts},
     key::ObjectKey,
     owner::controlling_train_job,
-    pod_group::{PerScheduler, PodGroupFacts, PodGroupSpec, Scheduler},
-    train_job::{Finished, JobFacts, OutOfRange, Outcome, SuspendedCondition},
+    pod_group::PodGroupFacts,
+    train_job::{Finished, JobFacts, OutOfRange, Outcome, SuspendedCondition, WaitingCondition},
 };
+pub use crate::scheduler::{PerScheduler, PodGroupSpec, Scheduler};

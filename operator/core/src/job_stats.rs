@@ -14,8 +14,9 @@ use crate::{
     facts::{JobFacts, JobSetFacts, ObjectKey, Outcome},
     lifecycle::{deadline, release, ttl},
     now::Now,
-    observed::{Reading, RunningPods, Settings},
+    observed::{Reading, Settings},
     plan,
+    running_pods::RunningPods,
 };
 
 /// How a job is: of those that fit, the first.
@@ -67,6 +68,9 @@ impl State {
 pub fn is_running(counts: &[JobStatus]) -> bool {
     counts.iter().any(|part| part.ready > 0 || part.succeeded > 0)
 }
+
+/// How many unreleased jobs are shown by name.
+pub const MOST_UNRELEASED: usize = 10;
 
 /// How far away a deadline is, at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,6 +141,7 @@ pub struct JobStats<'a> {
     pub unreleased: Late,
     /// Jobs that their deadline failed, whose Pods are gone and whose JobSet a finalizer keeps.
     pub blocked: u64,
+    oldest_unreleased: BinaryHeap<(Timestamp, ObjectKey)>,
     nearest: BinaryHeap<(Timestamp, ObjectKey)>,
     most_nearest: usize,
 }
@@ -156,6 +161,7 @@ impl<'a> JobStats<'a> {
             overdue_deadlines: Late::NONE,
             unreleased: Late::NONE,
             blocked: 0,
+            oldest_unreleased: BinaryHeap::new(),
             nearest: BinaryHeap::new(),
             most_nearest,
         }
@@ -193,6 +199,14 @@ impl<'a> JobStats<'a> {
         self.nearest.clone().into_sorted_vec().into_iter().map(left).collect()
     }
 
+    /// The [`MOST_UNRELEASED`] jobs that have been unreleased longest, with the seconds since they failed; the longest
+    /// first.
+    #[must_use]
+    pub fn oldest_unreleased(&self) -> Vec<(ObjectKey, i64)> {
+        let failed = |(since, key): (Timestamp, ObjectKey)| (key, self.now.since(since).max(0));
+        self.oldest_unreleased.clone().into_sorted_vec().into_iter().map(failed).collect()
+    }
+
     /// Whether it is released.
     fn add_release(&mut self, job: &JobFacts, release: release::Decision) -> bool {
         match release {
@@ -205,6 +219,7 @@ impl<'a> JobStats<'a> {
                 // A release is about a job that has finished.
                 let since = job.finished.map_or(self.now, |finished| finished.at);
                 self.unreleased.add(since, self.now);
+                keep_first(&mut self.oldest_unreleased, MOST_UNRELEASED, (since, &job.key));
             }
         }
         false
@@ -239,13 +254,7 @@ impl<'a> JobStats<'a> {
         };
         let horizon = Horizon::of(due.since(self.now));
         count(&mut self.horizons, &Horizon::ALL, &horizon);
-        if self.nearest.len() < self.most_nearest {
-            self.nearest.push((due, job.key.clone()));
-        } else if let Some(mut last) = self.nearest.peek_mut()
-            && (due, &job.key) < (last.0, &last.1)
-        {
-            *last = (due, job.key.clone());
-        }
+        keep_first(&mut self.nearest, self.most_nearest, (due, &job.key));
     }
 }
 
@@ -259,6 +268,21 @@ pub fn release_of(
 ) -> release::Decision {
     let own = job_set.filter(|job_set| job_set.train_job_uid.as_ref() == Some(&job.uid));
     release::decide(&plan::release_subject(own, pods), Now::at(now))
+}
+
+/// Adds a job to those that come first, of which there are at most `most`.
+fn keep_first(
+    first: &mut BinaryHeap<(Timestamp, ObjectKey)>,
+    most: usize,
+    (at, key): (Timestamp, &ObjectKey),
+) {
+    if first.len() < most {
+        first.push((at, key.clone()));
+    } else if let Some(mut last) = first.peek_mut()
+        && (at, key) < (last.0, &last.1)
+    {
+        *last = (at, key.clone());
+    }
 }
 
 fn count<T: PartialEq, const N: usize>(counts: &mut [u64; N], all: &[T; N], of: &T) {

@@ -17,6 +17,25 @@
 //! somebody who empties the Lease by hand, or deletes it while a replica starts. Correctness never rests
 //! on it: every write of the operator is fenced by itself.
 //!
+//! ```
+//! use std::time::Duration;
+//!
+//! use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+//! use trainjob_core::lease::{Elector, Step, Times};
+//!
+//! let wall = MicroTime("2026-01-01T00:00:00Z".parse()?);
+//! let (sent, answered) = (Duration::from_secs(1), Duration::from_secs(2));
+//! let mut elector = Elector::new("operator-1".into(), Times::default());
+//! assert_eq!(elector.next(sent, &wall), Step::Read);
+//! // There is no Lease, so the elector asks to create one.
+//! elector.saw(None, sent);
+//! let Step::Write(lease) = elector.next(sent, &wall) else { panic!("nobody holds it") };
+//! elector.wrote(*lease, sent, answered);
+//! // It believes to lead for ten seconds, counted from when it sent the request.
+//! assert_eq!(elector.leads_until(), Some(Duration::from_secs(11)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Instants are those of a clock of the process that never steps, as the time since any moment in the
 //! past. The wall clock is written into the record for readers, and never read.
 

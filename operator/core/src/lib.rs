@@ -5,6 +5,51 @@
 //! to ask again. It never fails, never panics and always gives the same answer to the same question.
 //! Carrying out the actions is the business of the `trainjob-operator` crate.
 //!
+//! A driver observes a job, has it planned, and carries the plan out as the [`pass`] machine says. Here the TTL of a
+//! finished job has passed:
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use trainjob_api::{TrainJob, time::Timestamp};
+//! use trainjob_core::{
+//!     Action, Observed, facts::JobFacts, observed::{PodGroups, Settings}, plan, priority::Priority,
+//!     pass::{Answered, Call, JobMemory, Next, Pass, Reply},
+//! };
+//!
+//! let job: TrainJob = serde_json::from_value(serde_json::json!({
+//!     "metadata": {"namespace": "team", "name": "done", "uid": "1", "resourceVersion": "7"},
+//!     "spec": {"runtimeRef": {"name": "torch"}, "ttlSecondsAfterFinished": 60},
+//!     "status": {"conditions": [{
+//!         "type": "Complete", "status": "True", "reason": "AllJobsCompleted", "message": "",
+//!         "lastTransitionTime": "2026-01-01T00:00:00Z",
+//!     }]},
+//! }))?;
+//! let facts = JobFacts::of(&job);
+//! let (mut memory, settings) = (JobMemory::default(), Settings::default());
+//! let readings = memory.readings();
+//! let observed = Observed {
+//!     job: &facts, manifest: None, job_set: None, pod_groups: PodGroups::default(), runtime: None,
+//!     readings: &readings, settings: &settings,
+//! };
+//!
+//! // Until then there is nothing to do but to ask again at the right instant.
+//! let finished = facts.finished.ok_or("it has ended")?.at;
+//! let early = plan(&observed, finished);
+//! assert_eq!((early.actions, early.next), (vec![], Some(finished.plus(60))));
+//!
+//! let mut pass = Pass::new(Priority::Cleanup);
+//! let since_start = Duration::ZERO;
+//! assert_eq!(pass.next(&mut memory, None, since_start), Next::Plan);
+//! pass.planned(&observed, plan(&observed, finished.plus(60)), &memory, since_start);
+//! assert_eq!(pass.next(&mut memory, None, since_start), Next::Call);
+//! assert!(matches!(pass.call(), Some(Call::Act(Action::DeleteTrainJob(_)))));
+//! // The driver sends it. The API server has deleted the job.
+//! let answered = pass.answered(&mut memory, Ok(Reply::Done), None, since_start);
+//! assert_eq!(answered, Answered::Done);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Nothing here knows that a network, a clock or an async runtime exists; a test keeps it so.
 //!
 //! * [`now`]: the time, as far as it is known.
@@ -16,6 +61,7 @@
 //! * [`pass`]: how a plan is carried out, and what is remembered until the next.
 //! * [`event`]: what users are told in events.
 //! * [`out_of_memory`]: which container of a failed job was killed for its memory.
+//! * [`running_pods`]: which Pods hold up a release, and why they probably still run.
 //! * [`priority`]: which work goes first.
 //! * [`undiscovered`]: how long an API server that does not know the kind yet is waited for.
 //! * [`job_stats`]: how all jobs are, in numbers.
@@ -23,6 +69,7 @@
 //! * [`lifecycle`]: deadline, release, TTL and status, one file a rule.
 //! * [`admission`]: what is refused, warned of and filled in before an object is stored.
 //! * [`build`]: from a TrainJob and its runtime to the objects it becomes.
+//! * [`scheduler`]: the schedulers that place its Pods together, one file each.
 
 pub mod action;
 pub mod admission;
@@ -40,6 +87,8 @@ pub mod out_of_memory;
 pub mod pass;
 pub mod plan;
 pub mod priority;
+pub mod running_pods;
+pub mod scheduler;
 pub mod server_time;
 pub mod undiscovered;
 

@@ -2,10 +2,12 @@
 //!
 //! * [`deadline`]: when an unfinished job is failed.
 //! * [`release`]: when the resources of a job that its deadline failed are free.
+//! * [`release_status`]: what a job's status says until then.
 //! * [`ttl`]: when a finished job is deleted.
 //! * [`status`]: what a job's status says meanwhile.
 
 pub mod deadline;
 pub mod release;
+pub mod release_status;
 pub mod status;
 pub mod ttl;

@@ -13,6 +13,7 @@ use crate::{
     build::Runtime,
     facts::{JobFacts, JobSetFacts, PerScheduler, PodGroupFacts},
     lifecycle::deadline::Clock,
+    running_pods::RunningPods,
 };
 
 /// What is known of one TrainJob and of what belongs to it.
@@ -69,6 +70,9 @@ pub struct Readings {
     pub job_set: Option<JobSet>,
     /// Whether Pods of the JobSet still run, read after the JobSet was gone.
     pub pods: Reading<RunningPods>,
+    /// A Pod that has the label of the JobSet and that [somebody else made](crate::running_pods::Maker::Somebody), found
+    /// together with that.
+    pub stray_pod: Option<String>,
     /// What the suspended JobSet is known to have been made from (see `Plan::applied_spec_hash`).
     pub applied_spec_hash: Option<u64>,
     /// Whether the TrainJob itself may be gone: its JobSet has vanished, maybe together with it, and the
@@ -119,10 +123,6 @@ pub enum Reading<T> {
     /// Read.
     Found(T),
 }
-
-/// Pods of a JobSet are still running: how many, at least 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RunningPods(pub usize);
 
 /// The operator's settings, as far as decisions depend on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

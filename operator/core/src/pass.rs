@@ -19,6 +19,9 @@
 mod call;
 mod existing;
 mod memory;
+mod pod_check;
+mod pod_list;
+mod postpone;
 mod retry;
 #[cfg(test)]
 mod tests;
@@ -28,21 +31,22 @@ use std::time::Duration;
 pub use self::{
     call::{Call, Reply},
     memory::{JobMemory, Memories, ShownBy},
+    pod_check::Late,
+    pod_list::PodList,
     retry::{Class, Failure, Retry},
 };
 use self::{
     existing::{Existing, exists, inspected, must_inspect},
+    postpone::postpone,
     retry::Retries,
 };
 use crate::{
-    action::{Action, Plan, StatusWrite, Urgency, Waiting},
-    observed::{Observed, Reading, RunningPods},
+    action::{Action, Plan, StatusWrite, Waiting},
+    observed::Observed,
     priority::Priority,
     undiscovered::{self, Reaction},
 };
 
-/// Counts of one job are written at most this often (`docs/semantics.md` §7).
-const COUNTS_EVERY: Duration = Duration::from_millis(250);
 /// A pass that needs more rounds goes on later, so that no job keeps a worker for ever.
 const ROUNDS: usize = 8;
 
@@ -76,6 +80,8 @@ struct Round {
     postponed: Option<Duration>,
     next: usize,
     inspects: bool,
+    /// When the check for Pods was begun, if that is the call.
+    asked: Option<Duration>,
 }
 
 /// What a pass needs next.
@@ -148,8 +154,12 @@ impl Pass {
         priority: Option<Priority>,
         now: Duration,
     ) -> Next {
-        if let State::Act(round) = &self.state {
-            if round.action().is_some() {
+        if let State::Act(round) = &mut self.state {
+            if let Some(action) = round.plan.actions.get(round.next) {
+                if matches!(action, Action::CheckPods { .. }) {
+                    round.asked = Some(now);
+                    memory.pod_check = Some(now);
+                }
                 return Next::Call;
             }
             self.end_round(memory);
@@ -177,6 +187,11 @@ impl Pass {
         Next::Over(over)
     }
 
+    /// Ends the pass before its next call, which has to wait for its turn: the job is planned anew then.
+    pub fn give_way(self, memory: &mut JobMemory) {
+        memory.forget_documents();
+    }
+
     /// Takes the plan that was made for the job as it was `observed`.
     pub fn planned(
         &mut self,
@@ -185,7 +200,7 @@ impl Pass {
         memory: &JobMemory,
         now: Duration,
     ) {
-        let postponed = postpone_counts(&mut plan, memory.counts_written, now);
+        let postponed = postpone(&mut plan, memory, now);
         self.state = State::Act(Round {
             uid: observed.job.uid.clone(),
             finished: observed.job.finished.is_some(),
@@ -195,6 +210,7 @@ impl Pass {
             postponed,
             next: 0,
             inspects: false,
+            asked: None,
         });
     }
 
@@ -204,6 +220,16 @@ impl Pass {
         let State::Act(round) = &self.state else { return None };
         let action = round.action()?;
         Some(if round.inspects { Call::Inspect(action) } else { Call::Act(action) })
+    }
+
+    /// When the check for Pods was begun that an answer is waited for: by that a
+    /// [late answer](JobMemory::late_answer) is known.
+    #[must_use]
+    pub const fn asked(&self) -> Option<Duration> {
+        match &self.state {
+            State::Act(round) => round.asked,
+            State::Observe | State::Over(..) => None,
+        }
     }
 
     /// The action that ended a pass that has failed.
@@ -237,6 +263,12 @@ impl Pass {
         if matches!(action, Action::DeleteConfigMap { .. }) {
             // Whatever became of it, what was read of it is old.
             memory.readings.name_conflict = None;
+        }
+        let mut answer = answer;
+        let checked = matches!(action, Action::CheckPods { .. });
+        // What a check has found of another JobSet's Pods is not taken in.
+        if checked && !matches!(answer, Ok(Reply::Later)) && !memory.end_pod_check(round.asked) {
+            answer = answer.map(|_| Reply::Done);
         }
         let existing = match answer {
             Ok(reply) if round.inspects => inspected(action, &round.uid, reply, memory),
@@ -285,6 +317,10 @@ impl Pass {
         let unsure =
             matches!(round.action(), Some(Action::CreateJobSet(_) | Action::UpdateJobSet(_)));
         memory.readings.applied_spec_hash = memory.readings.applied_spec_hash.filter(|_| !unsure);
+        // That the job cannot say what it waits for must not keep it waiting.
+        if matches!(round.action(), Some(Action::WriteWaiting(_))) {
+            memory.forget_pods();
+        }
         let (retry, tell) = if let Some(retry) = waits_out(memory, failure.class, now) {
             (retry, false)
         } else {
@@ -314,7 +350,7 @@ impl Pass {
     fn settle(&self, round: &Round, memory: &mut JobMemory) -> Option<Retry> {
         memory.forget_documents();
         if round.plan.waiting.as_ref().is_some_and(Waiting::must_ask_again) {
-            memory.readings.pods = Reading::NotRead;
+            memory.forget_pods();
             memory.readings.name_conflict = None;
             return Some(memory.retries.again(self.priority, Duration::ZERO));
         }
@@ -344,20 +380,6 @@ fn waits_out(memory: &mut JobMemory, class: Class, now: Duration) -> Option<Retr
     }
 }
 
-/// Takes a write of nothing but counts out of the plan if the last one was a moment ago; says how long it has to
-/// wait.
-fn postpone_counts(plan: &mut Plan, last: Option<Duration>, now: Duration) -> Option<Duration> {
-    let counts = |action: &Action| {
-        matches!(action, Action::WriteStatus(StatusWrite { urgency: Urgency::Coalesced, .. }))
-    };
-    if !plan.actions.iter().any(counts) {
-        return None;
-    }
-    let wait = COUNTS_EVERY.checked_sub(now.saturating_sub(last?)).filter(|it| !it.is_zero())?;
-    plan.actions.retain(|action| !counts(action));
-    Some(wait)
-}
-
 /// What the reply to an action shows is remembered.
 fn learn(action: &Action, uid: &str, reply: Reply, memory: &mut JobMemory, now: Duration) {
     let readings = &mut memory.readings;
@@ -365,11 +387,14 @@ fn learn(action: &Action, uid: &str, reply: Reply, memory: &mut JobMemory, now: 
         Reply::TrainJob(there) => readings.needs_existence_check &= there != uid,
         Reply::ConfigMap(snapshot) => readings.snapshot = *snapshot,
         Reply::JobSet(job_set) => readings.job_set = Some(*job_set),
-        Reply::Pods(0) => readings.pods = Reading::Absent,
-        Reply::Pods(count) => readings.pods = Reading::Found(RunningPods(count)),
-        Reply::Done | Reply::JobSetOfName(_) => {}
+        Reply::Pods(check) => memory.pods_checked(check),
+        Reply::Done | Reply::Later | Reply::JobSetOfName(_) => {}
     }
-    if let Action::WriteStatus(StatusWrite { jobs_status: Some(_), .. }) = action {
-        memory.counts_written = Some(now);
+    match action {
+        Action::WriteStatus(StatusWrite { jobs_status: Some(_), .. }) => {
+            memory.counts_written = Some(now);
+        }
+        Action::WriteWaiting(_) => memory.text_written = Some(now),
+        _ => {}
     }
 }

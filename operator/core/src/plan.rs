@@ -26,9 +26,10 @@ use crate::{
     children,
     event::Event,
     facts::{Finished, JobFacts, JobSetFacts, Outcome, PodGroupFacts, Scheduler},
-    lifecycle::{deadline, release, status, ttl},
+    lifecycle::{deadline, release, release_status, status, ttl},
     now::Now,
-    observed::{Observed, Reading, RunningPods, Settings},
+    observed::{Observed, Reading, Settings},
+    running_pods::RunningPods,
 };
 
 /// Decides what to do for one TrainJob at `now`, and when to ask again.
@@ -85,7 +86,8 @@ fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Now) -> Pla
     let subject = deadline::Subject::of(job, observed.settings.deadline_clock);
     let next = match deadline::decide(&subject, now) {
         deadline::Decision::Exceeded { due } => {
-            return exceed(observed, manifest, conditions, due, now);
+            let why = deadline::Explanation::of(&subject, due);
+            return exceed(observed, manifest, conditions, why, now);
         }
         deadline::Decision::Wait { due } => Some(due),
         deadline::Decision::Never => None,
@@ -125,18 +127,19 @@ fn exceed(
     observed: &Observed<'_>,
     manifest: &TrainJob,
     mut conditions: Vec<Condition>,
-    due: Timestamp,
+    why: deadline::Explanation,
     now: Now,
 ) -> Plan {
     let own = own_job_set(observed);
-    let why = (Reason::DeadlineExceeded, conditions::MESSAGE_DEADLINE_EXCEEDED);
-    status::fail(&mut conditions, why, now.stamp());
+    // Clients know the first sentence.
+    let message = format!("{}. {why}", conditions::MESSAGE_DEADLINE_EXCEEDED);
+    status::fail(&mut conditions, (Reason::DeadlineExceeded, &message), now.stamp());
     let mut actions = write(observed.job, manifest, own, conditions);
     if let Some(Action::WriteStatus(write)) = actions.first_mut() {
-        write.deadline_due = Some(due);
+        write.deadline_due = Some(why.due);
     }
     // Told before the deletion, which may fail and be repeated by passes that know nothing of this one.
-    actions.push(Action::RecordEvent(Event::DeadlineExceeded { due }));
+    actions.push(Action::RecordEvent(Event::DeadlineExceeded(why)));
     let still_there = own.filter(|job_set| job_set.terminating_since.is_none());
     actions.extend(still_there.map(delete));
     Plan { actions, ..Plan::default() }
@@ -161,7 +164,7 @@ fn after_the_end(observed: &Observed<'_>, finished: Finished, now: Now) -> Plan 
     let mut plan = Plan::default();
     let mut released = true;
     if finished.outcome == Outcome::DeadlineExceeded {
-        released = release(&mut plan, observed, own, now);
+        released = release(&mut plan, observed, finished, own, now);
     } else if let Some(job_set) = own.filter(|job_set| job_set.may_run_after_the_end(observed.job))
     {
         // It must not run again.
@@ -184,8 +187,17 @@ fn after_the_end(observed: &Observed<'_>, finished: Finished, now: Now) -> Plan 
 }
 
 /// Adds what the release of a job that its deadline failed takes; tells whether it is released.
-fn release(plan: &mut Plan, observed: &Observed<'_>, own: Option<&JobSetFacts>, now: Now) -> bool {
-    match (release::decide(&release_subject(own, &observed.readings.pods), now), own) {
+fn release(
+    plan: &mut Plan,
+    observed: &Observed<'_>,
+    finished: Finished,
+    own: Option<&JobSetFacts>,
+    now: Now,
+) -> bool {
+    let readings = observed.readings;
+    let stray = readings.stray_pod.clone().map(Event::StrayPod);
+    plan.actions.extend(stray.map(Action::RecordEvent));
+    match (release::decide(&release_subject(own, &readings.pods), now), own) {
         (release::Decision::DeleteJobSet, Some(job_set)) => {
             plan.actions.push(delete(job_set));
         }
@@ -194,19 +206,46 @@ fn release(plan: &mut Plan, observed: &Observed<'_>, own: Option<&JobSetFacts>, 
         (release::Decision::CheckPods, _) => {
             let foreign = observed.job_set.filter(|_| own.is_none());
             let except_job_set = foreign.map(|job_set| job_set.uid.clone());
-            plan.actions.push(Action::CheckPods { except_job_set });
+            let name_them = release_status::is_said(finished, now.stamp());
+            plan.actions.push(Action::CheckPods { except_job_set, name_them });
         }
-        (release::Decision::PodsRunning, _) => plan.waiting = Some(Waiting::Release),
+        (release::Decision::PodsRunning, _) => {
+            if let Reading::Found(running) = &readings.pods
+                && !running.named.is_empty()
+            {
+                let event = Event::ReleaseDelayed(running.to_string());
+                tell_and_say(plan, observed, Reason::PodsRunning, event, now.stamp());
+            }
+            plan.waiting = Some(Waiting::Release);
+        }
         (release::Decision::Blocked, _) => {
-            plan.actions.push(Action::RecordEvent(Event::ReleaseBlocked));
+            let (reason, event) = (Reason::JobSetTerminating, Event::ReleaseBlocked);
+            tell_and_say(plan, observed, reason, event, now.stamp());
             plan.waiting = Some(Waiting::Finalizer);
         }
-        (release::Decision::Released, _) => return true,
+        (release::Decision::Released, _) => {
+            let write = release_status::write(observed.job, None, now.stamp());
+            plan.actions.extend(write.map(Action::WriteWaiting));
+            return true;
+        }
     }
     false
 }
 
-/// Adds the deletion of a finished job, alone (its version is about to be decided on, so nothing else
+/// Tells why the job is not released, and makes its status say so. The event goes first, because it cannot fail.
+fn tell_and_say(
+    plan: &mut Plan,
+    observed: &Observed<'_>,
+    reason: Reason,
+    event: Event,
+    now: Timestamp,
+) {
+    let write = release_status::write(observed.job, Some((reason, &event.note())), now);
+    plan.actions.push(Action::RecordEvent(event));
+    plan.actions.extend(write.map(Action::WriteWaiting));
+}
+
+/// Adds the deletion of a finished job, alone but for events (its version is about to be decided on, so nothing else
 /// may change the job in the same pass), or the instant at which it is due.
 fn apply_ttl(
     plan: &mut Plan,
@@ -228,10 +267,10 @@ fn apply_ttl(
                 due,
             };
             let ttl = job.ttl.unwrap_or_default();
-            plan.actions = vec![
-                Action::DeleteTrainJob(deletion),
-                Action::RecordEvent(Event::TtlExpired { finished_at: finished.at, ttl }),
-            ];
+            let expired = Event::TtlExpired { finished_at: finished.at, ttl };
+            plan.actions.retain(|action| matches!(action, Action::RecordEvent(_)));
+            let deletion = [Action::DeleteTrainJob(deletion), Action::RecordEvent(expired)];
+            plan.actions.splice(..0, deletion);
         }
     }
 }

@@ -9,7 +9,8 @@ use crate::{
     facts::{JobFacts, JobSetFacts, Outcome},
     lifecycle::deadline,
     now::Now,
-    observed::{Reading, RunningPods, Settings},
+    observed::{Reading, Settings},
+    running_pods::RunningPods,
 };
 
 /// Of so many turns, one belongs to the last priority even when the others have work.
@@ -114,6 +115,7 @@ mod tests {
             out_of_range: None,
             finished: None,
             suspended: None,
+            waiting: None,
             jobs_status: vec![],
         }
     }
@@ -164,7 +166,7 @@ mod tests {
         let cleanup = QueuePosition { priority: Priority::Cleanup, due: Timestamp(2_030) };
         for (pods, expected) in [
             (Reading::NotRead, stop),
-            (Reading::Found(RunningPods(1)), stop),
+            (Reading::Found(RunningPods::unnamed()), stop),
             (Reading::Absent, cleanup),
         ] {
             assert_eq!(position_of(&job, None, &pods), expected, "{pods:?}");

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use tokio::task::JoinHandle;
 use trainjob_process::client::REQUEST_TIMEOUT;
 
 use crate::error::RequestError;
@@ -48,11 +49,56 @@ pub async fn before<T>(
 pub async fn detach_after<T: Send + 'static>(
     request: impl Future<Output = Result<T, kube::Error>> + Send + 'static,
 ) -> Result<T, RequestError> {
-    let asked = tokio::spawn(timed(request));
-    match tokio::time::timeout(DETACH_AFTER, asked).await {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(_)) | Err(_) => Err(RequestError::TimedOut(DETACH_AFTER)),
+    match or_later(request).await? {
+        Answer::Now(answer) => Ok(answer),
+        Answer::Later(_) => Err(RequestError::TimedOut(DETACH_AFTER)),
     }
+}
+
+/// Waits for a request for a short while only, like [`detach_after`]; but its answer is of use whenever it comes.
+///
+/// # Errors
+///
+/// What the request fails with while it is waited for.
+pub async fn or_later<T: Send + 'static>(
+    request: impl Future<Output = Result<T, kube::Error>> + Send + 'static,
+) -> Result<Answer<T>, RequestError> {
+    let mut asked = tokio::spawn(timed(request));
+    match tokio::time::timeout(DETACH_AFTER, &mut asked).await {
+        Ok(answer) => Ok(Answer::Now(joined(answer)?)),
+        Err(_) => Ok(Answer::Later(LateAnswer(asked))),
+    }
+}
+
+/// An answer that came in time, or one that is still to come.
+#[derive(Debug)]
+pub enum Answer<T> {
+    /// It is there.
+    Now(T),
+    /// It is still to come.
+    Later(LateAnswer<T>),
+}
+
+/// An answer that is still to come. It comes, or fails to, within [`REQUEST_TIMEOUT`].
+#[derive(Debug)]
+pub struct LateAnswer<T>(JoinHandle<Result<T, RequestError>>);
+
+impl<T> LateAnswer<T> {
+    /// Waits for it.
+    ///
+    /// # Errors
+    ///
+    /// What the request fails with, or that it took too long.
+    pub async fn come(self) -> Result<T, RequestError> {
+        joined(self.0.await)
+    }
+}
+
+/// A task that broke off has no answer.
+fn joined<T>(
+    answer: Result<Result<T, RequestError>, tokio::task::JoinError>,
+) -> Result<T, RequestError> {
+    answer.unwrap_or(Err(RequestError::TimedOut(REQUEST_TIMEOUT)))
 }
 
 /// Gives a request this time limit.
@@ -91,6 +137,24 @@ mod tests {
             assert_eq!(answer.await.is_ok(), seconds == waited, "{seconds}");
             assert_eq!(begin.elapsed().as_secs(), waited, "{seconds}");
             assert_eq!(ended.await.is_ok(), ends, "{seconds}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answer_that_takes_longer_than_work_waits_comes_later() {
+        let answer_after = |seconds| async move {
+            sleep(Duration::from_secs(seconds)).await;
+            Ok(seconds)
+        };
+        assert!(matches!(or_later(answer_after(1)).await, Ok(Answer::Now(1))));
+        for (seconds, comes) in [(9, Some(9)), (1_000, None)] {
+            let begin = Instant::now();
+            let Ok(Answer::Later(late)) = or_later(answer_after(seconds)).await else {
+                panic!("waited for {seconds} s");
+            };
+            assert_eq!(begin.elapsed(), DETACH_AFTER);
+            assert_eq!(late.come().await.ok(), comes);
+            assert!(begin.elapsed() <= REQUEST_TIMEOUT);
         }
     }
 

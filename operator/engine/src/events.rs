@@ -3,12 +3,18 @@
 //! Warnings are told once: the same note about the same object is not repeated, and a new one for the same
 //! reason at most once a minute, so that a job that fails for hours leaves a bounded number of objects.
 //! The event's name is made from what it says; after a restart the API server has it already.
-//! Normal events take tokens from a bucket; in a storm most are dropped, and counted.
+//! Normal events take tokens from a bucket; in a storm most are dropped, and counted. Namespaces take turns, so that
+//! what one of them causes displaces and delays nothing of another.
+
+mod backlog;
 
 use std::{
     collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -20,12 +26,13 @@ use k8s_openapi::{
 };
 use kube::{Api, Client, api::PostParams};
 use prometheus::IntCounter;
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{sync::Notify, task::JoinSet, time::Instant};
 use trainjob_core::{event::Severity, pass::Class, priority::Priority};
 use trainjob_process::config::Rate;
 
+use self::backlog::Backlog;
 use crate::{
-    answer::timed,
+    answer::within,
     clock::Clock,
     leader::LeaderGuard,
     limit::{Bucket, Limiter},
@@ -33,6 +40,10 @@ use crate::{
 
 /// How many events may wait to be sent.
 const BACKLOG: usize = 1_000;
+/// How many events are sent at the same time, each of another namespace.
+const AT_ONCE: usize = 4;
+/// How long the API server may take for an event. A slow answer holds up the other events of its namespace.
+const SEND_WITHIN: Duration = Duration::from_secs(4);
 /// How long an event waits before it is sent. Jobs come due together, on whole seconds: what is to be done
 /// for the others must not wait for the API server to take in what was done for the first.
 const AFTER: Duration = Duration::from_millis(50);
@@ -70,7 +81,6 @@ pub type LateEvent = BoxFuture<'static, Option<Event>>;
 /// Where events are handed in.
 #[derive(Clone)]
 pub struct EventRecorder {
-    sender: mpsc::Sender<HandedIn>,
     state: Arc<State>,
 }
 
@@ -83,6 +93,9 @@ enum Pending {
 }
 
 struct State {
+    backlog: Mutex<Backlog<HandedIn>>,
+    /// Something was handed in.
+    news: Notify,
     normal: Option<Mutex<Bucket>>,
     warnings: Mutex<Warnings>,
     /// All that were not sent.
@@ -101,14 +114,20 @@ struct Warned {
     at: Instant,
 }
 
-/// Sends what was handed in, until every [`EventRecorder`] is dropped.
+/// Sends what was handed in.
 pub struct Sender {
-    receiver: mpsc::Receiver<HandedIn>,
+    state: Arc<State>,
+    line: Arc<Line>,
+}
+
+/// How events are sent.
+struct Line {
     client: Client,
     limiter: Option<Arc<Limiter>>,
     leader: LeaderGuard,
-    state: Arc<State>,
     reporter: Reporter,
+    /// Whether the API server was seen to refuse events.
+    refused: AtomicBool,
     clock: Clock,
 }
 
@@ -131,14 +150,17 @@ pub fn channel(
     normal: Option<Rate>,
     dropped: IntCounter,
 ) -> (EventRecorder, Sender) {
-    let (sender, receiver) = mpsc::channel(BACKLOG);
     let bucket = normal.map(|rate| Mutex::new(Bucket::new(rate.per_second, rate.burst.get())));
     let warnings = Mutex::new(Warnings { told: HashMap::new(), sweep_at: REMEMBER_AT_LEAST });
-    let state = Arc::new(State { normal: bucket, warnings, dropped });
+    let backlog = Mutex::new(Backlog::new(BACKLOG));
+    let news = Notify::new();
+    let state = Arc::new(State { backlog, news, normal: bucket, warnings, dropped });
     let instance = std::env::var("HOSTNAME").unwrap_or_else(|_| reporter.to_owned());
     let reporter = Reporter { controller: reporter, instance };
-    let recorder = EventRecorder { sender, state: Arc::clone(&state) };
-    (recorder, Sender { receiver, client, limiter, leader, state, reporter, clock })
+    let recorder = EventRecorder { state: Arc::clone(&state) };
+    let refused = AtomicBool::new(false);
+    let line = Arc::new(Line { client, limiter, leader, reporter, refused, clock });
+    (recorder, Sender { state, line })
 }
 
 impl EventRecorder {
@@ -151,24 +173,24 @@ impl EventRecorder {
         if !wanted {
             return;
         }
-        let told = (event.uid(), event.reason);
-        if !self.hand_in(Pending::Known(Box::new(event))) {
+        let namespace = event.regarding.namespace.clone().unwrap_or_default();
+        self.hand_in(&namespace, Pending::Known(Box::new(event)));
+    }
+
+    /// Hands in an event about an object of this namespace that is known only when it is its turn. Never waits.
+    pub fn record_late(&self, namespace: &str, event: LateEvent) {
+        self.hand_in(namespace, Pending::Late(event));
+    }
+
+    fn hand_in(&self, namespace: &str, pending: Pending) {
+        let displaced = self.state.backlog().push(namespace, (Instant::now(), pending));
+        self.state.news.notify_one();
+        let Some((_, displaced)) = displaced else { return };
+        self.state.dropped.inc();
+        if let Pending::Known(event) = displaced {
             // It was not told after all, and may be once there is room.
-            self.state.warnings().told.remove(&told);
+            self.state.warnings().told.remove(&(event.uid(), event.reason));
         }
-    }
-
-    /// Hands in an event that is known only when it is its turn. Never waits.
-    pub fn record_late(&self, event: LateEvent) {
-        self.hand_in(Pending::Late(event));
-    }
-
-    fn hand_in(&self, pending: Pending) -> bool {
-        let fits = self.sender.try_send((Instant::now(), pending)).is_ok();
-        if !fits {
-            self.state.dropped.inc();
-        }
-        fits
     }
 
     fn has_token(&self) -> bool {
@@ -202,17 +224,37 @@ impl State {
         // Every change under the lock is complete in itself, so a poisoned state is still a good one.
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn backlog(&self) -> MutexGuard<'_, Backlog<HandedIn>> {
+        self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whose turn it is, and what is to be told.
+    fn next(&self) -> Option<(String, HandedIn)> {
+        self.backlog().next()
+    }
 }
 
 impl Sender {
-    /// Sends events one after the other; returns when there will be no more.
-    pub async fn run(mut self) {
+    /// Sends events, for ever.
+    pub async fn run(self) {
+        let mut sending = JoinSet::new();
         let (mut reported, mut told) = (Instant::now(), 0);
-        let mut refused = false;
-        while let Some((handed_in, pending)) = self.receiver.recv().await {
-            tokio::time::sleep_until(handed_in + AFTER).await;
-            let Some(event) = self.find(pending).await else { continue };
-            self.send(event, &mut refused).await;
+        loop {
+            while sending.len() < AT_ONCE
+                && let Some((namespace, handed_in)) = self.state.next()
+            {
+                let line = Arc::clone(&self.line);
+                let turn = Turn { state: Arc::clone(&self.state), namespace };
+                sending.spawn(async move {
+                    line.tell(handed_in).await;
+                    drop(turn);
+                });
+            }
+            tokio::select! {
+                () = self.state.news.notified(), if sending.len() < AT_ONCE => {}
+                Some(_) = sending.join_next() => {}
+            }
             if reported.elapsed() >= WARN_EVERY {
                 reported = Instant::now();
                 let dropped = self.state.dropped.get();
@@ -222,6 +264,28 @@ impl Sender {
                 }
                 told = dropped;
             }
+        }
+    }
+}
+
+/// A namespace's turn, which ends however the telling does.
+struct Turn {
+    state: Arc<State>,
+    namespace: String,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.state.backlog().told(&self.namespace);
+    }
+}
+
+impl Line {
+    /// Tells what was handed in.
+    async fn tell(&self, (handed_in, pending): HandedIn) {
+        tokio::time::sleep_until(handed_in + AFTER).await;
+        if let Some(event) = self.find(pending).await {
+            self.send(event).await;
         }
     }
 
@@ -246,15 +310,15 @@ impl Sender {
         self.leader.holds()
     }
 
-    async fn send(&self, event: Event, refused: &mut bool) {
+    async fn send(&self, event: Event) {
         let namespace = event.regarding.namespace.clone().unwrap_or_default();
         let api: Api<v1::Event> = Api::namespaced(self.client.clone(), &namespace);
         let event = self.reporter.stored(event, &self.clock);
-        let Err(error) = timed(api.create(&PostParams::default(), &event)).await else { return };
+        let answer = within(SEND_WITHIN, api.create(&PostParams::default(), &event)).await;
+        let Err(error) = answer else { return };
         match error.class() {
             Class::Exists | Class::NamespaceGoing | Class::Gone => {}
-            Class::Denied if !*refused => {
-                *refused = true;
+            Class::Denied if !self.refused.swap(true, Ordering::Relaxed) => {
                 tracing::warn!(%namespace, %error, "event not sent; this is said once");
             }
             _ => tracing::debug!(%namespace, reason = event.reason, %error, "event not sent"),

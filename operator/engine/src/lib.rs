@@ -22,6 +22,7 @@ pub mod lease;
 pub mod limit;
 pub mod queue;
 mod readable;
+pub mod shares;
 pub mod stripped;
 pub mod versions;
 pub mod watch;

@@ -1,8 +1,12 @@
-//! Which job is worked on next: priorities, one worker a key at a time, and timers.
+//! Which job is worked on next: priorities, fair turns, one worker a key at a time, and timers.
 //!
-//! Work waits in three [priorities](trainjob_core::priority), within a priority by the instant it was due, and then
-//! in the order in which it came. A key waits at most once; one that is being worked on waits until that
+//! Work waits in three [priorities](trainjob_core::priority). Within a priority flows take turns: the keys of one
+//! namespace, and once a key was planned and had to wait, those whose next request is of the same
+//! [flow](crate::shares). First attempts go before repeated ones. Within a flow it goes by the instant at which work was
+//! due, and then by the order in which it came. A key waits at most once; one that is being worked on waits until that
 //! is done.
+//!
+//! A key is taken together with a [place](Place) for its requests, which the [shares](crate::shares) allow.
 //!
 //! Two kinds of timers bring keys back: requeues at an instant of the API server's clock, which lifecycle rules
 //! ask for, and retries after a while. All of them are entries of two heaps, so that a hundred thousand
@@ -10,13 +14,36 @@
 //!
 //! Before there is somebody who works, nothing is taken in: on a replica that waits for weeks, what has
 //! come and gone would pile up. Whoever begins to work puts every job that there is then.
+//!
+//! ```
+//! use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+//! use trainjob_api::time::Timestamp;
+//! use trainjob_core::{facts::ObjectKey, priority::{Priority, QueuePosition}};
+//! use trainjob_engine::queue::Queue;
+//!
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! let key = |name: &str| ObjectKey::of(&ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() });
+//! let queue = Queue::default();
+//! queue.add(key("new"), QueuePosition::LIVE);
+//! queue.add(key("late"), QueuePosition { priority: Priority::Stop, due: Timestamp(1_000) });
+//! // A deadline that is due goes first.
+//! let next = queue.next(Priority::Cleanup).await.ok_or("there is work")?;
+//! assert_eq!((&next.key, next.priority), (&key("late"), Priority::Stop));
+//! // Whatever comes of the key meanwhile waits until this worker is done with it.
+//! queue.done(&next.key);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod numbers;
+mod place;
 mod timers;
+mod turns;
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    collections::{HashMap, HashSet},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -27,8 +54,18 @@ use trainjob_core::{
     priority::{Priority, QueuePosition},
 };
 
-use self::timers::Timers;
-use crate::clock::Clock;
+pub use self::{
+    place::{Place, UnderWay},
+    turns::Attempt,
+};
+use self::{
+    timers::Timers,
+    turns::{Line, Turns},
+};
+use crate::{
+    clock::Clock,
+    shares::{Operation, PlaceId, Shares},
+};
 
 /// The longest sleep between two looks at the clock. What is learned of the API server's time is noticed this late.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
@@ -42,25 +79,43 @@ pub struct Queue {
     timer: Condvar,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     priorities: Priorities,
     waiting: HashMap<ObjectKey, Ticket>,
     running: HashSet<ObjectKey>,
-    again: HashMap<ObjectKey, QueuePosition>,
+    again: HashMap<ObjectKey, (QueuePosition, Attempt)>,
     requeues: Timers<Timestamp>,
     retries: Timers<Instant>,
+    shares: Shares,
     turn: u8,
     tickets: u64,
     standby: bool,
     closed: bool,
 }
 
-/// A position in the queue and when it was taken.
-type Ticket = (QueuePosition, u64);
+/// Where a key waits.
+#[derive(Debug, Clone, Copy)]
+struct Ticket {
+    position: QueuePosition,
+    number: u64,
+    attempt: Attempt,
+    operation: Option<Operation>,
+}
+
+impl Ticket {
+    fn line(&self, key: &ObjectKey) -> Line {
+        Line { namespace: Arc::clone(&key.namespace), operation: self.operation }
+    }
+
+    /// News of a key are a better reason to look at it than that it failed.
+    fn goes_before(&self, position: QueuePosition, attempt: Attempt) -> bool {
+        (self.position, self.attempt) <= (position, attempt)
+    }
+}
 
 /// What is worked on next.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Next {
     /// The job.
     pub key: ObjectKey,
@@ -68,20 +123,21 @@ pub struct Next {
     pub priority: Priority,
     /// For how long.
     pub waited: Duration,
+    /// Whether it was tried before.
+    pub attempt: Attempt,
+    /// The place for its requests.
+    pub place: Place,
 }
 
 #[derive(Debug, Default)]
 struct Priorities {
-    stop: Waiters,
-    live: Waiters,
-    cleanup: Waiters,
+    stop: Turns,
+    live: Turns,
+    cleanup: Turns,
 }
 
-/// Keys by their tickets, and since when they wait with this priority.
-type Waiters = BTreeMap<Ticket, (ObjectKey, Instant)>;
-
 impl Priorities {
-    const fn of(&mut self, priority: Priority) -> &mut Waiters {
+    const fn of(&mut self, priority: Priority) -> &mut Turns {
         match priority {
             Priority::Stop => &mut self.stop,
             Priority::Live => &mut self.live,
@@ -96,11 +152,24 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One whose requeues are by this clock, and that takes in nothing before [`Self::open`].
+    /// One for so many requests at the same time, at least [`FEWEST_PLACES`](crate::shares::FEWEST_PLACES), whose requeues
+    /// are by this clock. It takes in nothing before [`Self::open`].
     #[must_use]
-    pub fn standby(clock: Clock) -> Self {
-        let state = Mutex::new(State { standby: true, ..State::default() });
-        Self { clock, state, work: Notify::new(), timer: Condvar::new() }
+    pub fn standby(places: usize, clock: Clock) -> Self {
+        let state = State {
+            priorities: Priorities::default(),
+            waiting: HashMap::new(),
+            running: HashSet::new(),
+            again: HashMap::new(),
+            requeues: Timers::default(),
+            retries: Timers::default(),
+            shares: Shares::new(places),
+            turn: 0,
+            tickets: 0,
+            standby: true,
+            closed: false,
+        };
+        Self { clock, state: Mutex::new(state), work: Notify::new(), timer: Condvar::new() }
     }
 
     /// From now on keys are taken in.
@@ -110,27 +179,47 @@ impl Queue {
 
     /// Puts a key to be worked on. A better position than it waits in moves it there.
     pub fn add(&self, key: ObjectKey, position: QueuePosition) {
-        self.lock().add(key, position, Instant::now());
+        self.lock().add(key, position, Attempt::First, Instant::now());
         self.work.notify_one();
     }
 
-    /// The next key to work on, of no worse priority than `worst`. `None` when there is none yet and the
-    /// caller should look again: at the queue, and at what `worst` is now. The caller must call
-    /// [`Self::done`] for a key it got.
-    pub async fn next(&self, worst: Priority) -> Option<Next> {
-        let next = self.lock().pop(worst);
-        if next.is_none() {
+    /// Waits for the next key to work on, and a place for its requests. The caller must call [`Self::done`] or
+    /// [`Self::wait_for`] for a key it got.
+    pub async fn next(self: &Arc<Self>) -> Next {
+        loop {
+            let popped = self.lock().pop(Instant::now());
+            if let Some(Popped { key, priority, waited, attempt, place }) = popped {
+                let place = Place::new(Arc::clone(self), place);
+                return Next { key, priority, waited, attempt, place };
+            }
             self.work.notified().await;
         }
-        next
     }
 
     /// A key has been worked on. If it was put again meanwhile, it waits now.
     pub fn done(&self, key: &ObjectKey) {
         let mut state = self.lock();
         state.running.remove(key);
-        if let Some(position) = state.again.remove(key) {
-            state.add(key.clone(), position, Instant::now());
+        if let Some((position, attempt)) = state.again.remove(key) {
+            state.add(key.clone(), position, attempt, Instant::now());
+        }
+        self.work.notify_one();
+    }
+
+    /// Work on a key goes on when a request of this operation may be sent. If the key was put again meanwhile, it is
+    /// begun anew instead.
+    pub fn wait_for(
+        &self,
+        key: &ObjectKey,
+        position: QueuePosition,
+        attempt: Attempt,
+        operation: Operation,
+    ) {
+        let (mut state, now) = (self.lock(), Instant::now());
+        state.running.remove(key);
+        match state.again.remove(key) {
+            Some((position, attempt)) => state.add(key.clone(), position, attempt, now),
+            None => state.insert(key.clone(), position, attempt, Some(operation), now),
         }
         self.work.notify_one();
     }
@@ -156,8 +245,8 @@ impl Queue {
     /// async runtime count whole milliseconds and are one or two late.
     pub fn run_timers(&self, position_of: impl Fn(&ObjectKey) -> Option<QueuePosition>) {
         while let Some(due) = self.due() {
-            let position = |key| Some((position_of(&key)?, key));
-            self.add_all(due.into_iter().filter_map(position).collect());
+            let position = |(key, attempt)| Some((position_of(&key)?, attempt, key));
+            self.put(due.into_iter().filter_map(position));
         }
     }
 
@@ -169,15 +258,21 @@ impl Queue {
 
     /// Puts what is due at the same instant, before any of it is begun.
     pub fn add_all(&self, positioned: Vec<(QueuePosition, ObjectKey)>) {
+        self.put(positioned.into_iter().map(|(position, key)| (position, Attempt::First, key)));
+    }
+
+    fn put(&self, positioned: impl Iterator<Item = (QueuePosition, Attempt, ObjectKey)>) {
+        // Whoever gives a position may need what the lock keeps.
+        let positioned: Vec<_> = positioned.collect();
         let (mut state, now) = (self.lock(), Instant::now());
-        for (position, key) in positioned {
-            state.add(key, position, now);
+        for (position, attempt, key) in positioned {
+            state.add(key, position, attempt, now);
         }
         self.work.notify_one();
     }
 
     /// Waits for keys whose time has come; `None` once the queue is closed.
-    fn due(&self) -> Option<Vec<ObjectKey>> {
+    fn due(&self) -> Option<Vec<(ObjectKey, Attempt)>> {
         let mut state = self.lock();
         while !state.closed {
             let due = state.take_due(&self.clock);
@@ -194,14 +289,14 @@ impl Queue {
 
 impl State {
     /// The keys whose time has come.
-    fn take_due(&mut self, clock: &Clock) -> Vec<ObjectKey> {
+    fn take_due(&mut self, clock: &Clock) -> Vec<(ObjectKey, Attempt)> {
         let mut due = Vec::new();
         let (reached, monotonic) = (clock.now().reached(), Instant::now());
         while let Some(key) = reached.and_then(|reached| self.requeues.take(reached)) {
-            due.push(key);
+            due.push((key, Attempt::First));
         }
         while let Some(key) = self.retries.take(monotonic) {
-            due.push(key);
+            due.push((key, Attempt::Repeated));
         }
         due
     }
@@ -214,39 +309,78 @@ impl State {
         requeue_at.into_iter().chain(retry).chain([LONGEST_SLEEP]).min().unwrap_or(LONGEST_SLEEP)
     }
 
-    fn add(&mut self, key: ObjectKey, position: QueuePosition, now: Instant) {
+    fn add(&mut self, key: ObjectKey, position: QueuePosition, attempt: Attempt, now: Instant) {
         if self.standby {
             return;
         }
         if self.running.contains(&key) {
-            let again = self.again.entry(key).or_insert(position);
-            *again = position.min(*again);
+            let again = self.again.entry(key).or_insert((position, attempt));
+            *again = (position, attempt).min(*again);
             return;
         }
         if let Some(ticket) = self.waiting.get(&key).copied() {
-            if ticket.0 <= position {
+            // What waits for a flow was planned before the news.
+            if ticket.operation.is_none() && ticket.goes_before(position, attempt) {
                 return;
             }
-            self.priorities.of(ticket.0.priority).remove(&ticket);
+            let turn = (ticket.position.due, ticket.number);
+            self.priorities.of(ticket.position.priority).remove(
+                ticket.attempt,
+                &ticket.line(&key),
+                turn,
+            );
+            let (position, attempt) = (position, attempt).min((ticket.position, ticket.attempt));
+            return self.insert(key, position, attempt, None, now);
         }
-        self.tickets += 1;
-        let ticket = (position, self.tickets);
-        self.waiting.insert(key.clone(), ticket);
-        self.priorities.of(position.priority).insert(ticket, (key, now));
+        self.insert(key, position, attempt, None, now);
     }
 
-    fn pop(&mut self, worst: Priority) -> Option<Next> {
-        let order = Priority::order(self.turn).into_iter().filter(|priority| *priority <= worst);
-        for priority in order {
-            if let Some((_, (key, since))) = self.priorities.of(priority).pop_first() {
+    fn insert(
+        &mut self,
+        key: ObjectKey,
+        position: QueuePosition,
+        attempt: Attempt,
+        operation: Option<Operation>,
+        now: Instant,
+    ) {
+        self.tickets += 1;
+        let ticket = Ticket { position, number: self.tickets, attempt, operation };
+        let (line, turn) = (ticket.line(&key), (position.due, ticket.number));
+        self.waiting.insert(key.clone(), ticket);
+        self.priorities.of(position.priority).insert(attempt, line, turn, (key, now));
+    }
+
+    fn pop(&mut self, now: Instant) -> Option<Popped> {
+        for priority in Priority::order(self.turn) {
+            if !self.shares.has_place(priority) {
+                continue;
+            }
+            let shares = &self.shares;
+            let may_go = |line: &Line| {
+                shares.has_share(priority, &line.namespace)
+                    && line.flow().is_none_or(|flow| shares.admits(&flow, now))
+            };
+            if let Some((line, (key, since))) = self.priorities.of(priority).pop(may_go) {
                 self.turn = self.turn.wrapping_add(1);
-                self.waiting.remove(&key);
+                let attempt = self.waiting.remove(&key).map_or(Attempt::First, |it| it.attempt);
                 self.running.insert(key.clone());
-                return Some(Next { key, priority, waited: since.elapsed() });
+                let place = self.shares.take(priority, Arc::clone(&key.namespace), line.flow());
+                let waited = now.saturating_duration_since(since);
+                return Some(Popped { key, priority, waited, attempt, place });
             }
         }
         None
     }
+}
+
+/// A key that was taken, and the place for its requests.
+#[derive(Debug, PartialEq, Eq)]
+struct Popped {
+    key: ObjectKey,
+    priority: Priority,
+    waited: Duration,
+    attempt: Attempt,
+    place: PlaceId,
 }
 
 #[cfg(test)]

@@ -19,9 +19,10 @@ use serde_json::value::RawValue;
 
 use crate::stripped;
 
-/// An object, or what can be said of it.
+/// An object, or what can be said of it. A `VIEW` has few of the object's fields, and is read whatever the object
+/// consists of.
 #[derive(Debug, Clone)]
-pub struct Readable<K>(pub Result<K, Unreadable>);
+pub struct Readable<K, const VIEW: bool = false>(pub Result<K, Unreadable>);
 
 /// An object that cannot be read.
 #[derive(Debug, Clone)]
@@ -39,10 +40,11 @@ struct Bare {
     metadata: ObjectMeta,
 }
 
-impl<'de, K: DeserializeOwned> Deserialize<'de> for Readable<K> {
+impl<'de, K: DeserializeOwned, const VIEW: bool> Deserialize<'de> for Readable<K, VIEW> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        let error = match stripped::read(text.get()) {
+        let read = if VIEW { stripped::read_view } else { stripped::read };
+        let error = match read(text.get()) {
             Ok(object) => return Ok(Self(Ok(object))),
             Err(error) => error.to_string(),
         };
@@ -51,7 +53,7 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Readable<K> {
     }
 }
 
-impl<K: Resource> Resource for Readable<K> {
+impl<K: Resource, const VIEW: bool> Resource for Readable<K, VIEW> {
     type DynamicType = K::DynamicType;
     type Scope = K::Scope;
 
@@ -90,9 +92,27 @@ impl<K: Resource> Resource for Readable<K> {
 mod tests {
     use kube::core::{ObjectList, WatchEvent};
     use serde_json::json;
-    use trainjob_api::TrainJob;
+    use trainjob_api::{TrainJob, jobset::JobSetView};
 
     use super::*;
+
+    #[test]
+    fn view_of_an_object_is_read_whatever_it_consists_of() {
+        let parts = vec![json!({}); 30_000];
+        let large = json!({
+            "metadata": {"name": "large", "uid": "U"},
+            "spec": {"suspend": true, "replicatedJobs": parts},
+        });
+        let list = json!({
+            "apiVersion": "v1", "kind": "List", "metadata": {}, "items": [large],
+        });
+        let text = list.to_string();
+        let list: ObjectList<Readable<JobSetView, true>> = serde_json::from_str(&text).unwrap();
+        assert!(list.items[0].0.as_ref().unwrap().spec.suspend);
+        let list: ObjectList<Readable<JobSetView>> = serde_json::from_str(&text).unwrap();
+        let unreadable = list.items[0].0.as_ref().unwrap_err();
+        assert_eq!(unreadable.metadata.uid.as_deref(), Some("U"));
+    }
 
     #[test]
     fn what_cannot_be_read_keeps_its_metadata_and_no_other_from_being_read() {

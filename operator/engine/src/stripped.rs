@@ -11,9 +11,9 @@ use serde::{
     de::{DeserializeOwned, Error as _},
 };
 use serde_json::value::RawValue;
+use trainjob_core::build::MAX_OBJECTS;
+pub use trainjob_core::build::object_count;
 
-/// How many JSON objects one may consist of, itself included. The largest TrainJob that the schema admits has about 13,000.
-const MAX_OBJECTS: usize = 20_000;
 /// A text of so many bytes or fewer cannot have as many.
 const SHORT: usize = 16 * 1024;
 
@@ -31,6 +31,17 @@ pub fn read<K: DeserializeOwned>(text: &str) -> Result<K, serde_json::Error> {
     serde_json::from_str(&text)
 }
 
+/// Reads the few fields of an object that a view has, as if it had no managed fields.
+///
+/// What a view leaves out takes no room, so there is no limit to what the object consists of.
+///
+/// # Errors
+///
+/// It is not JSON, or not a `K`.
+pub fn read_view<K: DeserializeOwned>(text: &str) -> Result<K, serde_json::Error> {
+    serde_json::from_str(&without_managed_fields(text))
+}
+
 /// Refuses an object, given by the texts it consists of, that consists of too many JSON objects.
 ///
 /// # Errors
@@ -45,22 +56,6 @@ pub fn check_object_count<'a>(
         return Err(serde_json::Error::custom(problem));
     }
     Ok(())
-}
-
-/// How many objects there are in a text of JSON, itself and those within included.
-#[must_use]
-pub fn object_count(text: &str) -> usize {
-    let (mut count, mut is_in_string, mut is_escaped) = (0, false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = is_in_string,
-            b'"' => is_in_string = !is_in_string,
-            b'{' if !is_in_string => count += 1,
-            _ => {}
-        }
-    }
-    count
 }
 
 #[derive(Deserialize)]

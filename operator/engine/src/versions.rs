@@ -5,6 +5,21 @@
 //! versions (comparable as numbers: KEP-5504), which settles what is newer. A reply that is older than
 //! what the watch has already delivered says nothing new; in particular it does not bring back an
 //! object whose deletion the watch has delivered.
+//!
+//! ```
+//! use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+//! use trainjob_core::facts::ObjectKey;
+//! use trainjob_engine::versions::{Source, Versions};
+//!
+//! let key = ObjectKey::of(&ObjectMeta { name: Some("job".into()), ..ObjectMeta::default() });
+//! let mut jobs = Versions::default();
+//! assert!(jobs.put(&key, 7, "suspended", Source::Watch));
+//! // The reply to a write that the watch has not delivered yet is newer,
+//! assert!(jobs.put(&key, 9, "resumed", Source::Reply { lists: jobs.lists() }));
+//! // so the watch, which comes to the version in between, says nothing new.
+//! assert!(!jobs.put(&key, 8, "labelled", Source::Watch));
+//! assert_eq!(jobs.get(&key), Some(&"resumed"));
+//! ```
 
 use std::collections::{HashMap, HashSet};
 

@@ -22,13 +22,11 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpListener, task::JoinSet};
 use trainjob_api::time::Timestamp;
-use trainjob_core::{
-    facts::ObjectKey,
-    priority::{Priority, QueuePosition},
-};
+use trainjob_core::{facts::ObjectKey, priority::QueuePosition};
 use trainjob_engine::{
     clock::{self, Clock},
     queue::Queue,
+    shares::FEWEST_PLACES,
 };
 use trainjob_process::{
     client::{self, Clients},
@@ -158,21 +156,14 @@ async fn timer_fires_by_the_clock_of_the_api_server_and_never_before() {
     for ahead in [HOUR, -HOUR] {
         let server = Server::start(ahead, true).await;
         server.ask().await;
-        let queue = Arc::new(Queue::standby(server.clock.clone()));
+        let queue = Arc::new(Queue::standby(FEWEST_PLACES, server.clock.clone()));
         queue.open();
         let due = Timestamp::from(server.now()).plus(2);
         let key = ObjectKey { namespace: "ns".into(), name: "job".into() };
         queue.requeue_at(&key, Some(due));
         let timers = Arc::clone(&queue);
         let timers = std::thread::spawn(move || timers.run_timers(|_| Some(QueuePosition::LIVE)));
-        let fires = async {
-            loop {
-                if let Some(next) = queue.next(Priority::Cleanup).await {
-                    return next;
-                }
-            }
-        };
-        let next = tokio::time::timeout(PATIENCE, fires).await.unwrap();
+        let next = tokio::time::timeout(PATIENCE, queue.next()).await.unwrap();
         assert_eq!(next.key, key);
         assert!(Timestamp::from(server.now()) >= due, "{ahead}: early");
         queue.close();

@@ -2,7 +2,17 @@
 //!
 //! One is for watches, which are long and must not wait; one is for work, which is short. Retries are
 //! the operator's own (per key, with backoff): the client library's would repeat creations inside a
-//! call and could not be ended. Every request of the work client has a time limit.
+//! call and could not be ended. Every request of the work client has a time limit, and so has the beginning of a watch.
+//!
+//! | module | what it adds to the client library |
+//! |---|---|
+//! | `dead_path` | connections whose other end is gone are closed |
+//! | `retry_after` | a refusal in plain text says how long to wait |
+//! | `watch_start` | a time limit for starting a watch |
+
+mod dead_path;
+mod retry_after;
+mod watch_start;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -19,6 +29,9 @@ use kube::{
 use thiserror::Error;
 use tower::{BoxError, ServiceBuilder};
 
+use self::{
+    dead_path::close_dead_paths, retry_after::KeepRetryAfter, watch_start::LimitWatchStart,
+};
 use crate::{
     metrics::{Requests, requests::Counting},
     server_time::{Dating, ServerTime},
@@ -111,19 +124,21 @@ struct Layers {
 
 fn client(config: Config, layers: &Layers) -> Result<Client, kube::Error> {
     if config.proxy_url.is_some() {
-        let builder = ClientBuilder::try_from(config)?;
-        return Ok(builder.with_layer(&layers.dating).with_layer(&layers.counting).build());
+        let client = ClientBuilder::try_from(config)?.with_layer(&layers.dating);
+        let client = client.with_layer(&KeepRetryAfter).with_layer(&LimitWatchStart);
+        return Ok(client.with_layer(&layers.counting).build());
     }
     direct(config, layers)
 }
 
-/// What the library makes of a configuration, but for one thing: what is written to a connection is sent at once.
-/// A request that is written in two parts would otherwise wait for the API server to acknowledge the first, which a
-/// system puts off by 40 ms.
+/// What the library makes of a configuration, but for two things: what is written to a connection is sent at once, and
+/// connections with a dead path are closed. A request that is written in two parts would otherwise wait for the API server
+/// to acknowledge the first, which a system puts off by 40 ms.
 fn direct(config: Config, layers: &Layers) -> Result<Client, kube::Error> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
+    close_dead_paths(&mut connector);
     let connector = config.rustls_https_connector_with_connector(connector)?;
     let mut connector = TimeoutConnector::new(connector);
     connector.set_connect_timeout(config.connect_timeout);
@@ -131,6 +146,8 @@ fn direct(config: Config, layers: &Layers) -> Result<Client, kube::Error> {
     connector.set_write_timeout(config.write_timeout);
     let service = ServiceBuilder::new()
         .layer(&layers.counting)
+        .layer(LimitWatchStart)
+        .layer(KeepRetryAfter)
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)

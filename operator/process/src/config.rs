@@ -15,6 +15,8 @@ use std::{
 use trainjob_core::observed::Settings;
 
 use crate::health::Endpoints;
+use file::{ClientConnection, Configuration, Controller, Events, Health, Lifecycle, Metrics};
+use gates::Origin;
 
 pub mod admission;
 mod args;
@@ -34,11 +36,7 @@ pub use election::LeaderElection;
 pub use error::{ConfigError, Problem};
 pub use flags::{Flags, FlagsError};
 pub use gates::{Gate, Gates};
-pub use help::Manual;
 pub use tls::Tls;
-
-use file::{ClientConnection, Configuration, Controller, Events, Health, Lifecycle, Metrics};
-use gates::Origin;
 
 /// What the two processes use, complete and valid.
 #[derive(Debug, Clone, PartialEq)]

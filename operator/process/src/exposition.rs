@@ -23,12 +23,13 @@ impl Pages for Exposition {
             return None;
         }
         let mut text = Vec::new();
-        let encoded = TextEncoder::new().encode(&self.0.gather(), &mut text);
-        Some(match (encoded, String::from_utf8(text)) {
-            (Ok(()), Ok(body)) => {
-                Page { status: StatusCode::OK, content_type: prometheus::TEXT_FORMAT, body }
-            }
-            _ => Page::text(
+        Some(match TextEncoder::new().encode(&self.0.gather(), &mut text) {
+            Ok(()) => Page {
+                status: StatusCode::OK,
+                content_type: prometheus::TEXT_FORMAT,
+                body: text.into(),
+            },
+            Err(_) => Page::text(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "metrics cannot be written".to_owned(),
             ),

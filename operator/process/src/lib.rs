@@ -9,6 +9,7 @@
 
 pub mod client;
 pub mod config;
+pub mod connections;
 mod describe;
 mod exposition;
 pub mod health;
@@ -16,11 +17,13 @@ pub mod logging;
 pub mod metrics;
 pub mod metrics_auth;
 pub mod pages;
+mod program;
 pub mod server_time;
 mod servers;
 mod start;
 pub mod tls;
 
 pub use describe::describe;
+pub use program::{Entries, Manual, Program};
 pub use servers::{Servers, Shown};
-pub use start::{Program, start};
+pub use start::start;

@@ -1,7 +1,11 @@
 //! A small HTTP server for what only machines ask for: health and metrics.
 //!
-//! Every answer is made from the path. Connections are few, short and used once; so neither a
-//! client that says nothing nor a hundred of them lock anybody out for long.
+//! Every answer is made from the path. Connections are few, short and used once. A newcomer always has a
+//! [place](crate::connections): when all are taken, the connection that has waited longest without a request is closed. So
+//! clients that say nothing lock nobody out, however many they are. An answer that takes long to make is
+//! shared by all who ask for it.
+
+mod shared;
 
 use std::{
     convert::Infallible,
@@ -25,14 +29,18 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::watch,
-    task::{JoinSet, spawn_blocking},
+    task::JoinSet,
     time::{sleep, timeout},
 };
 use tokio_rustls::TlsAcceptor;
 
-use crate::metrics_auth::{MetricsAuth, Refusal};
+use self::shared::Shared;
+use crate::{
+    connections::{Connections, Place},
+    metrics_auth::{MetricsAuth, Refusal},
+};
 
-/// Connections that are served at the same time; more have to wait.
+/// Connections that are served at the same time; for one more, the oldest silent one is closed.
 pub const CONNECTIONS: usize = 64;
 /// How long one may take, from its acceptance to the last byte of the answer: as long as probes wait.
 pub const CONNECTION_TIME: Duration = Duration::from_secs(3);
@@ -51,14 +59,14 @@ pub struct Page {
     /// Its media type.
     pub content_type: &'static str,
     /// Its body.
-    pub body: String,
+    pub body: Bytes,
 }
 
 impl Page {
     /// A line of text.
     #[must_use]
-    pub const fn text(status: StatusCode, body: String) -> Self {
-        Self { status, content_type: "text/plain; charset=utf-8", body }
+    pub fn text(status: StatusCode, body: String) -> Self {
+        Self { status, content_type: "text/plain; charset=utf-8", body: body.into() }
     }
 }
 
@@ -67,7 +75,7 @@ pub trait Pages: Send + Sync + 'static {
     /// The page at a path; `None` where there is none.
     fn at(&self, path: &str) -> Option<Page>;
 
-    /// Whether that takes so long that others must not wait for it.
+    /// Whether that takes so long that others must not wait for it, and that it is made at most once a second.
     fn takes_long(&self) -> bool {
         false
     }
@@ -76,6 +84,7 @@ pub trait Pages: Send + Sync + 'static {
 /// Pages, and who may see them how.
 pub struct Site {
     pages: Arc<dyn Pages>,
+    shared: Shared<Page>,
     tls: Option<TlsAcceptor>,
     auth: Option<MetricsAuth>,
 }
@@ -84,13 +93,13 @@ impl Site {
     /// Pages for everybody, without TLS.
     #[must_use]
     pub fn open(pages: Arc<dyn Pages>) -> Self {
-        Self { pages, tls: None, auth: None }
+        Self { pages, shared: Shared::default(), tls: None, auth: None }
     }
 
     /// Pages over TLS; with metrics auth, for readers that it authorizes.
     #[must_use]
     pub fn over_tls(pages: Arc<dyn Pages>, tls: TlsAcceptor, auth: Option<MetricsAuth>) -> Self {
-        Self { pages, tls: Some(tls), auth }
+        Self { pages, shared: Shared::default(), tls: Some(tls), auth }
     }
 }
 
@@ -122,9 +131,19 @@ pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 pub async fn serve(
     listener: TcpListener,
     site: Site,
+    shutdown: watch::Receiver<bool>,
+) -> io::Result<()> {
+    serve_for(CONNECTION_TIME, listener, site, shutdown).await
+}
+
+/// Like [`serve`], where a connection may take so `long`.
+pub(crate) async fn serve_for(
+    long: Duration,
+    listener: TcpListener,
+    site: Site,
     mut shutdown: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let site = Arc::new(site);
+    let (site, places) = (Arc::new(site), Connections::new(CONNECTIONS));
     let mut connections = JoinSet::new();
     let mut failures = 0;
     loop {
@@ -132,12 +151,14 @@ pub async fn serve(
             biased;
             _ = shutdown.wait_for(|stop| *stop) => break,
             Some(_) = connections.join_next() => continue,
-            accepted = listener.accept(), if connections.len() < CONNECTIONS => accepted,
+            accepted = listener.accept() => accepted,
         };
         match accepted {
             Ok((stream, _)) => {
                 failures = 0;
-                connections.spawn(connection(Arc::clone(&site), stream));
+                if let Some(place) = places.admit() {
+                    connections.spawn(connection(Arc::clone(&site), stream, place, long));
+                }
             }
             // The client has gone already, or the process has no file left for the moment.
             Err(_) if failures < ATTEMPTS => {
@@ -153,30 +174,42 @@ pub async fn serve(
     Ok(())
 }
 
-async fn connection(site: Arc<Site>, stream: TcpStream) {
+async fn connection(site: Arc<Site>, stream: TcpStream, place: Place, long: Duration) {
     let answered = async {
         match &site.tls {
-            None => requests(&site, stream).await,
+            None => requests(&site, stream, &place, long).await,
             // Who does not speak TLS gets no answer.
             Some(tls) => {
                 if let Ok(stream) = tls.accept(stream).await {
-                    requests(&site, stream).await;
+                    requests(&site, stream, &place, long).await;
                 }
             }
         }
     };
-    // A client that goes away or takes too long gets no answer; there is nobody else to tell.
-    let _ = timeout(CONNECTION_TIME, answered).await;
+    // A client that goes away, takes too long or has to give way gets no answer; there is nobody else to tell.
+    tokio::select! {
+        _ = timeout(long, answered) => {}
+        () = place.gives_way(long, long) => {}
+    }
 }
 
-async fn requests(site: &Arc<Site>, stream: impl AsyncRead + AsyncWrite + Unpin) {
+async fn requests(
+    site: &Arc<Site>,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    place: &Place,
+    long: Duration,
+) {
     let service = service_fn(|request: Request<Incoming>| {
         let (site, (head, _)) = (Arc::clone(site), request.into_parts());
-        async move { Ok::<_, Infallible>(site.answer(&head).await) }
+        let under_way = place.request();
+        async move {
+            let _under_way = under_way;
+            Ok::<_, Infallible>(site.answer(&head).await)
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(CONNECTION_TIME)
+        .header_read_timeout(long)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service);
     // Both ends may break a connection; there is nobody to tell.
@@ -208,8 +241,8 @@ impl Site {
             return self.pages.at(&path);
         }
         let pages = Arc::clone(&self.pages);
-        let made = spawn_blocking(move || pages.at(&path)).await;
-        made.unwrap_or_else(|error| {
+        let page = self.shared.at(path, move |path| pages.at(path)).await;
+        page.unwrap_or_else(|error| {
             Some(Page::text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
         })
     }

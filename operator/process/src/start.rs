@@ -9,26 +9,12 @@ use tokio::{
 
 use crate::{
     client::{self, Clients},
-    config::{self, Config, Flags, FlagsError, Manual},
+    config::{self, Config, Flags, FlagsError},
     logging,
-    metrics::{Requests, requests::Kinds},
+    metrics::Requests,
+    program::Program,
     server_time::ServerTime,
 };
-
-/// Which program this is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Program {
-    /// Its name.
-    pub name: &'static str,
-    /// What it does, in one line.
-    pub about: &'static str,
-    /// What the names of its own metrics begin with.
-    pub metrics: &'static str,
-    /// The kinds that it sends requests about.
-    pub kinds: Kinds,
-    /// The rest of what `--help` says of it.
-    pub manual: Manual,
-}
 
 /// Runs `work` with what flags, file and environment say, until it ends by itself or because its third
 /// argument became true, on the first SIGTERM or SIGINT; the second signal ends the process at once.

@@ -2,14 +2,24 @@
 
 use std::sync::Arc;
 
-use trainjob_core::{facts::PodGroupFacts, observed::Presence};
+use trainjob_core::{
+    facts::{ObjectKey, PodGroupFacts},
+    observed::Presence,
+};
 use trainjob_engine::versions::Versions;
 
 /// The PodGroups of one scheduler.
 pub(super) type Groups = Versions<Arc<PodGroupFacts>>;
 
-/// A PodGroup, where the API server knows the kind.
+/// A PodGroup, where the API server knows the kind and has listed it.
 pub(super) type Group = Option<Option<Arc<PodGroupFacts>>>;
+
+/// The PodGroup of this name. As long as no list of its kind is complete, it may be there unseen, so it counts as one of a
+/// kind that is not known.
+pub(super) fn group(groups: Option<&Groups>, key: &ObjectKey) -> Group {
+    let listed = groups.filter(|groups| groups.lists() > 0);
+    listed.map(|groups| groups.get(key).cloned())
+}
 
 pub(super) fn presence(group: &Group) -> Presence<'_> {
     match group {

@@ -1,4 +1,4 @@
-//! The PodGroups of both schedulers, whose kinds the API server may come to know later or never.
+//! The PodGroups of all schedulers, whose kinds the API server may come to know later or never.
 
 use std::sync::Arc;
 
@@ -56,26 +56,30 @@ impl Cache {
         }
     }
 
-    /// The API server knows the kind, for good: one that has just started knows no kind for a moment.
-    /// Returns the unfinished jobs without a JobSet, which may wait for that, if that is news.
-    pub fn pod_groups_served(&self, scheduler: Scheduler) -> Vec<ObjectKey> {
-        let mut state = self.lock();
-        let groups = state.pod_groups.of_mut(scheduler);
-        if groups.is_some() {
-            return Vec::new();
-        }
-        *groups = Some(Versions::default());
-        let waits = |(key, job): &(&ObjectKey, &Arc<JobRecord>)| {
-            job.facts.finished.is_none() && state.job_sets.get(key).is_none()
-        };
-        state.jobs.iter().filter(waits).map(|(key, _)| key.clone()).collect()
+    /// The API server knows the kind, for good: one that has just started knows no kind for a moment. What is known of
+    /// its PodGroups counts once a list of them is complete.
+    pub fn pod_groups_served(&self, scheduler: Scheduler) {
+        self.lock().pod_groups.of_mut(scheduler).get_or_insert_with(|| {
+            let mut groups = Versions::default();
+            groups.relist();
+            groups
+        });
     }
 
-    /// The list is complete; returns the PodGroups that vanished meanwhile.
+    /// The list is complete. Returns the jobs that this may concern: those whose PodGroups vanished meanwhile, and, if it
+    /// is the first list, those that may wait for it: unfinished ones without a JobSet, and those with a PodGroup.
     pub fn pod_groups_listed(&self, scheduler: Scheduler) -> Vec<ObjectKey> {
         let mut state = self.lock();
-        let groups = state.pod_groups.of_mut(scheduler).as_mut();
-        let vanished = groups.map(Versions::listed).unwrap_or_default();
-        vanished.into_iter().map(|(key, _)| key).collect()
+        let Some(groups) = state.pod_groups.of_mut(scheduler) else { return Vec::new() };
+        let is_first = groups.lists() == 0;
+        let mut concerned: Vec<_> = groups.listed().into_iter().map(|(key, _)| key).collect();
+        if is_first {
+            concerned.extend(groups.iter().map(|(key, _)| key.clone()));
+            let waits = |(key, job): &(&ObjectKey, &Arc<JobRecord>)| {
+                job.facts.finished.is_none() && state.job_sets.get(key).is_none()
+            };
+            concerned.extend(state.jobs.iter().filter(waits).map(|(key, _)| key.clone()));
+        }
+        concerned
     }
 }

@@ -5,19 +5,21 @@
 use std::{
     collections::HashSet,
     sync::{Arc, atomic::AtomicBool},
+    time::Duration,
 };
 
+use futures::future::join_all;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, Client, Resource, runtime::watcher::Event};
 use tokio::sync::watch;
 use trainjob_api::{
-    ClusterTrainingRuntime, TrainJob, TrainingRuntime,
-    jobset::JobSetView,
-    podgroup::{CoschedulingPodGroup, VolcanoPodGroup},
+    ClusterTrainingRuntime, TrainJob, TrainingRuntime, jobset::JobSetView, podgroup::PodGroup,
 };
 use trainjob_core::{
     build::{Runtime, RuntimeKey},
-    facts::{JobSetFacts, ObjectKey},
+    facts::{JobSetFacts, ObjectKey, PodGroupFacts},
+    scheduler::{PodGroupKind, Scheduler},
+    with_scheduler,
 };
 use trainjob_engine::{
     Readable, Unreadable,
@@ -27,11 +29,11 @@ use trainjob_engine::{
 use trainjob_process::health::Readiness;
 
 use super::Cache;
-use crate::{
-    kinds::{Kind, PodGroupKind},
-    legacy_finalizer::Finder,
-    metrics::Metrics,
-};
+use crate::{kinds::Kind, legacy_finalizer::Finder, metrics::Metrics};
+
+/// How long the operator waits at its start for a list of a kind that need not be there, once it has all others. Longer
+/// than an API server that has just started needs to answer, so that it is not taken for one that cannot.
+const OPTIONAL_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a watch tells the rest of the operator.
 pub struct Watcher {
@@ -73,9 +75,34 @@ impl Watcher {
             self.runtimes::<ClusterTrainingRuntime>(Kind::ClusterTrainingRuntime, |key| {
                 RuntimeKey::Cluster { name: key.name.as_ref().into() }
             }),
-            self.pod_groups::<CoschedulingPodGroup>(),
-            self.pod_groups::<VolcanoPodGroup>(),
+            join_all(Scheduler::ALL.map(|scheduler| self.pod_groups(scheduler))),
+            self.go_without_optional_kinds(),
         );
+    }
+
+    /// Goes on without the kinds that need not be there and that could not be listed for [`OPTIONAL_PATIENCE`] after all
+    /// others were. To jobs that need one it is as if it were not installed. Its watch goes on and takes it in.
+    async fn go_without_optional_kinds(&self) {
+        let optional = || Kind::ALL.iter().filter(|kind| kind.install().is_none());
+        let needed = Kind::ALL.len() - optional().count();
+        let mut listed = self.listed.subscribe();
+        let all_needed = |kinds: &HashSet<&'static str>| {
+            let known = Kind::ALL.iter().filter(|kind| kind.install().is_some());
+            known.filter(|kind| kinds.contains(kind.name())).count() == needed
+        };
+        // It cannot fail while the sender is held.
+        let _ = listed.wait_for(all_needed).await;
+        tokio::time::sleep(OPTIONAL_PATIENCE).await;
+        for kind in optional().map(|kind| kind.name()) {
+            let is_listed = self.listed.borrow().contains(kind);
+            if !is_listed {
+                tracing::warn!(
+                    kind,
+                    "cannot list {kind}. TrainJobs that need one wait for it, all others go on"
+                );
+                self.known(kind);
+            }
+        }
     }
 
     async fn train_jobs(&self) {
@@ -118,19 +145,18 @@ impl Watcher {
                 (self.wake)(key);
             }
         };
-        let put = |job_set: Readable<JobSetView>| match job_set.0 {
-            Ok(job_set) => {
-                let key = ObjectKey::of(&job_set.metadata);
-                if self.cache.put_job_set(&key, JobSetFacts::of(&job_set), Source::Watch) {
-                    (self.wake)(key);
-                }
-            }
-            Err(invalid) => {
+        let put = |job_set: Readable<JobSetView, true>| {
+            // One that cannot be read is there all the same: a deadline deletes it, and there is no second one.
+            let job_set = job_set.0.unwrap_or_else(|invalid| {
                 unreadable(Kind::JobSet, &invalid);
-                remove(&invalid.metadata);
+                JobSetView { metadata: invalid.metadata, ..JobSetView::default() }
+            });
+            let key = ObjectKey::of(&job_set.metadata);
+            if self.cache.put_job_set(&key, JobSetFacts::of(&job_set), Source::Watch) {
+                (self.wake)(key);
             }
         };
-        self.follow::<Readable<JobSetView>>(Kind::JobSet, |event| match event {
+        self.follow::<Readable<JobSetView, true>>(Kind::JobSet, |event| match event {
             Event::Init => self.cache.job_sets_relist(),
             Event::InitApply(job_set) | Event::Apply(job_set) => put(job_set),
             Event::InitDone => self.cache.job_sets_listed().into_iter().for_each(&self.wake),
@@ -139,8 +165,12 @@ impl Watcher {
         .await;
     }
 
-    async fn pod_groups<K: PodGroupKind>(&self) {
-        let (scheduler, kind) = (K::SCHEDULER, Kind::PodGroup(K::SCHEDULER));
+    async fn pod_groups(&self, scheduler: Scheduler) {
+        with_scheduler!(scheduler, S => self.pod_groups_of::<S>().await);
+    }
+
+    async fn pod_groups_of<S: PodGroupKind>(&self) {
+        let (scheduler, kind) = (S::SCHEDULER, Kind::PodGroup(S::SCHEDULER));
         let remove = |metadata: &ObjectMeta| {
             let key = ObjectKey::of(metadata);
             let version = metadata.resource_version.as_deref().unwrap_or_default();
@@ -148,10 +178,11 @@ impl Watcher {
                 (self.wake)(key);
             }
         };
-        let put = |group: Readable<K>| match group.0 {
+        let put = |group: Readable<PodGroup<S>>| match group.0 {
             Ok(group) => {
-                let key = ObjectKey::of(group.meta());
-                if self.cache.put_pod_group(scheduler, &key, group.facts(), Source::Watch) {
+                let key = ObjectKey::of(&group.metadata);
+                let facts = PodGroupFacts::of(&group.metadata, group.spec.into());
+                if self.cache.put_pod_group(scheduler, &key, facts, Source::Watch) {
                     (self.wake)(key);
                 }
             }
@@ -160,15 +191,14 @@ impl Watcher {
                 remove(&invalid.metadata);
             }
         };
-        let served = || self.cache.pod_groups_served(scheduler).into_iter().for_each(&self.wake);
-        self.follow::<Readable<K>>(kind, |event| match event {
+        self.follow::<Readable<PodGroup<S>>>(kind, |event| match event {
             Event::Init => self.cache.pod_groups_relist(scheduler),
             Event::InitApply(group) => {
-                served();
+                self.cache.pod_groups_served(scheduler);
                 put(group);
             }
             Event::InitDone => {
-                served();
+                self.cache.pod_groups_served(scheduler);
                 self.cache.pod_groups_listed(scheduler).into_iter().for_each(&self.wake);
             }
             Event::Apply(group) => put(group),
@@ -231,17 +261,24 @@ impl Watcher {
         let (kind, install) = (kind.name(), kind.install());
         let restarts = self.metrics.work.restarts(kind);
         let subject = Subject { kind, install, restarts };
+        let mut awaited = true;
         follow(api, subject, &self.unreachable, |news| match news {
             Ok(event) => {
                 let listed = matches!(event, Event::InitDone);
                 take(event);
                 if listed {
+                    let gone_without = self.listed.borrow().contains(kind);
+                    if std::mem::take(&mut awaited) && gone_without {
+                        tracing::info!(kind, "{kind} is listed now; TrainJobs that need one go on");
+                    }
                     self.known(kind);
                     self.tried.send_if_modified(|kinds| kinds.insert(kind));
                 }
             }
             Err(Failed { is_refused }) => {
                 if install.is_none() && is_refused {
+                    // There is none to wait for.
+                    awaited = false;
                     self.known(kind);
                 }
                 self.tried.send_if_modified(|kinds| kinds.insert(kind));
@@ -259,5 +296,5 @@ impl Watcher {
 
 fn unreadable(kind: Kind, invalid: &Unreadable) {
     let (kind, key) = (kind.name(), ObjectKey::of(&invalid.metadata));
-    tracing::warn!(kind, object = %key, error = invalid.error, "cannot be read and is left alone");
+    tracing::warn!(kind, object = %key, error = invalid.error, "cannot be read");
 }

@@ -4,7 +4,7 @@ use kube::api::{GetParams, Patch, PatchParams, Preconditions, PropagationPolicy}
 use serde_json::json;
 use trainjob_api::{TrainJob, constants::FIELD_MANAGER};
 use trainjob_core::{
-    action::{StatusWrite, TtlDeletion},
+    action::{StatusWrite, TtlDeletion, WaitingWrite},
     observed::Propagation,
     pass::Reply,
 };
@@ -36,6 +36,22 @@ impl Executor {
             &of.job.key.name,
             &PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() },
             &Patch::Merge(patch),
+        );
+        let job = self.send::<TrainJob>(of, request).await?;
+        self.cache.put_job(job, Source::Reply { lists: of.lists.jobs });
+        Ok(())
+    }
+
+    pub(super) async fn write_waiting(
+        &self,
+        of: Context<'_>,
+        write: &WaitingWrite,
+    ) -> Result<(), RequestError> {
+        let request = request::<TrainJob>(of.job).patch_subresource(
+            "status",
+            &of.job.key.name,
+            &PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() },
+            &Patch::<()>::Json(write.patch()),
         );
         let job = self.send::<TrainJob>(of, request).await?;
         self.cache.put_job(job, Source::Reply { lists: of.lists.jobs });

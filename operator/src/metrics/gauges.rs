@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use prometheus::{IntGauge, IntGaugeVec, Opts, Registry, Result};
 use trainjob_core::{
+    facts::ObjectKey,
     job_stats::{Horizon, JobStats, Late, State},
     observed::Settings,
     priority::Priority,
 };
+use trainjob_engine::{clock::Clock, leader::LeaderGuard, queue::Queue};
 use trainjob_process::metrics::Sampled;
 
 use super::{jobs::label, work::priority_name};
-use trainjob_engine::{clock::Clock, leader::LeaderGuard, queue::Queue};
-
 use crate::{cache::Cache, kinds::Kind};
 
 /// Where the truth is.
@@ -125,6 +125,7 @@ struct JobGauges {
     horizons: [IntGauge; Horizon::ALL.len()],
     nearest: IntGaugeVec,
     unreleased: LateGauges,
+    oldest_unreleased: IntGaugeVec,
     blocked: IntGauge,
     pending: IntGauge,
     overdue: LateGauges,
@@ -133,14 +134,6 @@ struct JobGauges {
 
 impl JobGauges {
     fn new(metrics: &mut Sampled) -> Result<Self> {
-        let nearest = IntGaugeVec::new(
-            Opts::new(
-                "trainjob_active_deadline_remaining_seconds",
-                "Time left of the jobs that are nearest to their deadline.",
-            ),
-            &["namespace", "name"],
-        )?;
-        metrics.add(nearest.clone());
         Ok(Self {
             states: metrics.gauges(
                 ("trainjob_jobs", "TrainJobs, by state."),
@@ -157,8 +150,17 @@ impl JobGauges {
                 "horizon",
                 Horizon::ALL.map(horizon_name),
             )?,
-            nearest,
+            nearest: by_job(
+                metrics,
+                "trainjob_active_deadline_remaining_seconds",
+                "Time left of the jobs that are nearest to their deadline.",
+            )?,
             unreleased: LateGauges::new(metrics, ("trainjob_unreleased", "Jobs failed by their deadline that are not yet released."), ("trainjob_unreleased_longest_seconds", "For how long the longest unreleased job has been failed; 0 if there is none."))?,
+            oldest_unreleased: by_job(
+                metrics,
+                "trainjob_unreleased_seconds",
+                "For how long those jobs have been failed that have been unreleased longest.",
+            )?,
             blocked: metrics.gauge(
                 "trainjob_release_blocked",
                 "Jobs failed by their deadline whose Pods are gone and whose JobSet is kept by a \
@@ -183,16 +185,29 @@ impl JobGauges {
         for (gauge, horizon) in self.horizons.iter().zip(Horizon::ALL) {
             set(gauge, job_stats.within(horizon));
         }
-        self.nearest.reset();
-        for (key, seconds) in job_stats.nearest() {
-            self.nearest.with_label_values(&[&*key.namespace, &*key.name]).set(seconds);
-        }
+        set_by_job(&self.nearest, job_stats.nearest());
+        set_by_job(&self.oldest_unreleased, job_stats.oldest_unreleased());
         self.overdue_deadlines.set(job_stats.overdue_deadlines);
         self.unreleased.set(job_stats.unreleased);
         self.overdue.set(job_stats.overdue);
         set(&self.blocked, job_stats.blocked);
         set(&self.pending, job_stats.pending);
         set(&self.terminating, job_stats.terminating);
+    }
+}
+
+/// A gauge with a series for each of a bounded number of jobs.
+fn by_job(metrics: &mut Sampled, name: &str, help: &str) -> Result<IntGaugeVec> {
+    let gauge = IntGaugeVec::new(Opts::new(name, help), &["namespace", "name"])?;
+    metrics.add(gauge.clone());
+    Ok(gauge)
+}
+
+/// Shows these jobs and no others.
+fn set_by_job(gauge: &IntGaugeVec, jobs: Vec<(ObjectKey, i64)>) {
+    gauge.reset();
+    for (key, seconds) in jobs {
+        gauge.with_label_values(&[&*key.namespace, &*key.name]).set(seconds);
     }
 }
 

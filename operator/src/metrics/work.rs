@@ -24,6 +24,8 @@ pub enum End {
     Failed,
     /// The job was told to wait, or took too many rounds.
     Postponed,
+    /// Its next request has to wait until others like it are answered.
+    Parked,
     /// There is no such job any more.
     Gone,
     /// By a panic, or because the process stops.
@@ -31,14 +33,15 @@ pub enum End {
 }
 
 impl End {
-    const ALL: [Self; 5] =
-        [Self::Settled, Self::Failed, Self::Postponed, Self::Gone, Self::BrokenOff];
+    const ALL: [Self; 6] =
+        [Self::Settled, Self::Failed, Self::Postponed, Self::Parked, Self::Gone, Self::BrokenOff];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Settled => "settled",
             Self::Failed => "failed",
             Self::Postponed => "postponed",
+            Self::Parked => "parked",
             Self::Gone => "gone",
             Self::BrokenOff => "broken_off",
         }

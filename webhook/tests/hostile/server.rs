@@ -59,8 +59,8 @@ impl Running {
         };
         let lookup = Lookup::new(Arc::default(), empty_cluster());
         let tls = tls::acceptor(&config.admission.tls, Arc::new(serving)).unwrap();
-        let server =
-            Server::new(AdmissionHandler::new(rules, lookup), Metrics::new().unwrap(), tls);
+        let handler = AdmissionHandler::new(rules, lookup);
+        let server = Server::new(handler, Metrics::new().unwrap(), tls).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (closing, closed) = watch::channel(false);

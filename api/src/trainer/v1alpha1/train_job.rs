@@ -18,7 +18,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use validator::{Validate, ValidationError, ValidationErrors};
 
-use crate::{v1alpha1::patches::RuntimePatch, validate};
+use super::patches::RuntimePatch;
+use crate::validate;
 
 /// What to train, on which runtime, and for how long it may run and stay.
 ///

@@ -10,8 +10,10 @@ use trainjob_core::{
 };
 use trainjob_engine::versions::{self, Source, Versions};
 
-use super::View;
-use crate::objects::{StoredJob, StoredJobSet};
+use crate::{
+    objects::{StoredJob, StoredJobSet},
+    view::View,
+};
 
 /// What is remembered of the cluster.
 #[derive(Debug, Default)]

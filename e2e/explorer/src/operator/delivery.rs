@@ -1,87 +1,23 @@
 //! Watches: each kind's changes in their order, but no order between the kinds.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use trainjob_api::constants::JOBSET_NAME_LABEL;
 use trainjob_core::{
-    build::Runtime,
     facts::{ObjectKey, Outcome},
-    pass::JobMemory,
+    pass::PodList,
 };
 use trainjob_engine::versions::Source;
 
-use super::Operator;
+use super::{
+    process::Operator,
+    streams::{Deliveries, Kind, Listed, RuntimeList},
+};
 use crate::{
     objects::{StoredJob, StoredJobSet},
-    server::{News, Server},
+    server::Server,
 };
-
-/// What is watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// TrainJobs.
-    Job,
-    /// JobSets.
-    JobSet,
-    /// Runtimes.
-    Runtime,
-}
-
-impl Kind {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Job, Self::JobSet, Self::Runtime];
-}
-
-/// What each watch has yet to deliver.
-#[derive(Debug, Default)]
-pub(super) struct Deliveries {
-    jobs: Stream<StoredJob>,
-    job_sets: Stream<StoredJobSet>,
-    runtime_list: RuntimeList,
-    runtimes: usize,
-    runtimes_listed: bool,
-}
-
-/// The list of runtimes that a watch begins with.
-#[derive(Debug, Default)]
-enum RuntimeList {
-    /// Delivered.
-    #[default]
-    Over,
-    /// Yet to be delivered.
-    Pending(Option<Arc<Runtime>>),
-}
-
-#[derive(Debug)]
-struct Stream<T> {
-    list: VecDeque<Listed<T>>,
-    /// How many changes were delivered, or were in the list.
-    cursor: usize,
-    listed: bool,
-}
-
-#[derive(Debug)]
-enum Listed<T> {
-    Item(Arc<T>),
-    End,
-}
-
-impl<T> Default for Stream<T> {
-    fn default() -> Self {
-        Self { list: VecDeque::new(), cursor: 0, listed: false }
-    }
-}
-
-impl<T> Stream<T> {
-    fn relist(&mut self, stored: impl Iterator<Item = Arc<T>>, changes: usize) {
-        self.list = stored.map(Listed::Item).collect();
-        self.list.push_back(Listed::End);
-        self.cursor = changes;
-    }
-
-    fn pending(&self, news: &[News<T>]) -> bool {
-        !self.list.is_empty() || self.cursor < news.len()
-    }
-}
 
 impl Operator {
     /// A watch has failed and begins with a list of what is stored now. The cache hears that it begins
@@ -228,14 +164,31 @@ impl Operator {
 
     /// The initial Pod list after a start.
     fn list_initial_pods(&mut self, server: &Server) {
-        for slot in server.slots.iter().filter(|slot| slot.pods.is_empty()) {
+        let mut list = PodList::default();
+        for slot in server.slots.iter().filter(|slot| !slot.pods.is_empty()) {
+            list.received(&pod_metadata(&slot.key));
+        }
+        list.ended();
+        for slot in &server.slots {
             let Some(view) = self.cache.view(&slot.key) else { continue };
             let by_deadline =
                 |end: trainjob_core::facts::Finished| end.outcome == Outcome::DeadlineExceeded;
             if view.job.facts.finished.is_some_and(by_deadline) && view.job_set.is_none() {
                 let uid = &*view.job.facts.uid;
-                self.cache.remember(&slot.key, Some(uid), JobMemory::no_pods_run);
+                self.cache.remember(&slot.key, Some(uid), |memory| {
+                    memory.pods_listed(&list, &slot.key);
+                });
             }
         }
+    }
+}
+
+/// The metadata of a Pod of the JobSet with this key.
+fn pod_metadata(job_set: &ObjectKey) -> ObjectMeta {
+    ObjectMeta {
+        namespace: Some(job_set.namespace.to_string()),
+        name: Some(format!("{}-node-0-0", job_set.name)),
+        labels: Some([(JOBSET_NAME_LABEL.to_owned(), job_set.name.to_string())].into()),
+        ..ObjectMeta::default()
     }
 }

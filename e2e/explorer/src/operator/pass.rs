@@ -5,13 +5,17 @@ use std::{sync::Arc, time::Duration};
 use invariants::Millis;
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
-    Now,
     action::Action,
     pass::{self, Answered, JobMemory, Next, Retry},
     priority::Priority,
 };
 
-use super::{Operator, View, decision, replies};
+use super::{
+    decision,
+    process::Operator,
+    replies,
+    under_way::{Fate, Pass, Planned, UnderWay},
+};
 use crate::{
     defect::{Defect, decide},
     server::{
@@ -19,41 +23,6 @@ use crate::{
         requests::{Answer, Call, Refusal, Request},
     },
 };
-
-/// A pass that is under way.
-#[derive(Debug)]
-pub(super) struct Pass {
-    machine: pass::Pass,
-    planned: Option<Planned>,
-    under_way: Option<UnderWay>,
-}
-
-/// What the plan that is carried out was made on, and when.
-#[derive(Debug)]
-struct Planned {
-    view: View,
-    at: Now,
-}
-
-/// A request that the pass waits for.
-#[derive(Debug)]
-enum UnderWay {
-    Sent(Box<Request>),
-    Served(Box<Request>, Answer),
-}
-
-/// What becomes of the request, or the answer, that a pass waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// It arrives.
-    Arrives,
-    /// It does not, and the operator notices.
-    Lost,
-    /// The operator gives it up; the request may arrive later.
-    GivenUp,
-    /// Something on the way refuses it.
-    Refused(Refusal),
-}
 
 impl Operator {
     /// What a crash leaves under way.

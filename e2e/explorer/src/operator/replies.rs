@@ -8,7 +8,7 @@ use trainjob_core::{
 };
 use trainjob_engine::versions::Source;
 
-use super::Operator;
+use super::process::Operator;
 use crate::server::requests::{Call, Refusal, Reply, Request};
 
 impl Operator {
@@ -52,7 +52,7 @@ pub(super) fn shown(call: &Call, reply: Reply) -> pass::Reply {
             pass::Reply::JobSetOfName(job_set.map(|job_set| Box::new(job_set.facts.clone())))
         }
         Reply::Snapshot(found) => pass::Reply::ConfigMap(found),
-        Reply::Pods(count) => pass::Reply::Pods(count),
+        Reply::Pods(check) => pass::Reply::Pods(check),
         Reply::Job(_) | Reply::JobSet(_) | Reply::Done => pass::Reply::Done,
     }
 }

@@ -1,5 +1,6 @@
 //! What users and controllers do, at any moment.
 
+use trainjob_api::constants::MULTIKUEUE_ORIGIN_LABEL;
 use trainjob_core::observed::Propagation;
 
 use super::world::World;
@@ -7,7 +8,6 @@ use crate::{
     objects::{KEPT, add_finalizer, patch, runtime, train_job},
     random::Random,
 };
-use trainjob_api::constants::MULTIKUEUE_ORIGIN_LABEL;
 
 #[derive(Debug, Clone, Copy)]
 enum Edit {

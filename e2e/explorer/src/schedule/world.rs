@@ -1,17 +1,21 @@
 //! The cluster and its operators, and everything that can happen to them.
 
 use invariants::{Millis, Terms, check};
-use trainjob_core::{Action, lifecycle::deadline::Clock};
+use trainjob_core::{
+    Action,
+    lifecycle::deadline::Clock,
+    observed::{Propagation, Settings},
+};
 
-use super::{Options, Report, settings};
+use super::report::{Options, Report};
 use crate::{
-    Rule, Violation,
     operator::{Estimate, Fate, Kind, Operator, Turn},
     random::Random,
     server::{
         START, Server,
         requests::{Call, Refusal, Request},
     },
+    violation::{Rule, Violation},
 };
 
 /// How long everything takes that happens.
@@ -34,12 +38,12 @@ pub(super) struct World {
 }
 
 impl World {
+    /// A cluster with nothing in it but, mostly, the runtime.
     pub(super) fn new(random: &mut Random, options: Options) -> Self {
         let names = if random.percent(30) { 2 } else { 1 };
         let mut server = Server::new(names, settings(random));
         let report = Report { two_leaders: random.percent(25), ..Report::default() };
         server.alone = !report.two_leaders;
-        let leaders = if report.two_leaders { 2 } else { 1 };
         let skewed = report.two_leaders && random.percent(50);
         let mut world = Self {
             server,
@@ -54,15 +58,17 @@ impl World {
         if random.percent(85) {
             world.server.set_runtime(crate::objects::runtime(0));
         }
-        for name in 0..names {
-            super::users::create(&mut world, name, random);
-        }
+        world
+    }
+
+    /// The operators start, when there are jobs.
+    pub(super) fn start_leaders(&mut self, random: &mut Random) {
+        let leaders = if self.report.two_leaders { 2 } else { 1 };
         for _ in 0..leaders {
             let behind = if random.percent(50) { random.between(0, 3_000) } else { 0 };
-            let ahead = if skewed { random.between(-behind, 3_000) } else { 0 };
-            world.start(Estimate { behind, ahead, held: false });
+            let ahead = if self.skewed { random.between(-behind, 3_000) } else { 0 };
+            self.start(Estimate { behind, ahead, held: false });
         }
-        world
     }
 
     pub(super) fn report(mut self) -> Report {
@@ -219,9 +225,23 @@ impl World {
     }
 }
 
+/// The settings of a schedule's operators.
+fn settings(random: &mut Random) -> Settings {
+    let last_resume = random.percent(50);
+    Settings {
+        deadline_clock: if last_resume { Clock::LastResume } else { Clock::Creation },
+        deletion_propagation: if random.percent(25) {
+            Propagation::Background
+        } else {
+            Propagation::Foreground
+        },
+        ttl_for_managed_elsewhere: random.percent(30),
+    }
+}
+
 fn title(request: &Request) -> &'static str {
     match &request.call {
-        Call::Act(Action::WriteStatus(_)) => "a status write",
+        Call::Act(Action::WriteStatus(_) | Action::WriteWaiting(_)) => "a status write",
         Call::Act(Action::CreateSnapshot(_)) => "a snapshot",
         Call::Act(Action::CreateJobSet(_)) => "a JobSet",
         Call::Act(Action::UpdateJobSet(_)) => "an update of a JobSet",

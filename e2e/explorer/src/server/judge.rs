@@ -46,6 +46,22 @@ impl Server {
         }
     }
 
+    pub(super) fn judge_waiting(
+        &mut self,
+        before: &Arc<StoredJob>,
+        after: &Arc<StoredJob>,
+        changed: bool,
+    ) {
+        let (old, new) = (&before.manifest, &after.manifest);
+        self.expect(Rule::BoundedPressure, changed, || "a status write changes nothing".into());
+        self.expect(Rule::Identity, is_ours(old), || "a status of somebody else's job".into());
+        let by_deadline = end(old).is_some_and(|end| end.reason == "DeadlineExceeded");
+        self.expect(Rule::FinalEnd, by_deadline, || "a job waits for no release".into());
+        let others = |job| conditions(job).iter().filter(|condition| condition.type_ != "Waiting");
+        let same = others(old).eq(others(new)) && conditions(new).len() <= others(new).count() + 1;
+        self.expect(Rule::FinalEnd, same, || format!("an end changes: {:?}", conditions(new)));
+    }
+
     pub(super) fn judge_creation(&mut self, request: &Request, job_set: &JobSet) {
         let job = &request.job;
         let Some(slot) = self.slots.get(request.name) else { return };

@@ -207,7 +207,7 @@ const fn names(call: &Call) -> (&'static str, &'static str, &'static str) {
         Call::Act(
             Action::CheckPods { .. } | Action::RecordEvent(_) | Action::RecordOutOfMemory { .. },
         ) => ("list", ("", "pods")),
-        Call::Act(Action::WriteStatus(_)) => ("patch", JOBS),
+        Call::Act(Action::WriteStatus(_) | Action::WriteWaiting(_)) => ("patch", JOBS),
         Call::Act(Action::CreateSnapshot(_) | Action::CreateConfigMap(_)) => {
             ("create", CONFIG_MAPS)
         }
@@ -231,6 +231,10 @@ fn describe(entry: &mut Entry, action: &Action) {
     let some = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     match action {
         Action::WriteStatus(write) => {
+            entry.subresource = "status".into();
+            (entry.uid, entry.version) = (some(&write.uid), write.resource_version.parse().ok());
+        }
+        Action::WriteWaiting(write) => {
             entry.subresource = "status".into();
             (entry.uid, entry.version) = (some(&write.uid), write.resource_version.parse().ok());
         }

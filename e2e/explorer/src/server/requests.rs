@@ -6,13 +6,14 @@ use invariants::Millis;
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use trainjob_api::{JobSet, time::Timestamp};
 use trainjob_core::{
-    action::{Action, StatusWrite, TtlDeletion},
+    action::{Action, StatusWrite, TtlDeletion, WaitingWrite},
     build::snapshot,
     observed::Reading,
+    running_pods::{Cause, PodCheck, RunningPod, RunningPods},
 };
 
 use super::Server;
-use crate::objects::{StoredJob, StoredJobSet, uid};
+use crate::objects::{StoredJob, StoredJobSet, change_waiting, uid};
 
 /// A request on its way.
 #[derive(Debug, Clone)]
@@ -72,8 +73,8 @@ pub enum Reply {
     JobSet(Option<Arc<StoredJobSet>>),
     /// The ConfigMap under the snapshot's name.
     Snapshot(Box<Reading<ConfigMap>>),
-    /// So many Pods run.
-    Pods(usize),
+    /// These Pods run.
+    Pods(PodCheck),
 }
 
 /// The answer to a request.
@@ -95,6 +96,7 @@ impl Server {
         let Call::Act(action) = &request.call else { return self.look(request) };
         match action {
             Action::WriteStatus(write) => self.write_status(request, write),
+            Action::WriteWaiting(write) => self.write_waiting(request, write),
             Action::CreateSnapshot(config_map) => self.create_snapshot(request, config_map),
             Action::CreateJobSet(job_set) => self.make_job_set(request, job_set),
             Action::UpdateJobSet(update) => {
@@ -147,9 +149,11 @@ impl Server {
                 let found = slot.job.clone().ok_or(Refusal::NotFound)?;
                 Ok(Reply::Job(Some(found)))
             }
-            Call::Act(Action::CheckPods { except_job_set }) => {
-                let counted = |uid: &&String| except_job_set.as_ref() != Some(*uid);
-                Ok(Reply::Pods(slot.pods.iter().filter(counted).count()))
+            Call::Act(Action::CheckPods { except_job_set, name_them }) => {
+                let mut counted =
+                    slot.pods.iter().filter(|uid| except_job_set.as_ref() != Some(*uid));
+                let running = counted.next().map(|uid| running(uid, *name_them));
+                Ok(Reply::Pods(PodCheck { running, stray: None }))
             }
             Call::Act(_) => Ok(Reply::Done),
         }
@@ -169,6 +173,18 @@ impl Server {
         });
         let after = self.job(request)?;
         self.judge_status(request, &before, &after, changed);
+        Ok(Reply::Job(Some(after)))
+    }
+
+    fn write_waiting(&mut self, request: &Request, write: &WaitingWrite) -> Answer {
+        let before = self.job(request)?;
+        precondition(&before.manifest.metadata, &write.uid, Some(&write.resource_version))?;
+        let changed = self.edit_job(request.name, |job| {
+            let conditions = job.status.get_or_insert_default().conditions.get_or_insert_default();
+            change_waiting(conditions, &write.change);
+        });
+        let after = self.job(request)?;
+        self.judge_waiting(&before, &after, changed);
         Ok(Reply::Job(Some(after)))
     }
 
@@ -247,6 +263,16 @@ impl Server {
     fn reply_job_set(&self, request: &Request) -> Reply {
         Reply::JobSet(self.job_set(request).ok())
     }
+}
+
+fn running(job_set: &str, name_them: bool) -> RunningPods {
+    let named = name_them.then(|| RunningPod {
+        name: format!("pod-of-{job_set}"),
+        node: None,
+        since: Timestamp(0),
+        cause: Cause::NotDeleted,
+    });
+    RunningPods { named: named.into_iter().collect(), more: true }
 }
 
 /// An empty precondition is none, as for the API server.

@@ -6,15 +6,18 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::{NAMESPACE, TRAINER};
-use crate::binaries::JobSet;
-use crate::cluster::Cluster;
-use crate::modules::{Module, ModuleFiles};
-use crate::ports::Port;
-use crate::tools::Tools;
-use crate::workspace::copy_folder;
-use crate::{trainer, yaml};
+use crate::testenv::binaries::JobSet;
+use crate::testenv::cluster::Cluster;
+use crate::testenv::modules::{Module, ModuleFiles};
+use crate::testenv::ports::Port;
+use crate::testenv::tools::Tools;
+use crate::testenv::workspace::copy_folder;
+use crate::testenv::{trainer, yaml};
 
+/// The namespace of Trainer.
+pub(super) const NAMESPACE: &str = trainer::NAMESPACE;
+/// Its release and its Deployment.
+pub(super) const TRAINER: &str = "kubeflow-trainer";
 const CHART: &str = "Chart.yaml";
 /// The chart that Trainer's brings only for its data cache, which is off. Its files are in no module that is pinned.
 const OF_CACHE: &str = "lws";

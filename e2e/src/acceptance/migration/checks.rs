@@ -7,9 +7,9 @@ use super::{
     BROKEN, Crew, DEFINITIONS, DOWNGRADE, GUIDE, Journey, KEPT, NAMESPACE, OPERATOR, PATIENCE,
     PATIENT,
 };
-use crate::fixtures::{COMPLETES, FAILS, runtime, train_job};
-use crate::release::programs::Programs;
-use crate::until::until_ok;
+use crate::testenv::fixtures::{COMPLETES, FAILS, runtime, train_job};
+use crate::testenv::release::programs::Programs;
+use crate::testenv::until::until_ok;
 
 /// What the events say.
 const MESSAGES: &str = "jsonpath={.items[*].message}";

@@ -12,16 +12,17 @@ use trainjob_api::conditions::{COMPLETE, SUSPENDED, find_true};
 use trainjob_api::jobset::JobSetView;
 use trainjob_api::time::Timestamp;
 
-use super::PATIENCE;
 use super::objects::{self, Objects, same};
-use crate::cluster::Cluster;
-use crate::fixtures::status::{
+use crate::testenv::cluster::Cluster;
+use crate::testenv::fixtures::status::{
     brief, conditions_of, created_at, finished_at, is_failed_by_deadline,
 };
-use crate::fixtures::train_job;
-use crate::until::until_ok;
-use crate::yaml;
+use crate::testenv::fixtures::train_job;
+use crate::testenv::until::until_ok;
+use crate::testenv::yaml;
 
+/// How long the slowest step may take on a busy machine.
+pub(super) const PATIENCE: Duration = Duration::from_mins(4);
 /// Where all of them are.
 const NAMESPACE: &str = "default";
 /// Seconds that a job may run that is near its deadline. A change of controllers takes about as long.

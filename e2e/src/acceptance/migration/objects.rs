@@ -48,10 +48,6 @@ pub(super) async fn all(client: &Client, namespace: &str) -> Result<Objects> {
 }
 
 /// Sees that `now` has what `before` had, and nothing else.
-///
-/// # Errors
-///
-/// Something is gone, has come or has changed; the error names it.
 pub(super) fn same(before: &Objects, now: &Objects) -> Result<()> {
     let changed: Vec<&String> = before
         .keys()

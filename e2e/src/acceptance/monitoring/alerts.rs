@@ -6,8 +6,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::prometheus::{Prometheus, Series};
-use crate::product::file_of_chart;
-use crate::yaml;
+use crate::testenv::chart::file_of_chart;
+use crate::testenv::yaml;
 
 const FILE: &str = "alerts.yaml";
 

@@ -7,9 +7,9 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::prometheus::{INTERVAL, Prometheus, Series, Span};
-use crate::product::CHART;
-use crate::release::NAMESPACE;
-use crate::workspace;
+use crate::testenv::chart::CHART;
+use crate::testenv::release::NAMESPACE;
+use crate::testenv::workspace;
 
 /// The files in the chart.
 pub(super) const NAMES: [&str; 3] = ["operator", "lifecycle", "cleanup"];

@@ -4,10 +4,10 @@ use anyhow::{Context, Result, ensure};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 
-use crate::operator::SERVICE_ACCOUNT;
-use crate::release::{NAMESPACE, PATIENCE, Release};
-use crate::until::until_ok;
-use crate::yaml;
+use crate::testenv::operator::SERVICE_ACCOUNT;
+use crate::testenv::release::{NAMESPACE, PATIENCE, Release};
+use crate::testenv::until::until_ok;
+use crate::testenv::yaml;
 
 /// The `ClusterRole` of the operator.
 const ROLE: &str = "trainjob-operator";

@@ -13,12 +13,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
-use crate::ports::Port;
-use crate::process::Process;
-use crate::until::until_ok;
-
-use crate::release::PATIENCE;
+use crate::testenv::cluster::Cluster;
+use crate::testenv::ports::Port;
+use crate::testenv::process::Process;
+use crate::testenv::release::PATIENCE;
+use crate::testenv::until::until_ok;
 
 /// How often targets are scraped and rules evaluated.
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);

@@ -8,13 +8,13 @@ use kube::api::Api;
 use serde_json::Value;
 
 use super::prometheus::{Prometheus, Target};
-use crate::ports::Port;
-use crate::product::{Options, Product};
-use crate::release::programs::{Program, configuration};
-use crate::release::{NAMESPACE, PATIENCE, RELEASE, Release};
-use crate::service::Service;
-use crate::until::until_ok;
-use crate::yaml;
+use crate::testenv::ports::Port;
+use crate::testenv::product::{Options, Product};
+use crate::testenv::release::programs::{Program, configuration};
+use crate::testenv::release::{NAMESPACE, PATIENCE, RELEASE, Release};
+use crate::testenv::service::Service;
+use crate::testenv::until::until_ok;
+use crate::testenv::yaml;
 
 /// The Lease that operators lead by.
 const LEASE: &str = "trainer.kubeflow.org";

@@ -9,12 +9,12 @@ use super::alerts::{self, BY_FAULTS};
 use super::faults::{self, RbacBackup, VETOED};
 use super::prometheus::Prometheus;
 use super::replicas::Replicas;
-use crate::fixtures::{COMPLETES, FAILS, RUNS, STUBBORN, runtime, train_job};
-use crate::release::programs::Program;
-use crate::release::{PATIENCE, Release};
-use crate::tools::Tools;
-use crate::until::until_ok;
-use crate::yaml;
+use crate::testenv::fixtures::{COMPLETES, FAILS, RUNS, STUBBORN, runtime, train_job};
+use crate::testenv::release::programs::Program;
+use crate::testenv::release::{PATIENCE, Release};
+use crate::testenv::tools::Tools;
+use crate::testenv::until::until_ok;
+use crate::testenv::yaml;
 
 const OPERATORS: [&str; 2] = ["operator-1", "operator-2"];
 const WEBHOOKS: [&str; 2] = ["webhook-1", "webhook-2"];

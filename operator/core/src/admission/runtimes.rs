@@ -17,7 +17,7 @@ use k8s_openapi::api::core::v1::Container;
 use trainjob_api::{
     constants::{ANCESTOR_LABEL, ANCESTOR_TRAINER, DATASET_INITIALIZER, MODEL_INITIALIZER, NODE},
     jobset::ReplicatedJob,
-    v1alpha1::runtime::{PodGroupPolicy, TrainingRuntimeSpec},
+    v1alpha1::runtime::TrainingRuntimeSpec,
 };
 
 use super::{FieldError, Verdict, field::brought_in, same::same};
@@ -27,6 +27,7 @@ use crate::{
         replicated_job::{ancestor, container},
     },
     framework::Framework,
+    scheduler::Scheduler,
 };
 
 /// Where the replicated jobs of a runtime are.
@@ -125,11 +126,9 @@ fn twice(path: &str, ancestor: &str) -> FieldError {
 }
 
 fn schedulers(spec: &TrainingRuntimeSpec) -> Option<FieldError> {
-    let Some(PodGroupPolicy { coscheduling: Some(_), volcano: Some(_) }) = &spec.pod_group_policy
-    else {
-        return None;
-    };
-    let detail = "a Pod has one scheduler: set either coscheduling or volcano";
+    let mut asked = Scheduler::asked(spec.pod_group_policy.as_ref()?);
+    let (one, other) = (asked.next()?.policy(), asked.next()?.policy());
+    let detail = format!("a Pod has one scheduler: set either {one} or {other}");
     Some(FieldError::forbidden("spec.podGroupPolicy", detail))
 }
 

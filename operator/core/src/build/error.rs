@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use super::size::MAX_OBJECTS;
+
 /// Why a TrainJob and its runtime do not make a JobSet.
 ///
 /// Each message names the field to change and what would be right; none goes away by waiting.
@@ -9,9 +11,9 @@ use thiserror::Error;
 pub enum BuildError {
     /// The runtime asks for two schedulers, and a Pod has one.
     #[error(
-        "podGroupPolicy.coscheduling and podGroupPolicy.volcano of the runtime exclude each other: a Pod has one scheduler, set one of them"
+        "podGroupPolicy.{0} and podGroupPolicy.{1} of the runtime exclude each other: a Pod has one scheduler, set one of them"
     )]
-    TwoSchedulers,
+    TwoSchedulers(&'static str, &'static str),
     /// An `envInjection` target names a container the template lacks.
     #[error(
         "envInjection target podSet \"{job}\" container \"{container}\" not found in runtime template: \
@@ -33,6 +35,12 @@ pub enum BuildError {
         /// Name of the runtime.
         runtime: String,
     },
+    /// More parts than the operator reads.
+    #[error(
+        "the JobSet would consist of more than {MAX_OBJECTS} JSON objects: \
+         use fewer volumes, variables and patches in the TrainJob or the runtime"
+    )]
+    TooLarge,
     /// An implementation of MPI that is not known.
     #[error(
         "mlPolicy.mpi.mpiImplementation of the runtime is {0:?}: write OpenMPI, or leave the field out"

@@ -18,11 +18,11 @@ use super::{
 
 /// What has to be placed at once.
 #[derive(Debug)]
-pub(crate) struct Gang {
+pub struct Gang {
     /// So many Pods.
-    pub(crate) members: i32,
+    pub members: i32,
     /// With these requests together.
-    pub(crate) resources: BTreeMap<String, Quantity>,
+    pub resources: BTreeMap<String, Quantity>,
 }
 
 /// The gang of a JobSet.

@@ -3,7 +3,7 @@
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use trainjob_api::JobSet;
 
-use crate::facts::PodGroupSpec;
+use crate::scheduler::PodGroupSpec;
 
 /// The objects of a TrainJob, its snapshot aside, in the order in which they are made: what Pods need to
 /// start is there before them.

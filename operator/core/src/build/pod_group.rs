@@ -1,17 +1,18 @@
 //! The PodGroup of a job, for the scheduler that its runtime asks for.
 //!
-//! Neither policy names a scheduler: `schedulerName` is the runtime's to set.
+//! No policy names a scheduler: `schedulerName` is the runtime's to set. What each scheduler wants is in
+//! [`scheduler`](crate::scheduler).
 
 use serde_json::{Map, Value};
-use trainjob_api::{
-    TrainJob,
-    v1alpha1::runtime::{PodGroupPolicy, TrainingRuntimeSpec},
-};
+use trainjob_api::{TrainJob, v1alpha1::runtime::TrainingRuntimeSpec};
 
 use super::{
-    coscheduling, error::BuildError, gang::gang, objects::Objects, owner::child_metadata, volcano,
+    error::BuildError,
+    gang::{gang, pods_mut},
+    objects::{Objects, PodGroup},
+    owner::child_metadata,
 };
-use crate::facts::PodGroupSpec;
+use crate::scheduler::{PodGroupSpec, Scheduler};
 
 /// Lets the scheduler that the runtime asks for know the gang. A job without Pods has none.
 pub(crate) fn enforce(
@@ -19,23 +20,23 @@ pub(crate) fn enforce(
     job: &TrainJob,
     runtime: &TrainingRuntimeSpec,
 ) -> Result<(), BuildError> {
-    let Some(policy) = &runtime.pod_group_policy else { return Ok(()) };
+    let Some(policies) = &runtime.pod_group_policy else { return Ok(()) };
     let gang = gang(&objects.job_set)?;
     if gang.members == 0 {
         return Ok(());
     }
-    objects.pod_group = match policy {
-        PodGroupPolicy { coscheduling: Some(_), volcano: Some(_) } => {
-            return Err(BuildError::TwoSchedulers);
-        }
-        PodGroupPolicy { coscheduling: Some(policy), volcano: None } => Some(
-            coscheduling::pod_group(&mut objects.job_set, child_metadata(job, ""), gang, policy),
-        ),
-        PodGroupPolicy { coscheduling: None, volcano: Some(policy) } => {
-            Some(volcano::pod_group(&mut objects.job_set, child_metadata(job, ""), gang, policy))
-        }
-        PodGroupPolicy { coscheduling: None, volcano: None } => None,
-    };
+    let mut asked = Scheduler::asked(policies);
+    let Some(scheduler) = asked.next() else { return Ok(()) };
+    if let Some(other) = asked.next() {
+        return Err(BuildError::TwoSchedulers(scheduler.policy(), other.policy()));
+    }
+    let metadata = child_metadata(job, "");
+    let name = metadata.name.clone().unwrap_or_default();
+    for pod in pods_mut(&mut objects.job_set) {
+        scheduler.join(pod.metadata.get_or_insert_default(), &name);
+    }
+    let spec = scheduler.spec(gang, policies, &objects.job_set);
+    objects.pod_group = spec.map(|spec| PodGroup { metadata, spec });
     Ok(())
 }
 
@@ -88,10 +89,7 @@ mod tests {
     }
 
     fn spec(objects: &Objects) -> Value {
-        match &objects.pod_group.as_ref().unwrap().spec {
-            PodGroupSpec::Coscheduling(spec) => serde_json::to_value(spec).unwrap(),
-            PodGroupSpec::Volcano(spec) => serde_json::to_value(spec).unwrap(),
-        }
+        serde_json::to_value(&objects.pod_group.as_ref().unwrap().spec).unwrap()
     }
 
     /// Which replicated jobs' Pods are marked with the label of coscheduling.

@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use trainjob_api::{
     TrainJob,
-    conditions::{self, COMPLETE, FAILED, SUSPENDED},
+    conditions::{self, COMPLETE, FAILED, SUSPENDED, WAITING},
     constants::{MANAGED_BY, MULTIKUEUE_ORIGIN_LABEL},
     time::Timestamp,
     v1alpha1::train_job::JobStatus,
@@ -44,6 +44,8 @@ pub struct JobFacts {
     pub finished: Option<Finished>,
     /// The stored `Suspended` condition.
     pub suspended: Option<SuspendedCondition>,
+    /// The stored `Waiting` condition, if it has finished: of an unfinished job all conditions are known.
+    pub waiting: Option<Box<WaitingCondition>>,
     /// The stored `status.jobsStatus`.
     pub jobs_status: Vec<JobStatus>,
 }
@@ -88,6 +90,17 @@ pub struct SuspendedCondition {
     pub since: Timestamp,
 }
 
+/// The stored `Waiting` condition of a finished job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingCondition {
+    /// Where it stands in the list of conditions.
+    pub index: usize,
+    /// Its reason.
+    pub reason: String,
+    /// Its message.
+    pub message: String,
+}
+
 impl JobFacts {
     /// The facts in a stored TrainJob.
     #[must_use]
@@ -96,6 +109,7 @@ impl JobFacts {
         let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
         let (deadline, deadline_problem) = deadline(job.spec.active_deadline_seconds);
         let (ttl, ttl_problem) = ttl(job.spec.ttl_seconds_after_finished);
+        let finished = finished(conditions);
         Self {
             key: ObjectKey::of(&job.metadata),
             uid: job.metadata.uid.clone().unwrap_or_default(),
@@ -112,16 +126,23 @@ impl JobFacts {
             deadline,
             ttl,
             out_of_range: deadline_problem.or(ttl_problem),
-            finished: finished(conditions),
+            finished,
             suspended: conditions::find(conditions, SUSPENDED).map(|condition| {
                 SuspendedCondition {
                     holds: condition.status == "True",
                     since: Timestamp::from(&condition.last_transition_time),
                 }
             }),
+            waiting: finished.and_then(|_| waiting(conditions)).map(Box::new),
             jobs_status: status.and_then(|status| status.jobs_status.clone()).unwrap_or_default(),
         }
     }
+}
+
+fn waiting(conditions: &[Condition]) -> Option<WaitingCondition> {
+    let index = conditions.iter().position(|condition| condition.type_ == WAITING)?;
+    let Condition { reason, message, .. } = conditions.get(index)?.clone();
+    Some(WaitingCondition { index, reason, message })
 }
 
 fn deadline(stored: Option<i64>) -> (Option<i64>, Option<OutOfRange>) {

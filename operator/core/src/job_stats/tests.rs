@@ -1,8 +1,6 @@
 use super::*;
 use crate::{
-    facts::Finished,
-    lifecycle::deadline::Clock,
-    observed::{Reading, RunningPods},
+    facts::Finished, lifecycle::deadline::Clock, observed::Reading, running_pods::RunningPods,
 };
 
 const NOW: Timestamp = Timestamp(10_000);
@@ -22,6 +20,7 @@ fn job(name: &str) -> JobFacts {
         out_of_range: None,
         finished: None,
         suspended: None,
+        waiting: None,
         jobs_status: vec![],
     }
 }
@@ -164,7 +163,11 @@ fn a_release_is_judged_by_the_jobs_own_jobset() {
         (None, Reading::Absent, release::Decision::Released),
         (Some(job_set("U")), Reading::Absent, release::Decision::Blocked),
         (Some(job_set("V")), Reading::Absent, release::Decision::Released),
-        (Some(job_set("U")), Reading::Found(RunningPods(2)), release::Decision::PodsRunning),
+        (
+            Some(job_set("U")),
+            Reading::Found(RunningPods::unnamed()),
+            release::Decision::PodsRunning,
+        ),
     ] {
         assert_eq!(release_of(&job, job_set.as_ref(), &pods, NOW), expected, "{job_set:?}");
     }
@@ -215,4 +218,25 @@ fn the_nearest_deadlines_are_told_with_their_jobs_up_to_a_bound() {
         let nearest: Vec<_> = nearest.iter().map(|(key, left)| (&*key.name, *left)).collect();
         assert_eq!(nearest, expected, "at most {most}");
     }
+}
+
+#[test]
+fn the_jobs_that_have_been_unreleased_longest_are_told_with_their_names_up_to_a_bound() {
+    let settings = Settings::default();
+    let mut job_stats = JobStats::new(&settings, NOW, 0);
+    let failed = |name: String, at| {
+        let mut job = finished(at, Outcome::DeadlineExceeded, None);
+        job.key.name = name.into();
+        job
+    };
+    for number in (0..20).rev() {
+        let job = failed(format!("job-{number:02}"), 9_000 + number);
+        job_stats.add(&job, || release::Decision::PodsRunning);
+    }
+    job_stats.add(&failed("blocked".into(), 1), || release::Decision::Blocked);
+    let oldest = job_stats.oldest_unreleased();
+    assert_eq!(oldest.len(), MOST_UNRELEASED);
+    let told: Vec<_> = oldest.iter().map(|(key, since)| (&*key.name, *since)).collect();
+    assert_eq!(told[..2], [("job-00", 1_000), ("job-01", 999)]);
+    assert_eq!(job_stats.unreleased.jobs, 20);
 }

@@ -7,6 +7,8 @@
 //! The decision is one question: whether an instant [has come](Now::has_come). The order of what follows (first the stored
 //! condition, then the deletion) belongs to [`plan`](crate::plan::plan).
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use trainjob_api::time::Timestamp;
@@ -88,6 +90,17 @@ pub enum Decision {
 /// Decides what an unfinished job's deadline asks for at `now`.
 ///
 /// Total: a deadline beyond the range of time never fires.
+///
+/// ```
+/// use trainjob_api::time::Timestamp;
+/// use trainjob_core::lifecycle::deadline::{Clock, Decision, Subject, decide};
+///
+/// let (created_at, clock) = (Timestamp(1_000), Clock::Creation);
+/// let job = Subject { created_at, seconds: Some(60), suspend: false, suspended: None, clock };
+/// let due = Timestamp(1_060);
+/// assert_eq!(decide(&job, Timestamp(1_059)), Decision::Wait { due });
+/// assert_eq!(decide(&job, due), Decision::Exceeded { due });
+/// ```
 #[must_use]
 pub fn decide(job: &Subject, now: Now) -> Decision {
     let (Some(seconds), Some(start)) = (job.seconds, job.start()) else {
@@ -97,6 +110,65 @@ pub fn decide(job: &Subject, now: Now) -> Decision {
         Timestamp(i64::MAX) => Decision::Never,
         due if now.has_come(due) => Decision::Exceeded { due },
         due => Decision::Wait { due },
+    }
+}
+
+/// The deadline that failed a job, as its users are told of it.
+///
+/// Under [`Clock::Creation`] a job may have waited in a queue for most of its time. How long is said as far as it is
+/// known: a condition keeps only the last change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Explanation {
+    /// `spec.activeDeadlineSeconds`.
+    pub seconds: i64,
+    /// When the clock started.
+    pub start: Timestamp,
+    /// When the deadline was due.
+    pub due: Timestamp,
+    /// What it was counted from.
+    pub clock: Clock,
+    /// The stored `Suspended` condition.
+    pub suspended: Option<SuspendedCondition>,
+}
+
+impl Explanation {
+    /// Why the deadline that was `due` failed this job.
+    #[must_use]
+    pub fn of(job: &Subject, due: Timestamp) -> Self {
+        Self {
+            seconds: job.seconds.unwrap_or_default(),
+            start: job.start().unwrap_or(job.created_at),
+            due,
+            clock: job.clock,
+            suspended: job.suspended,
+        }
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seconds, start, due, clock, suspended } = self;
+        let (from, name) = match (clock, suspended) {
+            (Clock::LastResume, Some(_)) => ("last resume", "LastResume"),
+            (Clock::LastResume, None) => ("creation", "LastResume"),
+            (Clock::Creation, _) => ("creation", "Creation"),
+        };
+        write!(
+            f,
+            "Its {seconds} seconds (spec.activeDeadlineSeconds) count from its {from} at {start} \
+             (lifecycle.deadlineClock: {name}) and were over at {due}."
+        )?;
+        match (clock, suspended) {
+            (Clock::Creation, Some(SuspendedCondition { holds: true, since })) => {
+                let of_them = due.since(*since.max(start)).max(0);
+                write!(f, " It has been suspended since {since}, which took {of_them} of them.")
+            }
+            (Clock::Creation, Some(SuspendedCondition { holds: false, since })) => {
+                let after = since.since(*start).max(0);
+                write!(f, " It was last resumed at {since}, {after} seconds after its creation.")
+            }
+            (Clock::Creation, None) | (Clock::LastResume, _) => Ok(()),
+        }
     }
 }
 
@@ -173,6 +245,43 @@ mod tests {
                 Decision::Never,
                 "{seconds:?}"
             );
+        }
+    }
+
+    #[test]
+    fn explanation_says_seconds_clock_start_and_how_long_the_job_was_suspended() {
+        let start = "at 1970-01-01T00:16:40Z";
+        let suspended_since = |at| Some(SuspendedCondition { holds: true, since: Timestamp(at) });
+        for (clock, suspended, said) in [
+            (Clock::Creation, None, vec!["its creation", start, "Clock: Creation", "00:17:40Z."]),
+            (
+                Clock::Creation,
+                suspended_since(1_000),
+                vec!["its creation", "suspended since 1970-01-01T00:16:40Z, which took 60 of them"],
+            ),
+            (Clock::Creation, suspended_since(1_050), vec!["its creation", "which took 10 of"]),
+            (Clock::Creation, suspended_since(1_070), vec!["its creation", "which took 0 of them"]),
+            (
+                Clock::Creation,
+                Some(resumed_at(1_045)),
+                vec!["its creation", start, "at 1970-01-01T00:17:25Z, 45 seconds after its"],
+            ),
+            (Clock::LastResume, None, vec!["its creation", start, "Clock: LastResume"]),
+            (
+                Clock::LastResume,
+                Some(resumed_at(1_045)),
+                vec!["its last resume at 1970-01-01T00:17:25Z"],
+            ),
+        ] {
+            let subject = Subject { suspended, ..job(clock) };
+            let due = subject.start().unwrap().plus(60);
+            let text = Explanation::of(&subject, due).to_string();
+            assert!(text.starts_with("Its 60 seconds (spec.activeDeadlineSeconds)"), "{text}");
+            for said in said {
+                assert!(text.contains(said), "{text}");
+            }
+            let about_suspension = text.contains("suspended") || text.contains("last resumed at");
+            assert_eq!(about_suspension, clock == Clock::Creation && suspended.is_some(), "{text}");
         }
     }
 }

@@ -10,10 +10,7 @@
 
 use trainjob_api::time::Timestamp;
 
-use crate::{
-    now::Now,
-    observed::{Reading, RunningPods},
-};
+use crate::{now::Now, observed::Reading, running_pods::RunningPods};
 
 /// Seconds after which a JobSet that is still terminating is looked into. Twice the default grace
 /// period of a Pod: until then its Pods are simply taking their time.
@@ -77,6 +74,20 @@ pub enum Decision {
 }
 
 /// Decides what is to be done for the release of a job at `now`.
+///
+/// ```
+/// use trainjob_api::time::Timestamp;
+/// use trainjob_core::lifecycle::release::{Decision, JobSet, Pods, Subject, decide};
+///
+/// let (now, job_set) = (Timestamp(1_000), Some(JobSet { terminating_since: None }));
+/// let exceeded = Subject { job_set, pods: Pods::Unknown };
+/// assert_eq!(decide(&exceeded, now), Decision::DeleteJobSet);
+/// // That the JobSet is gone does not prove that its Pods are.
+/// let without_job_set = Subject { job_set: None, ..exceeded };
+/// assert_eq!(decide(&without_job_set, now), Decision::CheckPods);
+/// let free = Subject { pods: Pods::Gone, ..without_job_set };
+/// assert_eq!(decide(&free, now), Decision::Released);
+/// ```
 #[must_use]
 pub fn decide(job: &Subject, now: Now) -> Decision {
     match (job.job_set, job.pods) {

@@ -56,6 +56,19 @@ pub enum Decision {
 /// Decides what an object's TTL asks for at `now`.
 ///
 /// Total: every input has an answer, a TTL of 0 and one of 136 years included.
+///
+/// ```
+/// use trainjob_api::time::Timestamp;
+/// use trainjob_core::lifecycle::ttl::{Decision, Exemption, Subject, decide};
+///
+/// let finished = Subject { finished_at: Some(Timestamp(1_000)), ttl: Some(60), exemption: None };
+/// let due = Timestamp(1_060);
+/// assert_eq!(decide(&finished, Timestamp(1_059)), Decision::Wait { due });
+/// assert_eq!(decide(&finished, due), Decision::Delete { due });
+///
+/// let held = Subject { exemption: Some(Exemption::AwaitingRelease), ..finished };
+/// assert_eq!(decide(&held, due), Decision::Keep);
+/// ```
 #[must_use]
 pub fn decide(object: &Subject, now: Now) -> Decision {
     let (Some(finished_at), Some(ttl), None) = (object.finished_at, object.ttl, object.exemption)

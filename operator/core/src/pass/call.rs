@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use trainjob_api::JobSet;
 
-use crate::{action::Action, facts::JobSetFacts, observed::Reading};
+use crate::{action::Action, facts::JobSetFacts, observed::Reading, running_pods::PodCheck};
 
 /// One request to the API server.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,6 +30,9 @@ pub enum Reply {
     JobSet(Box<JobSet>),
     /// The JobSet that has the job's name, if there still is one.
     JobSetOfName(Option<Box<JobSetFacts>>),
-    /// How many Pods of the JobSet run.
-    Pods(usize),
+    /// Which Pods of the JobSet run.
+    Pods(PodCheck),
+    /// The answer to a check for Pods takes longer than work waits. It will be a
+    /// [late one](super::JobMemory::late_answer).
+    Later,
 }

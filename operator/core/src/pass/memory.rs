@@ -5,8 +5,9 @@ use std::{collections::HashMap, time::Duration};
 use super::retry::{Retries, Retry};
 use crate::{
     facts::{JobFacts, JobSetFacts, ObjectKey},
-    observed::{Reading, Readings, RunningPods},
+    observed::{Reading, Readings},
     priority::Priority,
+    running_pods::RunningPods,
 };
 
 /// What is remembered of a job beside the objects that are watched. A restart loses it, and nothing depends on it.
@@ -16,6 +17,10 @@ pub struct JobMemory {
     pub(super) retries: Retries,
     /// When counts were last written.
     pub(super) counts_written: Option<Duration>,
+    /// When it was last written why the job is not released.
+    pub(super) text_written: Option<Duration>,
+    /// When the check for running Pods that is under way was begun.
+    pub(super) pod_check: Option<Duration>,
 }
 
 /// Who showed an object.
@@ -50,12 +55,8 @@ impl JobMemory {
 
     /// A pass over the job with this priority has ended otherwise than by itself: when to try again.
     pub fn broken_off(&mut self, priority: Priority) -> Retry {
+        self.pod_check = None;
         self.retries.again(priority, Duration::ZERO)
-    }
-
-    /// Takes in that no Pods of the job's name run, seen while there was no JobSet.
-    pub fn no_pods_run(&mut self) {
-        self.readings.pods = Reading::Absent;
     }
 
     /// Takes in a JobSet of the job's name, of which `before` was known; `news` unless a newer version was.
@@ -110,8 +111,8 @@ impl JobMemory {
     }
 
     fn forget_job_set(&mut self) {
+        self.forget_pods();
         self.readings.edited = None;
-        self.readings.pods = Reading::NotRead;
         self.readings.applied_spec_hash = None;
         self.readings.job_set = None;
     }
@@ -175,12 +176,15 @@ fn version_number(resource_version: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::running_pods::PodCheck;
 
     #[test]
     fn nothing_is_remembered_for_a_successor_and_nothing_takes_no_room() {
         let key = ObjectKey { namespace: "ns".into(), name: "job".into() };
         let mut memories = Memories::default();
-        memories.change(&key, "U", JobMemory::no_pods_run);
+        memories.change(&key, "U", JobMemory::pod_group_gone);
+        assert!(memories.get(&key, "U").is_none());
+        memories.change(&key, "U", |memory| memory.pods_checked(PodCheck::default()));
         assert!(memories.get(&key, "U").is_some());
         assert!(memories.get(&key, "V").is_none());
         let pods = memories.change(&key, "V", |memory| memory.pods().clone());

@@ -4,10 +4,12 @@ use trainjob_api::{TrainJob, v1alpha1::GROUP};
 
 use super::*;
 use crate::{
+    action::Urgency,
     build::{SecretClaim, SecretContent},
     event::Event,
     facts::{JobFacts, JobSetFacts},
-    observed::{NameConflict, PodGroups, Readings, Settings},
+    observed::{NameConflict, PodGroups, Reading, Readings, Settings},
+    running_pods::{PodCheck, RunningPods},
 };
 
 const UID: &str = "U";
@@ -147,7 +149,7 @@ fn job_that_waits_for_what_nothing_watches_is_asked_for_again_and_again() {
     let mut scene = Scene::default();
     let waiting = || Plan { waiting: Some(Waiting::Release), ..Plan::default() };
     for backoff in [100, 200, 400] {
-        scene.memory.readings.pods = Reading::Found(RunningPods(1));
+        scene.memory.readings.pods = Reading::Found(RunningPods::unnamed());
         let retry = scene.settled(waiting()).unwrap();
         assert_eq!(retry, Retry { backoff: Duration::from_millis(backoff), ..Retry::default() });
         assert_eq!(scene.memory.readings().pods, Reading::NotRead);
@@ -366,7 +368,7 @@ fn jobset_that_is_gone_or_replaced_takes_what_was_read_of_it_along() {
     let known = || {
         let mut memory = JobMemory::default();
         memory.spec_applied(7, None);
-        memory.no_pods_run();
+        memory.pods_checked(PodCheck::default());
         memory
     };
     let mut replaced = known();

@@ -270,7 +270,8 @@ impl World {
         }
         let foreign = self.cluster.job_set.as_ref().filter(|_| own.is_none());
         let foreign = foreign.map(|job_set| uid(&job_set.metadata));
-        let held = own.is_some() || self.cluster.running_pods(foreign.as_deref()) > 0;
+        let held =
+            own.is_some() || self.cluster.check_pods(foreign.as_deref(), false).running.is_some();
         if by_deadline && held {
             let expected = matches!(plan.waiting, Some(Waiting::Release | Waiting::Finalizer));
             assert!(expected || plan.next.is_some(), "nobody looks: {plan:?}");

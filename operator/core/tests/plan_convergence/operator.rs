@@ -69,6 +69,7 @@ impl fmt::Debug for Known {
             snapshot,
             job_set,
             pods,
+            stray_pod: _,
             applied_spec_hash,
             needs_existence_check,
             name_conflict,
@@ -134,6 +135,13 @@ impl Known {
                         assert_eq!(Some(counts), own.map(|own| facts(own).jobs_status).as_ref());
                     }
                     end_is_stored |= write.conditions.as_deref() != Some(conditions(job));
+                }
+                Action::WriteWaiting(write) => {
+                    let fence = (write.uid.clone(), write.resource_version.clone());
+                    assert_eq!(fence, version(&job.metadata));
+                    let by_deadline =
+                        terminal(job).is_some_and(|end| end.reason == "DeadlineExceeded");
+                    assert!(by_deadline, "waits for no release: {self:?}");
                 }
                 Action::DeleteTrainJob(deletion) => {
                     let fence = (deletion.uid.clone(), deletion.resource_version.clone());
@@ -360,8 +368,10 @@ impl Operator {
                     deleted => self.saw_job_set(deleted?, ShownBy::Reply),
                 }
             }
-            Action::CheckPods { except_job_set } => {
-                return Ok(Reply::Pods(cluster.running_pods(except_job_set.as_deref())));
+            Action::WriteWaiting(write) => self.job = Some(cluster.write_waiting(write)?),
+            Action::CheckPods { except_job_set, name_them } => {
+                let except = except_job_set.as_deref();
+                return Ok(Reply::Pods(cluster.check_pods(except, *name_them)));
             }
             Action::DeleteTrainJob(deletion) => match cluster.delete_train_job(deletion) {
                 Err(Refusal::NotFound) => self.saw_job(None),

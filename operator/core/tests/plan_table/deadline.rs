@@ -6,7 +6,7 @@ use trainjob_core::{
     Action, Plan,
     action::{DeletionReason, StatusWrite, Urgency},
     event::Event,
-    lifecycle::deadline::Clock,
+    lifecycle::deadline::{Clock, Explanation},
     observed::Settings,
 };
 
@@ -30,7 +30,10 @@ fn a_deadline_stores_the_failure_then_tells_then_deletes_the_jobset() {
         resource_version: VERSION.into(),
         conditions: Some(vec![{
             let mut failed = condition("Failed", "True", "DeadlineExceeded", 1_061);
-            failed.message = "TrainJob exceeded its active deadline".into();
+            failed.message = "TrainJob exceeded its active deadline. Its 60 seconds \
+                (spec.activeDeadlineSeconds) count from its creation at 1970-01-01T00:16:40Z \
+                (lifecycle.deadlineClock: Creation) and were over at 1970-01-01T00:17:40Z."
+                .into();
             failed
         }]),
         jobs_status: None,
@@ -40,7 +43,13 @@ fn a_deadline_stores_the_failure_then_tells_then_deletes_the_jobset() {
     let expected = Plan {
         actions: vec![
             Action::WriteStatus(failed),
-            Action::RecordEvent(Event::DeadlineExceeded { due }),
+            Action::RecordEvent(Event::DeadlineExceeded(Explanation {
+                seconds: 60,
+                start: Timestamp(CREATED),
+                due,
+                clock: Clock::Creation,
+                suspended: None,
+            })),
             Action::DeleteJobSet { uid: JOB_SET_UID.into(), reason: DeletionReason::JobEnded },
         ],
         ..Plan::default()

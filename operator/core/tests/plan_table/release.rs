@@ -3,9 +3,10 @@
 use serde_json::json;
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
-    Action,
-    action::{DeletionReason, Waiting},
-    observed::{Reading, RunningPods},
+    Action, Plan,
+    action::{DeletionReason, Waiting, WaitingChange},
+    observed::Reading,
+    running_pods::{Cause, RunningPod, RunningPods},
 };
 
 use crate::scene::{JOB_SET_UID, Scene, deletion, ended, words};
@@ -22,7 +23,7 @@ fn failed(pods: Reading<RunningPods>) -> Scene {
 #[test]
 fn a_job_that_its_deadline_failed_is_released_only_when_its_pods_are_seen_gone() {
     let unknown = Reading::NotRead;
-    let running = Reading::Found(RunningPods(2));
+    let running = Reading::Found(RunningPods::unnamed());
     let gone = Reading::Absent;
     let going =
         |since: i64, pods: &Reading<_>| failed(pods.clone()).with_job_set_terminating(since);
@@ -40,7 +41,7 @@ fn a_job_that_its_deadline_failed_is_released_only_when_its_pods_are_seen_gone()
         (
             "a finalizer keeps its JobSet",
             going(2_940, &gone),
-            "tell ReleaseBlocked",
+            "tell ReleaseBlockedwrite waiting",
             finalizer,
             None,
         ),
@@ -78,7 +79,8 @@ fn pods_of_somebody_else_s_jobset_of_the_same_name_do_not_count() {
         (alone.with_foreign_job_set(Some("predecessor")), Some(JOB_SET_UID.into())),
         (failed(Reading::NotRead).with_job_set_terminating(2_000), None),
     ] {
-        assert_eq!(scene.plan(3_000).actions, [Action::CheckPods { except_job_set }]);
+        let check = Action::CheckPods { except_job_set, name_them: true };
+        assert_eq!(scene.plan(3_000).actions, [check]);
     }
 }
 
@@ -100,4 +102,89 @@ fn the_counts_of_a_job_that_its_deadline_failed_stay_as_they_were() {
 fn only_what_must_be_asked_for_again_is() {
     assert!(Waiting::Release.must_ask_again() && Waiting::Snapshot.must_ask_again());
     assert!(!Waiting::Finalizer.must_ask_again() && !Waiting::JobSet.must_ask_again());
+}
+
+fn named(names: &[&str]) -> Reading<RunningPods> {
+    let pod = |name: &&str| RunningPod {
+        name: (*name).into(),
+        node: Some("n1".into()),
+        since: Timestamp(1_500),
+        cause: Cause::NodeNotReady,
+    };
+    Reading::Found(RunningPods { named: names.iter().map(pod).collect(), more: false })
+}
+
+/// The same job, with the condition that it has been given, if it was given one.
+fn after(scene: &Scene, plan: &Plan) -> Scene {
+    let mut scene = scene.clone();
+    let mut list = scene.status().conditions.clone().unwrap();
+    for action in &plan.actions {
+        let Action::WriteWaiting(write) = action else { continue };
+        match &write.change {
+            WaitingChange::Add(condition) => list.insert(0, condition.clone()),
+            WaitingChange::Update { index, reason, message, .. } => {
+                list[*index].reason = reason.as_str().into();
+                list[*index].message.clone_from(message);
+            }
+            WaitingChange::Remove { index } => {
+                list.remove(*index);
+            }
+        }
+    }
+    scene.status().conditions = Some(list);
+    scene
+}
+
+#[test]
+fn a_job_that_is_not_released_says_once_which_pods_still_run_and_stops_saying_so() {
+    let text = |scene: &mut Scene| {
+        let conditions = scene.status().conditions.clone().unwrap();
+        let kinds: Vec<_> = conditions.iter().map(|condition| &*condition.type_).collect();
+        (kinds.concat(), conditions[0].message.clone())
+    };
+    let scene = failed(named(&["a", "b"])).without_job_set();
+    let plan = scene.plan(3_000);
+    assert_eq!(words(&plan), ["tell ReleaseDelayed", "write waiting"]);
+    let mut scene = after(&scene, &plan);
+    let (kinds, first) = text(&mut scene);
+    assert_eq!(kinds, "WaitingFailed", "the last condition stays the terminal one");
+    assert!(first.contains("Pod a on node n1 since"), "{first}");
+    assert!(first.contains("its node is not ready"), "{first}");
+    assert_eq!(scene.words(3_600), ["tell ReleaseDelayed"], "nothing has changed");
+
+    scene.readings.pods = named(&["b"]);
+    let plan = scene.plan(3_601);
+    assert_eq!(words(&plan), ["tell ReleaseDelayed", "write waiting"]);
+    let mut scene = after(&scene, &plan);
+    let (kinds, then) = text(&mut scene);
+    assert_eq!(kinds, "WaitingFailed");
+    assert!(then.contains("Pod b on node n1") && !then.contains("Pod a"), "{then}");
+
+    scene.readings.pods = Reading::Absent;
+    scene.job.spec.ttl_seconds_after_finished = None;
+    let plan = scene.plan(3_700);
+    assert_eq!(words(&plan), ["write waiting"]);
+    let mut scene = after(&scene, &plan);
+    assert_eq!(text(&mut scene).0, "Failed");
+    assert_eq!(scene.words(3_701), [""; 0]);
+}
+
+#[test]
+fn nothing_is_said_of_a_release_that_has_just_begun() {
+    for (now, name_them) in [(2_000, false), (2_009, false), (2_010, true)] {
+        let check = Action::CheckPods { except_job_set: None, name_them };
+        assert_eq!(failed(Reading::NotRead).without_job_set().plan(now).actions, [check], "{now}");
+    }
+    let unnamed = failed(Reading::Found(RunningPods::unnamed())).without_job_set();
+    assert_eq!(unnamed.words(2_001), [""; 0]);
+}
+
+#[test]
+fn a_pod_that_no_jobset_made_is_told_of_and_holds_up_nothing() {
+    let mut scene = failed(Reading::Absent).without_job_set();
+    scene.readings.stray_pod = Some("by-hand".into());
+    assert_eq!(scene.words(3_000), ["delete TrainJob", "tell TTLExpired", "tell StrayPod"]);
+    assert_eq!(scene.words(2_001), ["tell StrayPod"]);
+    scene.readings.pods = named(&["a"]);
+    assert_eq!(scene.words(3_000), ["tell StrayPod", "tell ReleaseDelayed", "write waiting"]);
 }

@@ -249,6 +249,7 @@ pub(crate) fn words(plan: &Plan) -> Vec<String> {
 fn word(action: &Action) -> String {
     let word = match action {
         Action::WriteStatus(_) => "write status",
+        Action::WriteWaiting(_) => "write waiting",
         Action::CreateSnapshot(_) => "create snapshot",
         Action::ReadTrainJob => "read TrainJob",
         Action::ReadSnapshot => "read snapshot",

@@ -12,6 +12,8 @@ use super::Queue;
 pub struct Numbers {
     /// Whether there is somebody who works.
     pub open: bool,
+    /// Requests under way, those included that nobody waits for any more.
+    pub under_way: usize,
     /// What waits in each priority, in the order of [`Priority::ALL`].
     pub priorities: [Waiting; Priority::ALL.len()],
     /// Armed requeues.
@@ -37,12 +39,13 @@ impl Queue {
         let mut state = self.lock();
         let priorities = Priority::ALL.map(|priority| {
             let waiting = state.priorities.of(priority);
-            let first = waiting.values().map(|(_, since)| *since).min();
+            let first = waiting.waiters().map(|(_, since)| *since).min();
             let longest = first.map(|since| now.duration_since(since));
-            Waiting { jobs: waiting.len(), longest: longest.unwrap_or_default() }
+            Waiting { jobs: waiting.waiters().count(), longest: longest.unwrap_or_default() }
         });
         Numbers {
             open: !state.standby,
+            under_way: state.shares.taken(),
             priorities,
             requeues: state.requeues.len(),
             retries: state.retries.len(),

@@ -1,7 +1,9 @@
+use futures::FutureExt;
 use trainjob_core::server_time::Sample;
 use trainjob_process::server_time::{ServerTime, boot_time};
 
 use super::{timers::SWEEP_FROM, *};
+use crate::shares::{Flow, Verb};
 
 /// A clock that knows the time.
 fn clock() -> Clock {
@@ -11,20 +13,32 @@ fn clock() -> Clock {
     Clock::new(server_time)
 }
 
-/// A queue that takes in what it is given.
-fn queue() -> Queue {
-    let queue = Queue::standby(clock());
-    queue.open();
-    queue
-}
-
 fn key(name: &str) -> ObjectKey {
     ObjectKey { namespace: "ns".into(), name: name.into() }
 }
 
+fn open_queue() -> Queue {
+    let queue = Queue::standby(64, clock());
+    queue.open();
+    queue
+}
+
+/// Takes the next key, and gives its place back at once.
+fn pop(queue: &Queue) -> Option<Popped> {
+    let mut state = queue.lock();
+    let popped = state.pop(Instant::now())?;
+    state.shares.give_back(popped.place);
+    Some(popped)
+}
+
 fn drain(queue: &Queue) -> Vec<(String, Priority)> {
-    let next = || queue.lock().pop(Priority::Cleanup);
-    std::iter::from_fn(next).map(|next| (next.key.name.to_string(), next.priority)).collect()
+    let next = || pop(queue).map(|next| (next.key.name.to_string(), next.priority));
+    std::iter::from_fn(next).collect()
+}
+
+/// The names of what waits, in the order in which it is taken.
+fn names(queue: &Queue) -> Vec<String> {
+    drain(queue).into_iter().map(|(name, _)| name).collect()
 }
 
 const fn at(priority: Priority, due: i64) -> QueuePosition {
@@ -33,7 +47,7 @@ const fn at(priority: Priority, due: i64) -> QueuePosition {
 
 #[test]
 fn lanes_go_in_order_and_the_last_has_one_turn_in_eight() {
-    let queue = queue();
+    let queue = open_queue();
     for n in 0..20 {
         queue.add(key(&format!("cleanup {n}")), at(Priority::Cleanup, 0));
     }
@@ -52,7 +66,7 @@ fn lanes_go_in_order_and_the_last_has_one_turn_in_eight() {
 
 #[test]
 fn on_standby_nothing_is_taken_in_and_nothing_takes_room() {
-    let queue = Queue::standby(clock());
+    let queue = Queue::standby(64, clock());
     queue.add(key("a"), at(Priority::Stop, 0));
     queue.add_all(vec![(QueuePosition::LIVE, key("b"))]);
     assert!(queue.lock().waiting.is_empty());
@@ -64,7 +78,7 @@ fn on_standby_nothing_is_taken_in_and_nothing_takes_room() {
 
 #[test]
 fn a_key_waits_once_in_the_best_lane_it_was_put_in() {
-    let queue = queue();
+    let queue = open_queue();
     for priority in [Priority::Cleanup, Priority::Live, Priority::Stop, Priority::Cleanup] {
         queue.add(key("a"), at(priority, 5));
     }
@@ -73,9 +87,9 @@ fn a_key_waits_once_in_the_best_lane_it_was_put_in() {
 
 #[test]
 fn a_key_that_is_worked_on_waits_until_that_is_done() {
-    let queue = queue();
+    let queue = open_queue();
     queue.add(key("a"), QueuePosition::LIVE);
-    assert!(queue.lock().pop(Priority::Cleanup).is_some());
+    assert!(pop(&queue).is_some());
     queue.add(key("a"), at(Priority::Cleanup, 0));
     queue.add(key("a"), at(Priority::Stop, 0));
     assert_eq!(drain(&queue), vec![]);
@@ -85,7 +99,7 @@ fn a_key_that_is_worked_on_waits_until_that_is_done() {
 
 #[test]
 fn what_was_due_first_goes_first_and_live_work_in_the_order_it_came() {
-    let queue = queue();
+    let queue = open_queue();
     for (name, due) in [("second", 20), ("third", 30), ("first", 10)] {
         queue.add(key(name), at(Priority::Cleanup, due));
     }
@@ -98,30 +112,138 @@ fn what_was_due_first_goes_first_and_live_work_in_the_order_it_came() {
 }
 
 #[test]
-fn a_worse_lane_than_asked_for_is_left_alone() {
-    let queue = queue();
-    queue.add(key("live"), QueuePosition::LIVE);
-    assert_eq!(queue.lock().pop(Priority::Stop), None);
-    assert!(queue.lock().pop(Priority::Live).is_some());
+fn namespaces_take_turns() {
+    let queue = open_queue();
+    let key =
+        |namespace: &str, name: &str| ObjectKey { namespace: namespace.into(), name: name.into() };
+    for n in 0..50 {
+        queue.add(key("many", &format!("many {n}")), QueuePosition::LIVE);
+    }
+    queue.add(key("few", "few"), QueuePosition::LIVE);
+    assert_eq!(names(&queue)[..3], ["many 0", "few", "many 1"]);
+}
+
+#[test]
+fn first_attempts_go_before_repeated_ones_which_have_one_turn_in_eight() {
+    let queue = open_queue();
+    for n in 0..20 {
+        let (name, now) = (key(&format!("repeated {n}")), Instant::now());
+        queue.lock().add(name, QueuePosition::LIVE, Attempt::Repeated, now);
+    }
+    for n in 0..20 {
+        queue.add(key(&format!("first {n}")), QueuePosition::LIVE);
+    }
+    let order = names(&queue);
+    let repeated = order[..16].iter().filter(|name| name.starts_with("repeated")).count();
+    assert_eq!(repeated, 2, "{order:?}");
+    assert_eq!(order.len(), 40);
+}
+
+#[test]
+fn news_make_a_repeated_attempt_a_first_one() {
+    let (queue, now) = (open_queue(), Instant::now());
+    for name in ["other", "news"] {
+        queue.lock().add(key(name), QueuePosition::LIVE, Attempt::Repeated, now);
+    }
+    queue.add(key("news"), QueuePosition::LIVE);
+    assert_eq!(names(&queue), ["news", "other"]);
+}
+
+const DELETE: Operation = Operation { verb: Verb::Delete, kind: "jobsets" };
+
+/// A queue in which `a` sends a request that is not answered, and `b` waits to send one like it.
+fn hanging(now: Instant) -> (Queue, PlaceId) {
+    let queue = open_queue();
+    for name in ["a", "b"] {
+        queue.add(key(name), QueuePosition::LIVE);
+    }
+    let flow = Flow { namespace: "ns".into(), operation: DELETE };
+    let place = {
+        let mut state = queue.lock();
+        let a = state.pop(now).unwrap();
+        assert!(state.shares.enter(a.place, &flow, now));
+        state.shares.asked(a.place, now);
+        a.place
+    };
+    let later = now + Duration::from_secs(2);
+    let b = queue.lock().pop(later).unwrap();
+    assert!(!queue.lock().shares.enter(b.place, &flow, later));
+    queue.lock().shares.give_back(b.place);
+    queue.wait_for(&b.key, QueuePosition::LIVE, b.attempt, DELETE);
+    (queue, place)
+}
+
+#[test]
+fn key_whose_request_may_not_be_sent_waits_until_one_like_it_is_answered() {
+    let now = Instant::now();
+    let (queue, place) = hanging(now);
+    let later = now + Duration::from_secs(2);
+    assert_eq!(queue.lock().pop(later), None);
+    queue.add(key("c"), QueuePosition::LIVE);
+    assert_eq!(queue.lock().pop(later).unwrap().key, key("c"), "others go on");
+    queue.lock().shares.answered(place, later);
+    queue.lock().shares.give_back(place);
+    assert_eq!(queue.lock().pop(later).unwrap().key, key("b"));
+}
+
+#[test]
+fn news_of_a_key_that_waits_for_its_flow_are_looked_at_at_once() {
+    let now = Instant::now();
+    let (queue, _) = hanging(now);
+    queue.add(key("b"), at(Priority::Stop, 5));
+    let next = queue.lock().pop(now + Duration::from_secs(2)).unwrap();
+    assert_eq!((next.key, next.priority), (key("b"), Priority::Stop));
+}
+
+#[test]
+fn key_that_was_put_again_during_its_pass_does_not_wait_for_a_flow() {
+    let queue = open_queue();
+    queue.add(key("a"), QueuePosition::LIVE);
+    let a = pop(&queue).unwrap();
+    queue.add(key("a"), at(Priority::Stop, 5));
+    queue.wait_for(&a.key, QueuePosition::LIVE, a.attempt, DELETE);
+    assert_eq!(drain(&queue), [("a".to_owned(), Priority::Stop)]);
+}
+
+#[tokio::test]
+async fn place_is_given_back_with_its_last_copy_and_what_waits_is_woken() {
+    let queue = Arc::new(open_queue());
+    for n in 0..40 {
+        queue.add(key(&n.to_string()), QueuePosition::LIVE);
+    }
+    let mut taken: Vec<_> = std::iter::from_fn(|| queue.next().now_or_never()).collect();
+    let under_way = taken.len();
+    assert_eq!(queue.numbers().under_way, under_way);
+    let detached = taken[0].place.ask();
+    let waits = tokio::spawn({
+        let queue = Arc::clone(&queue);
+        async move { queue.next().await }
+    });
+    taken.swap_remove(0);
+    tokio::task::yield_now().await;
+    assert_eq!(queue.numbers().under_way, under_way, "a request under way keeps its place");
+    assert!(!waits.is_finished());
+    drop(detached);
+    waits.await.unwrap();
 }
 
 #[test]
 fn a_timer_counts_only_as_last_set() {
-    let queue = queue();
+    let queue = open_queue();
     let past = Timestamp(1);
     queue.requeue_at(&key("moved"), Some(past));
     queue.requeue_at(&key("moved"), Some(Timestamp(i64::MAX)));
     queue.requeue_at(&key("due"), Some(past));
     queue.requeue_at(&key("dropped"), Some(past));
     queue.requeue_at(&key("dropped"), None);
-    assert_eq!(queue.due(), Some(vec![key("due")]));
+    assert_eq!(queue.due(), Some(vec![(key("due"), Attempt::First)]));
     assert_eq!(queue.lock().sleep(&queue.clock), LONGEST_SLEEP);
     assert!(queue.lock().take_due(&queue.clock).is_empty());
 }
 
 #[test]
 fn timers_that_are_moved_again_and_again_take_no_room() {
-    let queue = queue();
+    let queue = open_queue();
     for at in 0..100_000 {
         queue.requeue_at(&key("a"), Some(Timestamp(i64::MAX - at)));
     }
@@ -130,7 +252,7 @@ fn timers_that_are_moved_again_and_again_take_no_room() {
 
 #[test]
 fn the_sleep_ends_with_the_earliest_timer() {
-    let queue = queue();
+    let queue = open_queue();
     queue.retry(&key("late"), Some(Duration::from_secs(90)));
     queue.retry(&key("early"), Some(Duration::from_millis(50)));
     assert!(queue.lock().take_due(&queue.clock).is_empty());
@@ -140,7 +262,7 @@ fn the_sleep_ends_with_the_earliest_timer() {
 
 #[test]
 fn what_comes_due_is_put_in_its_place_until_the_queue_is_closed() {
-    let queue = queue();
+    let queue = open_queue();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             queue.run_timers(|key| (&*key.name != "gone").then_some(at(Priority::Cleanup, 1)));

@@ -164,8 +164,8 @@ sections! {
 
     /// `controller`: how much is done at the same time.
     pub struct Controller {
-        /// How many objects of a kind are worked on at the same time. Only the entry of TrainJobs has an effect:
-        /// nothing is done for the other kinds alone.
+        /// How many objects of a kind are worked on at the same time, and so how many requests are under way. Fewer than 3
+        /// count as 3. Only the entry of TrainJobs has an effect: nothing is done for the other kinds alone.
         pub group_kind_concurrency: BTreeMap<String, Concurrency> =
             BTreeMap::from([(TRAIN_JOB.to_owned(), CONCURRENCY)]),
     }

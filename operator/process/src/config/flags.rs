@@ -9,7 +9,7 @@ use clap::{
 use thiserror::Error;
 
 use super::{args::Args, gates::Gates, help};
-use crate::{logging::Options, start::Program};
+use crate::{logging::Options, program::Program};
 
 /// What the command line says.
 #[derive(Debug, Clone, Default)]

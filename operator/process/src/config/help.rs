@@ -3,27 +3,7 @@
 use clap::{Command, CommandFactory};
 
 use super::args::Args;
-use crate::start::Program;
-
-/// Words or names, each with what is said of it. A text has lines of at most 66 characters.
-type Entries = &'static [(&'static str, &'static str)];
-
-/// What only one of the programs does, in the words of its manual page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Manual {
-    /// What it does, in one or more paragraphs, in lines of at most 100 characters.
-    pub description: &'static str,
-    /// What it serves, and where.
-    pub servers: Entries,
-    /// Files that only it reads.
-    pub files: Entries,
-    /// Environment variables that only it reads.
-    pub environment: Entries,
-    /// What it does when it is asked to stop.
-    pub stopping: &'static str,
-    /// The last of what makes it end with exit status 1.
-    pub failures: Entries,
-}
+use crate::program::{Entries, Manual, Program};
 
 const FILES: Entries = &[
     ("FILE of --config", "settings, in YAML; read once and strictly"),

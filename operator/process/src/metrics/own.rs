@@ -12,7 +12,7 @@ use rustix::{
     process::{Resource, getrlimit},
 };
 
-use super::Sampled;
+use super::sampled::Sampled;
 
 /// Registers the metrics of this process.
 ///

@@ -20,6 +20,7 @@ use prometheus::{
 use tower::{Layer, Service};
 
 pub use self::target::Kinds;
+pub(crate) use self::target::is_watch;
 use self::target::{KindNumber, Verb};
 
 /// Upper bounds of how long a request takes, in seconds: up to its time limit.

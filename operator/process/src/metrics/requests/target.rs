@@ -52,16 +52,21 @@ pub(super) fn of(kinds: Kinds, method: &Method, uri: &Uri) -> (Verb, KindNumber)
 }
 
 fn verb(method: &Method, query: Option<&str>, is_named: bool) -> Verb {
-    let is_watch = |pair| matches!(pair, "watch=true" | "watch=1");
     match *method {
         Method::POST => Verb::Create,
         Method::PUT => Verb::Update,
         Method::PATCH => Verb::Patch,
         Method::DELETE => Verb::Delete,
-        _ if query.is_some_and(|query| query.split('&').any(is_watch)) => Verb::Watch,
+        _ if is_watch(query) => Verb::Watch,
         _ if is_named => Verb::Get,
         _ => Verb::List,
     }
+}
+
+/// Whether a GET with this query is a watch.
+pub(crate) fn is_watch(query: Option<&str>) -> bool {
+    let is_watch = |pair| matches!(pair, "watch=true" | "watch=1");
+    query.is_some_and(|query| query.split('&').any(is_watch))
 }
 
 /// The plural in a path, and whether a name follows it. What is no path of a resource has neither.

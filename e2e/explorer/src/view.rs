@@ -1,0 +1,57 @@
+//! What one decision is made on.
+
+use std::sync::Arc;
+
+use trainjob_core::{
+    Now, Observed, Plan,
+    build::Runtime,
+    observed::{PodGroups, Readings, Settings},
+    plan,
+};
+
+use crate::objects::{StoredJob, StoredJobSet};
+
+/// What is known of one job, at one moment.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// The job.
+    pub job: Arc<StoredJob>,
+    /// The JobSet of its name.
+    pub job_set: Option<Arc<StoredJobSet>>,
+    /// The runtime it names.
+    pub runtime: Option<Arc<Runtime>>,
+    /// What was read directly.
+    pub readings: Readings,
+}
+
+impl View {
+    /// What the core plans at `now`.
+    #[must_use]
+    pub fn plan(&self, settings: &Settings, now: Now) -> Plan {
+        plan(&self.observed(settings), now)
+    }
+
+    /// What the core is shown of it.
+    #[must_use]
+    pub fn observed<'a>(&'a self, settings: &'a Settings) -> Observed<'a> {
+        let job = &self.job.facts;
+        Observed {
+            job,
+            manifest: job.finished.is_none().then_some(&self.job.manifest),
+            job_set: self.job_set.as_ref().map(|job_set| &job_set.facts),
+            runtime: self.runtime.as_deref(),
+            pod_groups: PodGroups::default(),
+            readings: &self.readings,
+            settings,
+        }
+    }
+
+    /// The JobSet, if it is the job's own.
+    #[must_use]
+    pub fn own(&self) -> Option<&StoredJobSet> {
+        let own = |job_set: &&Arc<StoredJobSet>| {
+            job_set.facts.train_job_uid.as_ref() == Some(&self.job.facts.uid)
+        };
+        self.job_set.as_ref().filter(own).map(AsRef::as_ref)
+    }
+}

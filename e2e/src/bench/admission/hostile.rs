@@ -1,0 +1,154 @@
+//! The admission server beside hostile reviews: of nearly three megabytes each, and as many as one core can send.
+//!
+//! They come from one thread that sends the next as soon as the last is answered or refused, on several connections.
+//! Usual reviews come beside them at a steady pace, as from an API server that has little to do.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_rustls::TlsConnector;
+
+use super::super::figures::Times;
+use super::{Recorded, connect, one};
+
+/// How long a hostile review may be: what the API server accepts of a request, less what is around the object.
+const LENGTH: usize = 3 * 1024 * 1024 - 16 * 1024;
+/// Parts of an object that are read at most, less those of a usual one; more are refused before they are read.
+const PARTS: usize = 19_000;
+/// Connections of the hostile thread.
+const HOSTILE: usize = 16;
+/// Connections for usual reviews, and the time from one review to the next on each.
+const USUAL: (usize, Duration) = (4, Duration::from_millis(20));
+
+/// What came of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hostile {
+    /// How long usual reviews took, in milliseconds.
+    pub(super) times: Times,
+    /// Usual reviews that were sent.
+    pub(super) usual: usize,
+    /// Usual reviews that got no answer, or another one than they should.
+    pub(super) failed: usize,
+    /// Hostile reviews that were sent.
+    pub(super) sent: usize,
+    /// Hostile reviews that were judged: the others were refused, or their connection was closed.
+    pub(super) judged: usize,
+}
+
+/// Sends usual reviews for so long, and hostile ones beside them.
+pub(super) async fn run(
+    connector: &TlsConnector,
+    address: &str,
+    recorded: &[Recorded],
+    time: Duration,
+) -> Result<Hostile> {
+    let creation = recorded.iter().find(|it| it.path.contains("validate"));
+    let hostile = hostile(creation.context("no validation was recorded")?)?;
+    let over = Arc::new(AtomicBool::new(false));
+    let attack = {
+        let (connector, address, over) = (connector.clone(), address.to_owned(), Arc::clone(&over));
+        std::thread::Builder::new()
+            .name("hostile".to_owned())
+            .spawn(move || attack(&connector, &address, &hostile, &over))?
+    };
+    let usual = usual(connector, address, recorded, time).await;
+    over.store(true, Ordering::Relaxed);
+    let attack = tokio::task::spawn_blocking(move || attack.join()).await?;
+    let (sent, judged) = attack.ok().context("the hostile thread panicked")??;
+    let answers = usual?;
+    let failed = answers.iter().filter(|answer| answer.is_none()).count();
+    let times = answers.iter().flatten().map(|took| took.as_secs_f64() * 1e3);
+    Ok(Hostile { times: Times::of(times), usual: answers.len(), failed, sent, judged })
+}
+
+/// The same review with as many variables as are read, which are so long that it is as long as it may be.
+fn hostile(review: &Recorded) -> Result<Recorded> {
+    let mut body: Value = serde_json::from_slice(&review.body)?;
+    let trainer = body.pointer_mut("/request/object/spec/trainer").context("no trainer")?;
+    let bare = r#"{"name":"SETTING_00000","value":""},"#.len();
+    let value = "v".repeat((LENGTH / PARTS).saturating_sub(bare));
+    let variables: Vec<_> = (0..PARTS)
+        .map(|number| json!({"name": format!("SETTING_{number:05}"), "value": value}))
+        .collect();
+    trainer
+        .as_object_mut()
+        .context("the trainer is no object")?
+        .insert("env".into(), variables.into());
+    Ok(Recorded { path: review.path.clone(), body: body.to_string().into() })
+}
+
+/// Sends hostile reviews from this thread until it is over; returns how many, and how many were judged.
+fn attack(
+    connector: &TlsConnector,
+    address: &str,
+    hostile: &Recorded,
+    over: &AtomicBool,
+) -> Result<(usize, usize)> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let counts = runtime.block_on(async {
+        let sender = || async {
+            let (mut sent, mut judged) = (0, 0);
+            while !over.load(Ordering::Relaxed) {
+                // A server that refuses a body before it has read it closes the connection.
+                let Ok(mut connection) = connect(connector, address).await else { continue };
+                loop {
+                    sent += 1;
+                    let answer = one(&mut connection, hostile).await;
+                    if answer.is_err() || over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    judged += usize::from(matches!(answer, Ok((_, Some(_)))));
+                }
+            }
+            (sent, judged)
+        };
+        futures::future::join_all((0..HOSTILE).map(|_| sender())).await
+    });
+    Ok(counts.into_iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1)))
+}
+
+/// Sends usual reviews at a steady pace; returns how long each took, or that it was not admitted.
+async fn usual(
+    connector: &TlsConnector,
+    address: &str,
+    recorded: &[Recorded],
+    time: Duration,
+) -> Result<Vec<Option<Duration>>> {
+    let (connections, every) = USUAL;
+    let mut tasks = JoinSet::new();
+    for offset in 0..connections {
+        let (connector, address) = (connector.clone(), address.to_owned());
+        let recorded = recorded.to_vec();
+        tasks.spawn(async move {
+            let mut connection = connect(&connector, &address).await?;
+            let (begin, mut pace) = (Instant::now(), interval(every));
+            pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            let mut answers = Vec::new();
+            for review in recorded.iter().cycle().skip(offset) {
+                pace.tick().await;
+                if begin.elapsed() >= time {
+                    break;
+                }
+                match one(&mut connection, review).await {
+                    Ok((took, Some(true))) => answers.push(Some(took)),
+                    Ok(_) => answers.push(None),
+                    Err(_) => {
+                        answers.push(None);
+                        connection = connect(&connector, &address).await?;
+                    }
+                }
+            }
+            anyhow::Ok(answers)
+        });
+    }
+    let mut all = Vec::new();
+    while let Some(done) = tasks.join_next().await {
+        all.extend(done??);
+    }
+    Ok(all)
+}

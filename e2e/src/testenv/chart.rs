@@ -1,0 +1,23 @@
+//! The Helm chart of the operator, which has everything of the programs but themselves.
+
+use anyhow::Result;
+use kube::Client;
+use serde_json::Value;
+
+use crate::testenv::apply::{apply, established};
+use crate::testenv::{workspace, yaml};
+
+/// Its folder.
+pub(crate) const CHART: &str = "charts/trainjob-operator";
+
+/// Installs the chart's custom resource definitions and waits until they are served.
+pub async fn install_crds(client: &Client) -> Result<()> {
+    let texts = workspace::read_all(&format!("{CHART}/files/crds"))?;
+    let definitions = apply(client, "default", yaml::documents(&texts.join("\n---\n"))?).await?;
+    established(client, &definitions).await
+}
+
+/// The documents in one of the chart's plain files.
+pub(crate) fn file_of_chart(file: &str) -> Result<Vec<Value>> {
+    yaml::documents(&workspace::read(&format!("{CHART}/files/{file}"))?)
+}

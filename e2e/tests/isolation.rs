@@ -1,0 +1,89 @@
+//! One namespace whose requests hang delays no other.
+//!
+//! Behind the requests of a namespace there may be a webhook that accepts connections and never answers. Whoever can
+//! register one for a namespace of theirs must not stop the operator for everybody else.
+
+use anyhow::{Result, ensure};
+use e2e::fixtures::{COMPLETES, POOL, RUNS, Tenant};
+use e2e::proxy::Fault;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use serde_json::{Value, json};
+
+/// More than there are places for requests, also if each of them were given up and made anew meanwhile.
+const MANY: usize = 150;
+
+/// Sees that a neighbour is served while all requests of this kind hang in another namespace, where jobs with `spec` cause
+/// them.
+async fn delays_nobody(
+    verb: &'static str,
+    (resource, subresource): (&'static str, &'static str),
+    spec: Value,
+) -> Result<()> {
+    POOL.test_behind_proxy("hostile", async |hostile, proxy| {
+        let namespace = hostile.namespace.clone();
+        let hangs = proxy.inject(
+            move |call| {
+                call.namespace == namespace
+                    && call.verb == verb
+                    && (&*call.resource, &*call.subresource) == (resource, subresource)
+            },
+            1..=usize::MAX,
+            Fault::HoldRequest,
+        );
+        let create = |number: usize| {
+            let spec = spec.clone();
+            async move { hostile.create(&format!("job-{number}"), RUNS, spec).await }
+        };
+        stream::iter((0..MANY).map(create)).buffer_unordered(16).try_collect::<Vec<_>>().await?;
+        hangs.reached().await?;
+
+        let neighbour = hostile.world.tenant("neighbour").await?;
+        let served = served(&neighbour).await;
+        ensure!(hangs.befallen() > 1, "only {} requests hung", hangs.befallen());
+        hangs.remove();
+        served
+    })
+    .await
+}
+
+/// Sees that a new job, a deadline, its release and a TTL are served.
+async fn served(neighbour: &Tenant<'_>) -> Result<()> {
+    neighbour
+        .explained(async {
+            neighbour.create("new", RUNS, json!({})).await?;
+            neighbour.create("due", RUNS, json!({"activeDeadlineSeconds": 1})).await?;
+            neighbour.create("leaves", COMPLETES, json!({"ttlSecondsAfterFinished": 0})).await?;
+            neighbour.has_job_set("new").await?;
+            neighbour.fails_by_deadline("due").await?;
+            neighbour.released("due").await?;
+            neighbour.gone("leaves").await
+        })
+        .await?;
+    neighbour.clear().await?;
+    Ok(())
+}
+
+/// Jobs whose deadline comes at once, without a Pod.
+fn due() -> Value {
+    json!({"suspend": true, "activeDeadlineSeconds": 1})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deletions_of_jobsets_that_hang_delay_no_other_namespace() -> Result<()> {
+    delays_nobody("delete", ("jobsets", ""), due()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_writes_that_hang_delay_no_other_namespace() -> Result<()> {
+    delays_nobody("patch", ("trainjobs", "status"), due()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn creations_of_jobsets_that_hang_delay_no_other_namespace() -> Result<()> {
+    delays_nobody("create", ("jobsets", ""), json!({"suspend": true})).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_of_pods_that_hang_delay_no_other_namespace() -> Result<()> {
+    delays_nobody("list", ("pods", ""), due()).await
+}

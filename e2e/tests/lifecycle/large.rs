@@ -1,0 +1,55 @@
+//! A JobSet of more parts than the operator reads is seen all the same.
+
+use anyhow::{Context, Result, ensure};
+use e2e::fixtures::status::conditions_of;
+use e2e::fixtures::{PATIENCE, RUNS};
+use e2e::until::until_ok;
+use kube::ResourceExt;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::json;
+use trainjob_api::conditions::{self, WAITING};
+
+use super::test;
+
+/// More than the operator reads of any object.
+const PARTS: usize = 20_100;
+
+#[tokio::test]
+async fn a_jobset_of_very_many_parts_is_seen_and_deleted_at_the_deadline() -> Result<()> {
+    test("large", async |tenant| {
+        let tolerations = vec![json!({"operator": "Exists"}); PARTS];
+        let pod = json!({"spec": {
+            "restartPolicy": "Never",
+            "tolerations": tolerations,
+            "containers": [{"name": "node", "image": "example.com/train:1"}],
+        }});
+        let job = json!({"spec": {"template": pod}});
+        let large = json!({
+            "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
+            "metadata": {"name": "job"},
+            "spec": {"suspend": true, "replicatedJobs": [{"name": "node", "template": job}]},
+        });
+        let large = serde_json::from_value(large)?;
+        tenant.job_sets.create(&PostParams::default(), &large).await?;
+
+        let job = tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 10})).await?;
+        until_ok("it waits for the JobSet to go", PATIENCE, || async {
+            let job = tenant.jobs.get("job").await?;
+            let waiting = conditions::find_true(conditions_of(&job), WAITING);
+            let reason = waiting.context("it has no such condition")?.reason.clone();
+            ensure!(reason == "JobSetConflict", "its reason is {reason}");
+            Ok(())
+        })
+        .await?;
+
+        let owner = json!([{
+            "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "job",
+            "uid": job.uid(), "controller": true, "blockOwnerDeletion": true,
+        }]);
+        let adopt = Patch::Merge(json!({"metadata": {"ownerReferences": owner}}));
+        tenant.job_sets.patch("job", &PatchParams::default(), &adopt).await?;
+        tenant.fails_by_deadline("job").await?;
+        tenant.released("job").await
+    })
+    .await
+}

@@ -1,0 +1,125 @@
+//! Keys that wait with one priority, in lines that take turns.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    sync::Arc,
+};
+
+use tokio::time::Instant;
+use trainjob_api::time::Timestamp;
+use trainjob_core::facts::ObjectKey;
+
+use crate::shares::{Flow, Operation};
+
+/// Of so many turns, one belongs to repeated attempts even when there are first ones: they could starve otherwise.
+const TURNS_PER_REPEATED: u8 = 8;
+
+/// Whether something was tried before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Attempt {
+    /// Something has changed, or an instant has come.
+    First,
+    /// It failed, and is tried again.
+    Repeated,
+}
+
+/// Keys of one namespace whose work begins with the same operation, as far as that is known.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Line {
+    pub(super) namespace: Arc<str>,
+    /// `None` before the key was planned.
+    pub(super) operation: Option<Operation>,
+}
+
+impl Line {
+    /// The flow of its requests, if that is known.
+    pub(super) fn flow(&self) -> Option<Flow> {
+        let operation = self.operation?;
+        Some(Flow { namespace: Arc::clone(&self.namespace), operation })
+    }
+}
+
+/// Within a line: since when it has been due, then the order in which they came.
+pub(super) type Turn = (Timestamp, u64);
+
+/// A key, and since when it waits.
+pub(super) type Waiter = (ObjectKey, Instant);
+
+/// What waits with one priority.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    first: Lines,
+    repeated: Lines,
+    taken: u8,
+}
+
+impl Turns {
+    pub(super) fn insert(&mut self, attempt: Attempt, line: Line, turn: Turn, waiter: Waiter) {
+        self.of(attempt).insert(line, turn, waiter);
+    }
+
+    pub(super) fn remove(&mut self, attempt: Attempt, line: &Line, turn: Turn) {
+        if let Some(waiters) = self.of(attempt).waiters.get_mut(line) {
+            waiters.remove(&turn);
+        }
+    }
+
+    /// Takes the first of the next line that may go.
+    pub(super) fn pop(&mut self, may_go: impl Fn(&Line) -> bool) -> Option<(Line, Waiter)> {
+        self.taken = self.taken.wrapping_add(1);
+        let (earlier, later) = if self.taken.is_multiple_of(TURNS_PER_REPEATED) {
+            (&mut self.repeated, &mut self.first)
+        } else {
+            (&mut self.first, &mut self.repeated)
+        };
+        earlier.pop(&may_go).or_else(|| later.pop(&may_go))
+    }
+
+    pub(super) fn waiters(&self) -> impl Iterator<Item = &Waiter> {
+        [&self.first, &self.repeated]
+            .into_iter()
+            .flat_map(|lines| lines.waiters.values().flat_map(BTreeMap::values))
+    }
+
+    const fn of(&mut self, attempt: Attempt) -> &mut Lines {
+        match attempt {
+            Attempt::First => &mut self.first,
+            Attempt::Repeated => &mut self.repeated,
+        }
+    }
+}
+
+/// Lines, and which of them is next. Each is in the order once, until it was found empty.
+#[derive(Debug, Default)]
+struct Lines {
+    waiters: HashMap<Line, BTreeMap<Turn, Waiter>>,
+    order: VecDeque<Line>,
+}
+
+impl Lines {
+    fn insert(&mut self, line: Line, turn: Turn, waiter: Waiter) {
+        if let Some(waiters) = self.waiters.get_mut(&line) {
+            waiters.insert(turn, waiter);
+        } else {
+            self.order.push_back(line.clone());
+            self.waiters.insert(line, BTreeMap::from([(turn, waiter)]));
+        }
+    }
+
+    fn pop(&mut self, may_go: impl Fn(&Line) -> bool) -> Option<(Line, Waiter)> {
+        for _ in 0..self.order.len() {
+            let line = self.order.pop_front()?;
+            let Some(waiters) = self.waiters.get_mut(&line) else { continue };
+            if waiters.is_empty() {
+                self.waiters.remove(&line);
+                continue;
+            }
+            let popped = if may_go(&line) { waiters.pop_first() } else { None };
+            self.order.push_back(line.clone());
+            if let Some((_, waiter)) = popped {
+                return Some((line, waiter));
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,232 @@
+//! Who may send a request now: fair shares of a bounded number of places.
+//!
+//! The API server answers most requests within milliseconds, but behind one kind in one namespace there may be a
+//! webhook that never answers. Such requests must not take the places of all others. So requests are told apart by
+//! their [`Flow`], and a place is given by these rules (`docs/semantics.md`, §6):
+//!
+//! 1. Every priority keeps some places that the others do not get: one in eight for stopping, one for each of the
+//!    others.
+//! 2. One namespace has at most half of what its priority can get.
+//! 3. A flow is slow whose last answer took, or whose oldest request has waited, over a second and over four times the
+//!    median of recent answers. It has one request under way at a time; all slow flows together, a quarter of the places.
+//! 4. A flow that has not answered yet may turn out to be slow. Such flows have half of the places, those of one
+//!    namespace a quarter.
+//!
+//! A request has its place until it is answered or given up, also when nobody waits for it any more. In a brown-out the
+//! median moves with the answers: what is as slow as everything else is not slow, so nothing is starved.
+//!
+//! Nothing here waits and nothing here reads a clock.
+
+mod answers;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use tokio::time::Instant;
+use trainjob_core::priority::Priority;
+
+use self::answers::{Answers, Pace};
+
+/// With fewer places a priority would have none of its own.
+pub const FEWEST_PLACES: usize = 3;
+
+/// One place in so many is kept for stopping.
+const KEPT_FOR_STOP: usize = 8;
+
+/// What a request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "the names of the API server")]
+pub enum Verb {
+    Get,
+    List,
+    Create,
+    Patch,
+    Delete,
+}
+
+/// A verb and the kind of object it is applied to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Operation {
+    /// What is done.
+    pub verb: Verb,
+    /// To what: the plural name of the kind, such as `jobsets`.
+    pub kind: &'static str,
+}
+
+/// Requests that have one fate: what makes one of them slow (an admission webhook, an overloaded extension) makes the
+/// others slow, too, and no request of another flow.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Flow {
+    /// Where.
+    pub namespace: Arc<str>,
+    /// What.
+    pub operation: Operation,
+}
+
+/// A number of places, and who has them.
+#[derive(Debug)]
+pub struct Shares {
+    places: usize,
+    taken: BTreeMap<PlaceId, Taken>,
+    next: PlaceId,
+    answers: Answers,
+}
+
+/// Which place.
+pub type PlaceId = u64;
+
+/// Who has a place.
+#[derive(Debug)]
+struct Taken {
+    priority: Priority,
+    namespace: Arc<str>,
+    /// The flow it was given for, until it has [entered](Shares::enter) that.
+    reserved: Option<Flow>,
+    /// The flow of its request, or of the last one.
+    entered: Option<Flow>,
+    /// Since when the request is under way.
+    asked: Option<Instant>,
+}
+
+impl Taken {
+    /// The flow that it counts for.
+    fn flows(&self) -> impl Iterator<Item = &Flow> {
+        self.reserved.iter().chain(&self.entered)
+    }
+}
+
+impl Shares {
+    /// So many places, at least [`FEWEST_PLACES`].
+    #[must_use]
+    pub fn new(places: usize) -> Self {
+        Self {
+            places: places.max(FEWEST_PLACES),
+            taken: BTreeMap::new(),
+            next: 0,
+            answers: Answers::default(),
+        }
+    }
+
+    /// How many places are taken.
+    #[must_use]
+    pub fn taken(&self) -> usize {
+        self.taken.len()
+    }
+
+    /// Whether there is a place for this priority (rule 1).
+    #[must_use]
+    pub fn has_place(&self, priority: Priority) -> bool {
+        let kept: usize = others(priority)
+            .map(|other| self.kept_for(other).saturating_sub(self.taken_with(other)))
+            .sum();
+        self.taken.len() + kept < self.places
+    }
+
+    /// Whether this namespace may have one more place (rule 2).
+    #[must_use]
+    pub fn has_share(&self, priority: Priority, namespace: &str) -> bool {
+        let kept: usize = others(priority).map(|other| self.kept_for(other)).sum();
+        let most = self.places.saturating_sub(kept).div_ceil(2);
+        self.taken.values().filter(|taken| &*taken.namespace == namespace).count() < most
+    }
+
+    /// Whether a request of this flow may be sent (rules 3 and 4).
+    #[must_use]
+    pub fn admits(&self, flow: &Flow, now: Instant) -> bool {
+        self.admits_beside(flow, None, now)
+    }
+
+    /// Takes a place; in a flow, if it is for a request of that.
+    pub fn take(
+        &mut self,
+        priority: Priority,
+        namespace: Arc<str>,
+        reserved: Option<Flow>,
+    ) -> PlaceId {
+        self.next += 1;
+        let taken = Taken { priority, namespace, reserved, entered: None, asked: None };
+        self.taken.insert(self.next, taken);
+        self.next
+    }
+
+    /// Uses a place for a request of this flow, if that is admitted.
+    pub fn enter(&mut self, place: PlaceId, flow: &Flow, now: Instant) -> bool {
+        let admitted = self.admits_beside(flow, Some(place), now);
+        if let (true, Some(taken)) = (admitted, self.taken.get_mut(&place)) {
+            taken.entered = Some(flow.clone());
+            taken.reserved = taken.reserved.take().filter(|reserved| reserved != flow);
+        }
+        admitted
+    }
+
+    /// The request is sent.
+    pub fn asked(&mut self, place: PlaceId, now: Instant) {
+        if let Some(taken) = self.taken.get_mut(&place) {
+            taken.asked = Some(now);
+        }
+    }
+
+    /// The request is answered, or given up.
+    pub fn answered(&mut self, place: PlaceId, now: Instant) {
+        let Some(taken) = self.taken.get_mut(&place) else { return };
+        if let (Some(asked), Some(flow)) = (taken.asked.take(), taken.entered.clone()) {
+            self.answers.record(flow, now.saturating_duration_since(asked));
+        }
+    }
+
+    /// Gives a place back.
+    pub fn give_back(&mut self, place: PlaceId) {
+        self.taken.remove(&place);
+    }
+
+    const fn kept_for(&self, priority: Priority) -> usize {
+        match priority {
+            Priority::Stop if self.places >= KEPT_FOR_STOP => self.places / KEPT_FOR_STOP,
+            Priority::Stop | Priority::Live | Priority::Cleanup => 1,
+        }
+    }
+
+    fn taken_with(&self, priority: Priority) -> usize {
+        self.taken.values().filter(|taken| taken.priority == priority).count()
+    }
+
+    fn admits_beside(&self, flow: &Flow, own: Option<PlaceId>, now: Instant) -> bool {
+        let others = || self.taken.iter().filter(|(place, _)| Some(**place) != own);
+        let quarter = (self.places / 4).max(1);
+        match self.pace(flow, now) {
+            Pace::Normal => true,
+            Pace::Slow => {
+                let slow: BTreeSet<&Flow> = others()
+                    .flat_map(|(_, taken)| taken.flows())
+                    .filter(|other| self.pace(other, now) == Pace::Slow)
+                    .collect();
+                !slow.contains(flow) && slow.len() < quarter
+            }
+            Pace::Unknown => {
+                let unknown = others()
+                    .filter(|(_, taken)| {
+                        taken.flows().any(|other| self.pace(other, now) == Pace::Unknown)
+                    })
+                    .map(|(_, taken)| taken.namespace == flow.namespace)
+                    .collect::<Vec<_>>();
+                let of_namespace = unknown.iter().filter(|same| **same).count();
+                unknown.len() < self.places.div_ceil(2) && of_namespace < quarter
+            }
+        }
+    }
+
+    fn pace(&self, flow: &Flow, now: Instant) -> Pace {
+        let under_way = self.taken.values().filter(|taken| taken.entered.as_ref() == Some(flow));
+        let oldest = under_way.filter_map(|taken| taken.asked).min();
+        self.answers.pace(flow, oldest.map(|asked| now.saturating_duration_since(asked)))
+    }
+}
+
+/// The other priorities.
+fn others(priority: Priority) -> impl Iterator<Item = Priority> {
+    Priority::ALL.into_iter().filter(move |other| *other != priority)
+}

@@ -1,0 +1,258 @@
+use std::time::Duration;
+
+use super::*;
+
+/// Creations of JobSets in this namespace.
+pub(super) fn flow(namespace: &str) -> Flow {
+    Flow {
+        namespace: namespace.into(),
+        operation: Operation { verb: Verb::Create, kind: "jobsets" },
+    }
+}
+
+/// Takes a place and sends a request of `flow`, if that is allowed.
+fn send(shares: &mut Shares, priority: Priority, flow: &Flow, now: Instant) -> Option<PlaceId> {
+    let namespace = &flow.namespace;
+    let allowed = shares.has_place(priority)
+        && shares.has_share(priority, namespace)
+        && shares.admits(flow, now);
+    allowed.then(|| {
+        let place = shares.take(priority, namespace.clone(), Some(flow.clone()));
+        assert!(shares.enter(place, flow, now));
+        shares.asked(place, now);
+        place
+    })
+}
+
+fn answer(shares: &mut Shares, place: PlaceId, now: Instant) {
+    shares.answered(place, now);
+    shares.give_back(place);
+}
+
+/// Sends as many requests of `flow` as are allowed.
+fn flood(shares: &mut Shares, flow: &Flow, now: Instant) -> Vec<PlaceId> {
+    std::iter::from_fn(|| send(shares, Priority::Live, flow, now)).collect()
+}
+
+/// One request of each namespace is answered at once.
+fn know(shares: &mut Shares, namespaces: &[&str], now: Instant) {
+    for namespace in namespaces {
+        let place = send(shares, Priority::Live, &flow(namespace), now).unwrap();
+        answer(shares, place, now);
+    }
+}
+
+#[test]
+fn every_priority_has_a_place_that_others_do_not_get() {
+    for places in [0, 3, 5, 8, 64] {
+        for hungry in Priority::ALL {
+            let mut shares = Shares::new(places);
+            while shares.has_place(hungry) {
+                shares.take(hungry, "ns".into(), None);
+            }
+            assert!(shares.taken() >= 1, "{hungry:?} of {places} gets none");
+            for other in others(hungry) {
+                assert!(shares.has_place(other), "{hungry:?} of {places} leaves {other:?} none");
+                shares.take(other, "ns".into(), None);
+            }
+        }
+    }
+}
+
+#[test]
+fn places_are_a_bound() {
+    for places in [3, 5, 64] {
+        let mut shares = Shares::new(places);
+        while let Some(priority) = Priority::ALL.into_iter().find(|it| shares.has_place(*it)) {
+            shares.take(priority, "ns".into(), None);
+        }
+        assert_eq!(shares.taken(), places);
+    }
+}
+
+#[test]
+fn one_namespace_gets_half_of_what_there_is() {
+    for (places, expected) in [(5, 2), (8, 3), (64, 28)] {
+        let (mut shares, now) = (Shares::new(places), Instant::now());
+        know(&mut shares, &["a", "b"], now);
+        assert_eq!(flood(&mut shares, &flow("a"), now).len(), expected, "of {places}");
+        let other = flood(&mut shares, &flow("b"), now).len();
+        assert!(other >= 1, "of {places} the other namespace gets {other}");
+    }
+}
+
+#[test]
+fn flows_that_have_not_answered_get_half_and_those_of_one_namespace_a_quarter() {
+    let (mut shares, now) = (Shares::new(64), Instant::now());
+    for (namespace, expected) in [("a", 16), ("b", 16), ("c", 0)] {
+        assert_eq!(flood(&mut shares, &flow(namespace), now).len(), expected, "{namespace}");
+    }
+    let (mut shares, now) = (Shares::new(64), Instant::now());
+    know(&mut shares, &["c"], now);
+    flood(&mut shares, &flow("a"), now);
+    flood(&mut shares, &flow("b"), now);
+    assert!(flood(&mut shares, &flow("c"), now).len() > 16, "what has answered is not held up");
+}
+
+#[test]
+fn slow_flow_has_one_request_at_a_time_and_all_of_them_a_quarter() {
+    let (mut shares, begin) = (Shares::new(64), Instant::now());
+    let names: Vec<_> = (0..40).map(|n| format!("slow {n}")).collect();
+    let now = begin + Duration::from_secs(30);
+    know(&mut shares, &["quick"; 127], now);
+    for name in &names {
+        shares.answers.record(flow(name), Duration::from_secs(5));
+        know(&mut shares, &["quick"; 3], now);
+    }
+    let sent: Vec<_> = names.iter().map(|it| flood(&mut shares, &flow(it), now).len()).collect();
+    assert_eq!(sent.iter().max(), Some(&1));
+    assert_eq!(sent.iter().sum::<usize>(), 16);
+    assert!(!flood(&mut shares, &flow("quick"), now).is_empty());
+}
+
+#[test]
+fn flow_that_hangs_is_slow_from_the_first_second_on_and_no_more_once_it_answers_again() {
+    let (mut shares, begin) = (Shares::new(64), Instant::now());
+    know(&mut shares, &["a", "b"], begin);
+    let hung = flood(&mut shares, &flow("a"), begin);
+    let later = begin + Duration::from_millis(1_001);
+    assert!(send(&mut shares, Priority::Live, &flow("a"), later).is_none());
+    let other = send(&mut shares, Priority::Live, &flow("b"), later).unwrap();
+    answer(&mut shares, other, later);
+    let timeout = begin + Duration::from_secs(15);
+    for place in hung {
+        answer(&mut shares, place, timeout);
+    }
+    // So many answers have moved the median: others say again what is usual.
+    know(&mut shares, &["b"; 127], timeout);
+    let probe = flood(&mut shares, &flow("a"), timeout);
+    assert_eq!(probe.len(), 1);
+    for place in probe {
+        answer(&mut shares, place, timeout);
+    }
+    assert!(flood(&mut shares, &flow("a"), timeout).len() > 1);
+}
+
+#[test]
+fn when_everything_is_slow_nothing_is() {
+    let (mut shares, begin) = (Shares::new(64), Instant::now());
+    let mut now = begin;
+    for _ in 0..20 {
+        let sent: Vec<_> =
+            ["a", "b", "c"].iter().flat_map(|it| flood(&mut shares, &flow(it), now)).collect();
+        assert!(!sent.is_empty());
+        now += Duration::from_secs(5);
+        for place in sent {
+            answer(&mut shares, place, now);
+        }
+    }
+    for namespace in ["a", "b"] {
+        assert!(flood(&mut shares, &flow(namespace), now).len() > 16, "{namespace}");
+    }
+}
+
+#[test]
+fn place_given_for_a_flow_is_counted_in_it_while_another_request_is_sent_first() {
+    let (mut shares, now) = (Shares::new(64), Instant::now());
+    know(&mut shares, &["quick"; 3], now);
+    shares.answers.record(flow("ns"), Duration::from_secs(5));
+    let read = Flow { operation: Operation { verb: Verb::Get, kind: "configmaps" }, ..flow("ns") };
+    let place = shares.take(Priority::Live, "ns".into(), Some(flow("ns")));
+    assert!(shares.enter(place, &read, now));
+    assert!(!shares.admits(&flow("ns"), now), "its place is kept");
+    shares.asked(place, now);
+    shares.answered(place, now);
+    assert!(shares.enter(place, &flow("ns"), now));
+    shares.give_back(place);
+    assert!(shares.admits(&flow("ns"), now));
+}
+
+mod hostile {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What happens next: a request of one of many flows, or time passes and some are answered.
+    #[derive(Debug, Clone)]
+    enum Event {
+        Send { namespace: u8, kind: bool, priority: u8 },
+        Answer { nth: usize },
+        Pass { millis: u64 },
+    }
+
+    fn event() -> impl Strategy<Value = Event> {
+        prop_oneof![
+            4 => (0..6_u8, any::<bool>(), 0..3_u8)
+                .prop_map(|(namespace, kind, priority)| Event::Send { namespace, kind, priority }),
+            2 => (0..64_usize).prop_map(|nth| Event::Answer { nth }),
+            1 => (0..3_000_u64).prop_map(|millis| Event::Pass { millis }),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Whatever one namespace sends and never gets answered, another one that is answered at once is served.
+        #[test]
+        fn one_namespace_never_keeps_another_from_its_first_request(
+            places in 8..80_usize,
+            events in prop::collection::vec(event(), 0..300),
+        ) {
+            let (mut shares, mut now) = (Shares::new(places), Instant::now());
+            let mut sent = Vec::new();
+            for event in events {
+                match event {
+                    Event::Send { kind, priority, .. } => {
+                        let kind = if kind { "jobsets" } else { "trainjobs" };
+                        let operation = Operation { verb: Verb::Delete, kind };
+                        let flow = Flow { namespace: "hostile".into(), operation };
+                        let priority = Priority::ALL[usize::from(priority)];
+                        sent.extend(send(&mut shares, priority, &flow, now));
+                    }
+                    Event::Answer { nth } if nth < sent.len() => {
+                        answer(&mut shares, sent.swap_remove(nth), now);
+                    }
+                    Event::Answer { .. } => {}
+                    Event::Pass { millis } => now += Duration::from_millis(millis),
+                }
+                for priority in Priority::ALL {
+                    let served = send(&mut shares, priority, &flow("quick"), now);
+                    prop_assert!(served.is_some(), "{priority:?} with {} taken", shares.taken());
+                    if let Some(place) = served {
+                        answer(&mut shares, place, now);
+                    }
+                }
+            }
+        }
+
+        /// The bounds hold whoever sends what.
+        #[test]
+        fn bounds_hold(places in 0..80_usize, events in prop::collection::vec(event(), 0..300)) {
+            let (mut shares, mut now) = (Shares::new(places), Instant::now());
+            let mut sent = Vec::new();
+            for event in events {
+                match event {
+                    Event::Send { namespace, kind, priority } => {
+                        let kind = if kind { "jobsets" } else { "trainjobs" };
+                        let operation = Operation { verb: Verb::Patch, kind };
+                        let flow = Flow { namespace: namespace.to_string().into(), operation };
+                        let priority = Priority::ALL[usize::from(priority)];
+                        sent.extend(send(&mut shares, priority, &flow, now));
+                    }
+                    Event::Answer { nth } if nth < sent.len() => {
+                        answer(&mut shares, sent.swap_remove(nth), now);
+                    }
+                    Event::Answer { .. } => {}
+                    Event::Pass { millis } => now += Duration::from_millis(millis),
+                }
+                let places = places.max(FEWEST_PLACES);
+                prop_assert!(shares.taken() <= places);
+                for namespace in 0..6_u8 {
+                    let namespace = namespace.to_string();
+                    let of = shares.taken.values().filter(|it| *it.namespace == *namespace);
+                    prop_assert!(of.count() <= places.div_ceil(2));
+                }
+            }
+        }
+    }
+}
