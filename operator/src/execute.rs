@@ -35,7 +35,7 @@ use trainjob_engine::{
     error::RequestError,
     leader::LeaderGuard,
     limit::Limiter,
-    queue::Place,
+    places::Place,
     stripped,
 };
 

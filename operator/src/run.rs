@@ -30,7 +30,8 @@ use trainjob_engine::{
     leader::LeaderGuard,
     lease::{self, Election, Watched},
     limit::Limiter,
-    queue::{Attempt, Next, Place, Queue},
+    places::{Place, Places},
+    queue::{Attempt, Next, Queue},
     shares::FEWEST_PLACES,
 };
 use trainjob_process::{
@@ -164,7 +165,8 @@ fn reconciler(
     );
     let places = config.concurrency.get().max(FEWEST_PLACES);
     metrics.work.set_concurrency(places);
-    let (cache, queue) = (Arc::new(Cache::default()), Arc::new(Queue::standby(places)));
+    let (cache, queue) =
+        (Arc::new(Cache::default()), Arc::new(Queue::standby(Places::new(places))));
     let sources = Sources {
         cache: Arc::clone(&cache),
         queue: Arc::clone(&queue),
