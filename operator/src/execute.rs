@@ -36,7 +36,7 @@ use trainjob_engine::{
     error::RequestError,
     leader::LeaderGuard,
     limit::Limiter,
-    queue::Place,
+    places::Place,
     stripped,
 };
 

@@ -24,7 +24,8 @@ use trainjob_engine::{
     clock::{Clock, monotonic},
     error::RequestError,
     jitter,
-    queue::{Attempt, Place, Queue},
+    places::Place,
+    queue::{Attempt, Queue},
     shares::{Flow, Operation},
 };
 
@@ -124,6 +125,7 @@ impl Reconciler {
     ) -> Worked {
         let mut pass = Pass::new(priority);
         let mut planned: Option<Planned> = None;
+        let mut begun = false;
         loop {
             let priority = self.priority(key);
             let next = self
@@ -137,11 +139,12 @@ impl Reconciler {
                     }
                 }
                 (Next::Call, Some(planned)) => {
-                    if let Some(operation) = no_share(key, &pass, place) {
+                    if let Some(operation) = no_share(key, &pass, place, begun).await {
                         self.remember(key, Some(planned), |memory| pass.give_way(memory));
                         return Worked::WaitsFor(operation);
                     }
                     self.call(key, &mut pass, planned, place).await;
+                    begun = true;
                 }
                 // A pass has nothing to call before it has a plan.
                 (Next::Call, None) => {}
@@ -344,11 +347,13 @@ impl From<pass::End> for End {
     }
 }
 
-/// The operation of the next call, if it may not be sent yet.
-fn no_share(key: &ObjectKey, pass: &Pass, place: &Place) -> Option<Operation> {
+/// The operation of the next call, if it may not be sent yet. A pass that has `begun` waits a moment for that, because
+/// what it has read would be read again.
+async fn no_share(key: &ObjectKey, pass: &Pass, place: &Place, begun: bool) -> Option<Operation> {
     let operation = operation(pass.call()?)?;
     let flow = Flow { namespace: Arc::clone(&key.namespace), operation };
-    (!place.enter(&flow)).then_some(operation)
+    let entered = if begun { place.enter_soon(&flow).await } else { place.enter(&flow) };
+    (!entered).then_some(operation)
 }
 
 /// What users are told when an action fails.

@@ -31,7 +31,8 @@ use trainjob_engine::{
     leader::LeaderGuard,
     lease::{self, Election, Watched},
     limit::Limiter,
-    queue::{Attempt, Next, Place, Queue},
+    places::{Place, Places},
+    queue::{Attempt, Next, Queue},
     shares::FEWEST_PLACES,
 };
 use trainjob_process::{
@@ -167,7 +168,7 @@ fn reconciler(
     );
     let places = config.concurrency.get().max(FEWEST_PLACES);
     metrics.work.set_concurrency(places);
-    let queue = Arc::new(Queue::standby(places, clock.clone()));
+    let queue = Arc::new(Queue::standby(Places::new(places), clock.clone()));
     let cache = Arc::new(Cache::default());
     let sources = Sources {
         cache: Arc::clone(&cache),

@@ -4,6 +4,7 @@
 //! at the beginning. They are sent straight to either server, over TLS on kept connections. At the end it is sent
 //! usual ones beside [hostile] ones.
 
+mod connection;
 mod hostile;
 
 use std::fs;
@@ -12,22 +13,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use http_body_util::{BodyExt, Full};
-use hyper::Request;
-use hyper::body::Bytes;
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper_util::rt::TokioIo;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use trainjob_api::TrainJob;
 
+use self::connection::{Connection, Recorded, connect, one};
 use self::hostile::Hostile;
 use super::Size;
 use super::figures::{Spread, Times, float};
@@ -50,13 +46,6 @@ const CONNECTIONS: usize = 32;
 const WARM_UP: usize = 2_000;
 /// Sizes that the bars are about, in bytes.
 const SIZES: [usize; 2] = [4_096, 10_240];
-
-/// A recorded request.
-#[derive(Debug, Clone)]
-struct Recorded {
-    path: String,
-    body: Bytes,
-}
 
 /// What came of one round of one server.
 #[derive(Debug, Clone, Copy)]
@@ -270,19 +259,6 @@ async fn measure(
     Ok(Measured { times, cpu, refused })
 }
 
-type Connection = SendRequest<Full<Bytes>>;
-
-async fn connect(connector: &TlsConnector, address: &str) -> Result<Connection> {
-    let stream = TcpStream::connect(address).await?;
-    stream.set_nodelay(true)?;
-    let name = ServerName::try_from("127.0.0.1")?;
-    let stream = connector.connect(name, stream).await?;
-    let (sender, connection) = handshake(TokioIo::new(stream)).await?;
-    // What goes wrong with it is seen by who sends.
-    tokio::spawn(connection);
-    Ok(sender)
-}
-
 /// Sends so many reviews, in turn, on all connections at once; returns how long each took and whether
 /// the answer was yes.
 async fn send(
@@ -310,22 +286,6 @@ async fn send(
         all.extend(answers);
     }
     Ok((connections, all))
-}
-
-/// Sends one; returns how long it took and whether the answer was yes; `None` if it was not judged.
-async fn one(connection: &mut Connection, review: &Recorded) -> Result<(Duration, Option<bool>)> {
-    let request = Request::post(&review.path)
-        .header("host", "127.0.0.1")
-        .header("content-type", "application/json")
-        .body(Full::new(review.body.clone()))?;
-    let begin = Instant::now();
-    connection.ready().await?;
-    let answer = connection.send_request(request).await?;
-    let is_judged = answer.status().is_success();
-    let body = answer.into_body().collect().await?.to_bytes();
-    let took = begin.elapsed();
-    let text = std::str::from_utf8(&body)?;
-    Ok((took, is_judged.then(|| text.contains(r#""allowed":true"#))))
 }
 
 fn report(

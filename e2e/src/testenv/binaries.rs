@@ -268,15 +268,7 @@ mod tests {
             versions(Kubernetes::Newest, JobSet::Newest),
             versions(Kubernetes::Oldest, JobSet::Oldest),
         ] {
-            for pins in [
-                Pins::ControlPlane,
-                Pins::Helm,
-                Pins::Kueue,
-                Pins::Coscheduling,
-                Pins::Volcano,
-                Pins::Node,
-                Pins::OldClient,
-            ] {
+            for pins in [Pins::ControlPlane, Pins::Helm, Pins::Kueue, Pins::Node, Pins::OldClient] {
                 for program in pins.programs() {
                     let pins = program.pins(versions);
                     assert!(pins.programs().contains(program), "{program:?} of {pins:?}");
@@ -303,10 +295,7 @@ mod tests {
             ] {
                 let file = program.pins(versions).directory().join("go.mod");
                 let text = fs::read_to_string(file).unwrap();
-                let required = format!("{module} v{release}");
-                let requirement =
-                    |line: &str| line.trim().trim_end_matches(" // indirect") == required;
-                assert!(text.lines().any(requirement), "{required}");
+                assert!(text.contains(&format!("\t{module} v{release} ")), "{module} {release}");
             }
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! The way of data through a controller: a [watch](mod@watch) that is tried again for ever fills a store that keeps
 //! the [newest version](versions) of each object; what changed waits as a key in the [queue], with a priority, until a
-//! worker takes it; the worker sends requests, each [in its time](answer), within the [configured rate](limit) and only
+//! worker takes it with one of the [places](places::Places) for requests, which are [shared](shares) fairly; the worker
+//! sends requests, each [in its time](answer), within the [configured rate](limit) and only
 //! while this process [leads](leader); what fails is [classified](error) once and tried again; users are told by
 //! [events].
 //!
@@ -20,6 +21,7 @@ mod jitter;
 pub mod leader;
 pub mod lease;
 pub mod limit;
+pub mod places;
 pub mod queue;
 mod readable;
 pub mod shares;

@@ -19,15 +19,18 @@
 //! use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 //! use trainjob_api::time::Timestamp;
 //! use trainjob_core::{facts::ObjectKey, priority::{Priority, QueuePosition}};
-//! use trainjob_engine::queue::Queue;
+//! use trainjob_engine::{clock::Clock, places::Places, queue::Queue};
+//! use trainjob_process::server_time::ServerTime;
 //!
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 //! let key = |name: &str| ObjectKey::of(&ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() });
-//! let queue = Queue::default();
+//! let clock = Clock::new(ServerTime::new(std::time::Duration::ZERO));
+//! let queue = Queue::standby(Places::new(64), clock);
+//! queue.open();
 //! queue.add(key("new"), QueuePosition::LIVE);
 //! queue.add(key("late"), QueuePosition { priority: Priority::Stop, due: Timestamp(1_000) });
 //! // A deadline that is due goes first.
-//! let next = queue.next(Priority::Cleanup).await.ok_or("there is work")?;
+//! let next = queue.next().await;
 //! assert_eq!((&next.key, next.priority), (&key("late"), Priority::Stop));
 //! // Whatever comes of the key meanwhile waits until this worker is done with it.
 //! queue.done(&next.key);
@@ -37,12 +40,12 @@
 //! ```
 
 pub mod numbers;
-mod place;
 mod timers;
 mod turns;
 
 use std::{
     collections::{HashMap, HashSet},
+    pin::pin,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -54,17 +57,15 @@ use trainjob_core::{
     priority::{Priority, QueuePosition},
 };
 
-pub use self::{
-    place::{Place, UnderWay},
-    turns::Attempt,
-};
+pub use self::turns::Attempt;
 use self::{
     timers::Timers,
     turns::{Line, Turns},
 };
 use crate::{
     clock::Clock,
-    shares::{Operation, PlaceId, Shares},
+    places::{Place, Places},
+    shares::Operation,
 };
 
 /// The longest sleep between two looks at the clock. What is learned of the API server's time is noticed this late.
@@ -73,6 +74,7 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// The queue, shared by watches, workers and the timer thread.
 #[derive(Debug)]
 pub struct Queue {
+    places: Arc<Places>,
     clock: Clock,
     state: Mutex<State>,
     work: Notify,
@@ -87,7 +89,6 @@ struct State {
     again: HashMap<ObjectKey, (QueuePosition, Attempt)>,
     requeues: Timers<Timestamp>,
     retries: Timers<Instant>,
-    shares: Shares,
     turn: u8,
     tickets: u64,
     standby: bool,
@@ -152,10 +153,10 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One for so many requests at the same time, at least [`FEWEST_PLACES`](crate::shares::FEWEST_PLACES), whose requeues
-    /// are by this clock. It takes in nothing before [`Self::open`].
+    /// One whose keys are taken with these places, and whose requeues are by this clock. It takes in nothing before
+    /// [`Self::open`].
     #[must_use]
-    pub fn standby(places: usize, clock: Clock) -> Self {
+    pub fn standby(places: Arc<Places>, clock: Clock) -> Self {
         let state = State {
             priorities: Priorities::default(),
             waiting: HashMap::new(),
@@ -163,13 +164,13 @@ impl Queue {
             again: HashMap::new(),
             requeues: Timers::default(),
             retries: Timers::default(),
-            shares: Shares::new(places),
             turn: 0,
             tickets: 0,
             standby: true,
             closed: false,
         };
-        Self { clock, state: Mutex::new(state), work: Notify::new(), timer: Condvar::new() }
+        let state = Mutex::new(state);
+        Self { places, clock, state, work: Notify::new(), timer: Condvar::new() }
     }
 
     /// From now on keys are taken in.
@@ -185,15 +186,22 @@ impl Queue {
 
     /// Waits for the next key to work on, and a place for its requests. The caller must call [`Self::done`] or
     /// [`Self::wait_for`] for a key it got.
-    pub async fn next(self: &Arc<Self>) -> Next {
+    pub async fn next(&self) -> Next {
         loop {
-            let popped = self.lock().pop(Instant::now());
-            if let Some(Popped { key, priority, waited, attempt, place }) = popped {
-                let place = Place::new(Arc::clone(self), place);
-                return Next { key, priority, waited, attempt, place };
+            let mut freed = pin!(self.places.freed());
+            freed.as_mut().enable();
+            if let Some(next) = self.pop(Instant::now()) {
+                return next;
             }
-            self.work.notified().await;
+            tokio::select! {
+                () = self.work.notified() => {}
+                () = freed => {}
+            }
         }
+    }
+
+    fn pop(&self, now: Instant) -> Option<Next> {
+        self.lock().pop(&self.places, now)
     }
 
     /// A key has been worked on. If it was put again meanwhile, it waits now.
@@ -350,12 +358,12 @@ impl State {
         self.priorities.of(position.priority).insert(attempt, line, turn, (key, now));
     }
 
-    fn pop(&mut self, now: Instant) -> Option<Popped> {
+    fn pop(&mut self, places: &Arc<Places>, now: Instant) -> Option<Next> {
+        let mut shares = places.shares();
         for priority in Priority::order(self.turn) {
-            if !self.shares.has_place(priority) {
+            if !shares.has_place(priority) {
                 continue;
             }
-            let shares = &self.shares;
             let may_go = |line: &Line| {
                 shares.has_share(priority, &line.namespace)
                     && line.flow().is_none_or(|flow| shares.admits(&flow, now))
@@ -364,23 +372,14 @@ impl State {
                 self.turn = self.turn.wrapping_add(1);
                 let attempt = self.waiting.remove(&key).map_or(Attempt::First, |it| it.attempt);
                 self.running.insert(key.clone());
-                let place = self.shares.take(priority, Arc::clone(&key.namespace), line.flow());
+                let namespace = Arc::clone(&key.namespace);
+                let place = places.take(&mut shares, priority, namespace, line.flow());
                 let waited = now.saturating_duration_since(since);
-                return Some(Popped { key, priority, waited, attempt, place });
+                return Some(Next { key, priority, waited, attempt, place });
             }
         }
         None
     }
-}
-
-/// A key that was taken, and the place for its requests.
-#[derive(Debug, PartialEq, Eq)]
-struct Popped {
-    key: ObjectKey,
-    priority: Priority,
-    waited: Duration,
-    attempt: Attempt,
-    place: PlaceId,
 }
 
 #[cfg(test)]

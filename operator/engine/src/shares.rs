@@ -8,7 +8,8 @@
 //!    others.
 //! 2. One namespace has at most half of what its priority can get.
 //! 3. A flow is slow whose last answer took, or whose oldest request has waited, over a second and over four times the
-//!    median of recent answers. It has one request under way at a time; all slow flows together, a quarter of the places.
+//!    median of recent answers. One request of it is waited for at a time; of all slow flows together, a quarter of the
+//!    places.
 //! 4. A flow that has not answered yet may turn out to be slow. Such flows have half of the places, those of one
 //!    namespace a quarter.
 //!
@@ -90,6 +91,8 @@ struct Taken {
     entered: Option<Flow>,
     /// Since when the request is under way.
     asked: Option<Instant>,
+    /// Whether nobody waits for the request any more. What enforces a deadline is sent anew then: the path may be dead.
+    left: bool,
 }
 
 impl Taken {
@@ -148,7 +151,8 @@ impl Shares {
         reserved: Option<Flow>,
     ) -> PlaceId {
         self.next += 1;
-        let taken = Taken { priority, namespace, reserved, entered: None, asked: None };
+        let taken =
+            Taken { priority, namespace, reserved, entered: None, asked: None, left: false };
         self.taken.insert(self.next, taken);
         self.next
     }
@@ -178,6 +182,13 @@ impl Shares {
         }
     }
 
+    /// Nobody waits for its request any more.
+    pub fn leave(&mut self, place: PlaceId) {
+        if let Some(taken) = self.taken.get_mut(&place) {
+            taken.left = true;
+        }
+    }
+
     /// Gives a place back.
     pub fn give_back(&mut self, place: PlaceId) {
         self.taken.remove(&place);
@@ -201,6 +212,7 @@ impl Shares {
             Pace::Normal => true,
             Pace::Slow => {
                 let slow: BTreeSet<&Flow> = others()
+                    .filter(|(_, taken)| !taken.left)
                     .flat_map(|(_, taken)| taken.flows())
                     .filter(|other| self.pace(other, now) == Pace::Slow)
                     .collect();

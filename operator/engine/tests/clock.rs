@@ -25,6 +25,7 @@ use trainjob_api::time::Timestamp;
 use trainjob_core::{facts::ObjectKey, priority::QueuePosition};
 use trainjob_engine::{
     clock::{self, Clock},
+    places::Places,
     queue::Queue,
     shares::FEWEST_PLACES,
 };
@@ -156,7 +157,7 @@ async fn timer_fires_by_the_clock_of_the_api_server_and_never_before() {
     for ahead in [HOUR, -HOUR] {
         let server = Server::start(ahead, true).await;
         server.ask().await;
-        let queue = Arc::new(Queue::standby(FEWEST_PLACES, server.clock.clone()));
+        let queue = Arc::new(Queue::standby(Places::new(FEWEST_PLACES), server.clock.clone()));
         queue.open();
         let due = Timestamp::from(server.now()).plus(2);
         let key = ObjectKey { namespace: "ns".into(), name: "job".into() };

@@ -14,7 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_rustls::TlsConnector;
 
 use super::super::figures::Times;
-use super::{Recorded, connect, one};
+use super::connection::{Recorded, connect, one};
 
 /// How long a hostile review may be: what the API server accepts of a request, less what is around the object.
 const LENGTH: usize = 3 * 1024 * 1024 - 16 * 1024;

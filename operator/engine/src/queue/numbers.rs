@@ -45,7 +45,7 @@ impl Queue {
         });
         Numbers {
             open: !state.standby,
-            under_way: state.shares.taken(),
+            under_way: self.places.shares().taken(),
             priorities,
             requeues: state.requeues.len(),
             retries: state.retries.len(),

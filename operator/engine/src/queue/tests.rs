@@ -1,9 +1,13 @@
 use futures::FutureExt;
+use tokio::time::advance;
 use trainjob_core::server_time::Sample;
 use trainjob_process::server_time::{ServerTime, boot_time};
 
 use super::{timers::SWEEP_FROM, *};
-use crate::shares::{Flow, Verb};
+use crate::{
+    places::UnderWay,
+    shares::{Flow, Verb},
+};
 
 /// A clock that knows the time.
 fn clock() -> Clock {
@@ -18,17 +22,14 @@ fn key(name: &str) -> ObjectKey {
 }
 
 fn open_queue() -> Queue {
-    let queue = Queue::standby(64, clock());
+    let queue = Queue::standby(Places::new(64), clock());
     queue.open();
     queue
 }
 
-/// Takes the next key, and gives its place back at once.
-fn pop(queue: &Queue) -> Option<Popped> {
-    let mut state = queue.lock();
-    let popped = state.pop(Instant::now())?;
-    state.shares.give_back(popped.place);
-    Some(popped)
+/// Takes the next key.
+fn pop(queue: &Queue) -> Option<Next> {
+    queue.pop(Instant::now())
 }
 
 fn drain(queue: &Queue) -> Vec<(String, Priority)> {
@@ -66,7 +67,7 @@ fn lanes_go_in_order_and_the_last_has_one_turn_in_eight() {
 
 #[test]
 fn on_standby_nothing_is_taken_in_and_nothing_takes_room() {
-    let queue = Queue::standby(64, clock());
+    let queue = Queue::standby(Places::new(64), clock());
     queue.add(key("a"), at(Priority::Stop, 0));
     queue.add_all(vec![(QueuePosition::LIVE, key("b"))]);
     assert!(queue.lock().waiting.is_empty());
@@ -152,46 +153,45 @@ fn news_make_a_repeated_attempt_a_first_one() {
 const DELETE: Operation = Operation { verb: Verb::Delete, kind: "jobsets" };
 
 /// A queue in which `a` sends a request that is not answered, and `b` waits to send one like it.
-fn hanging(now: Instant) -> (Queue, PlaceId) {
+async fn hanging() -> (Queue, (Place, UnderWay)) {
     let queue = open_queue();
     for name in ["a", "b"] {
         queue.add(key(name), QueuePosition::LIVE);
     }
     let flow = Flow { namespace: "ns".into(), operation: DELETE };
-    let place = {
-        let mut state = queue.lock();
-        let a = state.pop(now).unwrap();
-        assert!(state.shares.enter(a.place, &flow, now));
-        state.shares.asked(a.place, now);
-        a.place
-    };
-    let later = now + Duration::from_secs(2);
-    let b = queue.lock().pop(later).unwrap();
-    assert!(!queue.lock().shares.enter(b.place, &flow, later));
-    queue.lock().shares.give_back(b.place);
+    let a = pop(&queue).unwrap();
+    assert!(a.place.enter(&flow));
+    let request = a.place.ask();
+    advance(Duration::from_secs(2)).await;
+    let b = pop(&queue).unwrap();
+    assert!(!b.place.enter(&flow));
     queue.wait_for(&b.key, QueuePosition::LIVE, b.attempt, DELETE);
-    (queue, place)
+    (queue, (a.place, request))
 }
 
-#[test]
-fn key_whose_request_may_not_be_sent_waits_until_one_like_it_is_answered() {
-    let now = Instant::now();
-    let (queue, place) = hanging(now);
-    let later = now + Duration::from_secs(2);
-    assert_eq!(queue.lock().pop(later), None);
+#[tokio::test(start_paused = true)]
+async fn key_whose_request_may_not_be_sent_waits_until_one_like_it_is_answered() {
+    let (queue, hangs) = hanging().await;
+    assert!(pop(&queue).is_none());
     queue.add(key("c"), QueuePosition::LIVE);
-    assert_eq!(queue.lock().pop(later).unwrap().key, key("c"), "others go on");
-    queue.lock().shares.answered(place, later);
-    queue.lock().shares.give_back(place);
-    assert_eq!(queue.lock().pop(later).unwrap().key, key("b"));
+    assert_eq!(pop(&queue).unwrap().key, key("c"), "others go on");
+    drop(hangs);
+    assert_eq!(pop(&queue).unwrap().key, key("b"));
 }
 
-#[test]
-fn news_of_a_key_that_waits_for_its_flow_are_looked_at_at_once() {
-    let now = Instant::now();
-    let (queue, _) = hanging(now);
+#[tokio::test(start_paused = true)]
+async fn key_goes_on_once_nobody_waits_for_the_request_like_its_own() {
+    let (queue, (place, _request)) = hanging().await;
+    assert!(pop(&queue).is_none());
+    drop(place);
+    assert_eq!(pop(&queue).unwrap().key, key("b"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn news_of_a_key_that_waits_for_its_flow_are_looked_at_at_once() {
+    let (queue, _hangs) = hanging().await;
     queue.add(key("b"), at(Priority::Stop, 5));
-    let next = queue.lock().pop(now + Duration::from_secs(2)).unwrap();
+    let next = pop(&queue).unwrap();
     assert_eq!((next.key, next.priority), (key("b"), Priority::Stop));
 }
 
@@ -206,7 +206,7 @@ fn key_that_was_put_again_during_its_pass_does_not_wait_for_a_flow() {
 }
 
 #[tokio::test]
-async fn place_is_given_back_with_its_last_copy_and_what_waits_is_woken() {
+async fn what_waits_is_woken_when_a_place_is_given_back() {
     let queue = Arc::new(open_queue());
     for n in 0..40 {
         queue.add(key(&n.to_string()), QueuePosition::LIVE);

@@ -134,6 +134,18 @@ fn flow_that_hangs_is_slow_from_the_first_second_on_and_no_more_once_it_answers_
 }
 
 #[test]
+fn request_of_a_slow_flow_that_nobody_waits_for_keeps_its_place_and_not_the_turn_of_its_flow() {
+    let (mut shares, begin) = (Shares::new(64), Instant::now());
+    know(&mut shares, &["quick"; 3], begin);
+    let hangs = send(&mut shares, Priority::Stop, &flow("a"), begin).unwrap();
+    let later = begin + Duration::from_secs(4);
+    assert!(!shares.admits(&flow("a"), later));
+    shares.leave(hangs);
+    assert!(shares.admits(&flow("a"), later));
+    assert_eq!(shares.taken(), 1);
+}
+
+#[test]
 fn when_everything_is_slow_nothing_is() {
     let (mut shares, begin) = (Shares::new(64), Instant::now());
     let mut now = begin;

@@ -1,0 +1,167 @@
+//! Places for requests under way: the [shares](crate::shares) between those that take them and those that give them back.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Notify, futures::Notified},
+    time::{Instant, timeout},
+};
+use trainjob_core::priority::Priority;
+
+use crate::shares::{Flow, PlaceId, Shares};
+
+/// How long whoever has a place waits with it for the turn of a request. A flow that was not asked before answers within
+/// that time, so that work that has begun is seldom begun anew.
+const WAIT_WITH_PLACE: Duration = Duration::from_secs(1);
+
+/// A number of places, shared by all that send requests.
+#[derive(Debug)]
+pub struct Places {
+    shares: Mutex<Shares>,
+    freed: Notify,
+}
+
+impl Places {
+    /// So many, at least [`FEWEST_PLACES`](crate::shares::FEWEST_PLACES).
+    #[must_use]
+    pub fn new(places: usize) -> Arc<Self> {
+        Arc::new(Self { shares: Mutex::new(Shares::new(places)), freed: Notify::new() })
+    }
+
+    /// The rules, to ask several things of the same moment.
+    pub(crate) fn shares(&self) -> MutexGuard<'_, Shares> {
+        // Every change under the lock is complete in itself, so a poisoned state is still a good one.
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends when a request is answered or a place given back from now on, once this was polled or enabled.
+    pub(crate) fn freed(&self) -> Notified<'_> {
+        self.freed.notified()
+    }
+
+    /// Takes a place that the rules allow.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        shares: &mut Shares,
+        priority: Priority,
+        namespace: Arc<str>,
+        reserved: Option<Flow>,
+    ) -> Place {
+        let id = shares.take(priority, namespace, reserved);
+        Place(Arc::new(Held { places: Arc::clone(self), id }))
+    }
+}
+
+/// A place of somebody who sends one request after the other.
+///
+/// A request that is not waited for any more keeps the place until it is answered, so that it counts as under way for as
+/// long as it is.
+#[derive(Debug)]
+pub struct Place(Arc<Held>);
+
+#[derive(Debug)]
+struct Held {
+    places: Arc<Places>,
+    id: PlaceId,
+}
+
+impl Place {
+    /// Uses it for a request of this flow. False if too many of those are under way.
+    #[must_use]
+    pub fn enter(&self, flow: &Flow) -> bool {
+        self.0.places.shares().enter(self.0.id, flow, Instant::now())
+    }
+
+    /// The same, but waits a moment for the turn of the request.
+    pub async fn enter_soon(&self, flow: &Flow) -> bool {
+        let enter = async {
+            loop {
+                let mut freed = std::pin::pin!(self.0.places.freed());
+                freed.as_mut().enable();
+                if self.enter(flow) {
+                    return;
+                }
+                freed.await;
+            }
+        };
+        timeout(WAIT_WITH_PLACE, enter).await.is_ok()
+    }
+
+    /// The request is sent. It is under way until what this returns is dropped.
+    #[must_use]
+    pub fn ask(&self) -> UnderWay {
+        self.0.places.shares().asked(self.0.id, Instant::now());
+        UnderWay(Arc::clone(&self.0))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.places.shares().leave(self.0.id);
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.places.shares().give_back(self.id);
+        self.places.freed.notify_waiters();
+    }
+}
+
+/// A request under way.
+#[derive(Debug)]
+pub struct UnderWay(Arc<Held>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.places.shares().answered(self.0.id, Instant::now());
+        self.0.places.freed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shares::{Operation, Verb};
+
+    fn flow() -> Flow {
+        Flow { namespace: "ns".into(), operation: Operation { verb: Verb::Get, kind: "jobsets" } }
+    }
+
+    fn take(places: &Arc<Places>) -> Place {
+        places.take(&mut places.shares(), Priority::Live, "ns".into(), None)
+    }
+
+    #[tokio::test]
+    async fn place_is_given_back_when_its_holder_and_its_request_are_gone() {
+        let places = Places::new(64);
+        let place = take(&places);
+        assert!(place.enter(&flow()));
+        let request = place.ask();
+        drop(place);
+        assert_eq!(places.shares().taken(), 1);
+        drop(request);
+        assert_eq!(places.shares().taken(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_has_a_place_waits_a_moment_for_the_turn_of_a_request() {
+        let places = Places::new(FEW);
+        let first = take(&places);
+        assert!(first.enter(&flow()));
+        let request = first.ask();
+        let second = take(&places);
+        assert!(!second.enter(&flow()), "one request of a new flow at a time");
+        assert!(!second.enter_soon(&flow()).await, "it is not answered");
+        let waits = tokio::spawn(async move { second.enter_soon(&flow()).await });
+        tokio::task::yield_now().await;
+        drop(request);
+        assert!(waits.await.unwrap());
+    }
+
+    /// So few that a flow which has not answered yet has one request at a time.
+    const FEW: usize = 5;
+}
