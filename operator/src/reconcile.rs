@@ -4,6 +4,7 @@
 //! calls. What happened is logged, counted and told here.
 
 mod late;
+mod report;
 mod timings;
 
 use std::{sync::Arc, time::SystemTime};
@@ -11,7 +12,6 @@ use std::{sync::Arc, time::SystemTime};
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
     action::{Action, DeletionReason, StatusWrite},
-    event::Event,
     facts::{JobFacts, ObjectKey, Outcome},
     job_stats,
     observed::Settings,
@@ -29,7 +29,10 @@ use trainjob_engine::{
     shares::{Flow, Operation},
 };
 
-use self::timings::Timings;
+use self::{
+    report::{complaint, name, report},
+    timings::Timings,
+};
 use crate::{
     cache::{Cache, JobRecord},
     execute::{Context, Executor, Replied, operation},
@@ -139,7 +142,7 @@ impl Reconciler {
                     }
                 }
                 (Next::Call, Some(planned)) => {
-                    if let Some(operation) = no_share(key, &pass, place, begun).await {
+                    if let Some(operation) = must_wait_for(key, &pass, place, begun).await {
                         self.remember(key, Some(planned), |memory| pass.give_way(memory));
                         return Worked::WaitsFor(operation);
                     }
@@ -349,103 +352,14 @@ impl From<pass::End> for End {
 
 /// The operation of the next call, if it may not be sent yet. A pass that has `begun` waits a moment for that, because
 /// what it has read would be read again.
-async fn no_share(key: &ObjectKey, pass: &Pass, place: &Place, begun: bool) -> Option<Operation> {
+async fn must_wait_for(
+    key: &ObjectKey,
+    pass: &Pass,
+    place: &Place,
+    begun: bool,
+) -> Option<Operation> {
     let operation = operation(pass.call()?)?;
     let flow = Flow { namespace: Arc::clone(&key.namespace), operation };
     let entered = if begun { place.enter_soon(&flow).await } else { place.enter(&flow) };
     (!entered).then_some(operation)
-}
-
-/// What users are told when an action fails.
-fn complaint(action: &Action, error: &RequestError) -> Option<Event> {
-    let error = error.to_string();
-    match action {
-        Action::CreateSnapshot(_)
-        | Action::ProbeSecret { .. }
-        | Action::CreateSecret(_)
-        | Action::CreateConfigMap(_)
-        | Action::DeleteConfigMap { .. }
-        | Action::CreatePodGroup(_)
-        | Action::UpdatePodGroup { .. }
-        | Action::ReadSnapshot
-        | Action::ReadTrainJob
-        | Action::CreateJobSet(_)
-        | Action::ReadJobSet
-        | Action::UpdateJobSet(_)
-        | Action::SuspendJobSet { .. }
-        | Action::DeleteJobSet { reason: DeletionReason::Rebuild { .. }, .. } => {
-            Some(Event::CreationFailed(error))
-        }
-        Action::DeleteJobSet { reason: DeletionReason::JobEnded, .. }
-        | Action::CheckPods { .. } => Some(Event::ReleaseFailed(error)),
-        Action::DeleteTrainJob(_) => Some(Event::TtlDeletionFailed(error)),
-        Action::WriteStatus(_)
-        | Action::WriteWaiting(_)
-        | Action::DeletePodGroup { .. }
-        | Action::RecordEvent(_)
-        | Action::RecordOutOfMemory { .. } => None,
-    }
-}
-
-/// Logs what was done: what changes a job's course for everybody, the rest for who looks closer.
-fn report(job: &JobFacts, action: &Action) {
-    let (key, uid, name) = (&job.key, &job.uid, name(action));
-    match action {
-        Action::WriteStatus(StatusWrite { deadline_due: Some(due), .. }) => {
-            tracing::info!(job = %key, uid, %due, "failed by its deadline");
-        }
-        Action::DeleteTrainJob(deletion) => {
-            tracing::info!(job = %key, uid, due = %deletion.due, "deleted by its TTL");
-        }
-        Action::CreateJobSet(_) | Action::DeleteJobSet { .. } | Action::DeleteConfigMap { .. } => {
-            tracing::info!(job = %key, uid, "{name} done");
-        }
-        Action::SuspendJobSet { suspend, .. } => {
-            tracing::info!(job = %key, uid, suspend, "{name} done");
-        }
-        _ => tracing::debug!(job = %key, uid, "{name} done"),
-    }
-}
-
-const fn name(action: &Action) -> &'static str {
-    match action {
-        Action::WriteStatus(_) | Action::WriteWaiting(_) => "status write",
-        Action::ReadTrainJob => "TrainJob read",
-        Action::ProbeSecret { .. } => "Secret probe",
-        Action::CreateSecret(_) => "Secret creation",
-        Action::CreateConfigMap(_) => "ConfigMap creation",
-        Action::DeleteConfigMap { .. } => "ConfigMap deletion",
-        Action::CreatePodGroup(_) => "PodGroup creation",
-        Action::UpdatePodGroup { .. } => "PodGroup update",
-        Action::DeletePodGroup { .. } => "PodGroup deletion",
-        Action::CreateSnapshot(_) => "snapshot creation",
-        Action::ReadSnapshot => "snapshot read",
-        Action::CreateJobSet(_) => "JobSet creation",
-        Action::ReadJobSet => "JobSet read",
-        Action::UpdateJobSet(_) => "JobSet update",
-        Action::SuspendJobSet { .. } => "JobSet suspension",
-        Action::DeleteJobSet { .. } => "JobSet deletion",
-        Action::CheckPods { .. } => "Pod check",
-        Action::DeleteTrainJob(_) => "TTL deletion",
-        Action::RecordEvent(_) | Action::RecordOutOfMemory { .. } => "event",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Only what may hold accelerators is a release.
-    #[test]
-    fn deletion_that_fails_is_told_by_its_reason() {
-        let error = RequestError::NotLeading;
-        let rebuild = DeletionReason::Rebuild { resource_version: "1".into() };
-        for (reason, expected) in [
-            (DeletionReason::JobEnded, Event::ReleaseFailed(error.to_string())),
-            (rebuild, Event::CreationFailed(error.to_string())),
-        ] {
-            let deletion = Action::DeleteJobSet { uid: "U".into(), reason };
-            assert_eq!(complaint(&deletion, &error), Some(expected), "{deletion:?}");
-        }
-    }
 }

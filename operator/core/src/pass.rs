@@ -18,6 +18,7 @@
 
 mod call;
 mod existing;
+mod give_way;
 mod memory;
 mod pod_check;
 mod pod_list;
@@ -185,11 +186,6 @@ impl Pass {
         let over = Over { end: End::Postponed, retry: Some(retry) };
         self.state = State::Over(over, None);
         Next::Over(over)
-    }
-
-    /// Ends the pass before its next call, which has to wait for its turn: the job is planned anew then.
-    pub fn give_way(self, memory: &mut JobMemory) {
-        memory.forget_documents();
     }
 
     /// Takes the plan that was made for the job as it was `observed`.

@@ -127,6 +127,9 @@ mod tests {
     use super::*;
     use crate::shares::{Operation, Verb};
 
+    /// So few that a flow which has not answered yet has one request at a time.
+    const FEW: usize = 5;
+
     fn flow() -> Flow {
         Flow { namespace: "ns".into(), operation: Operation { verb: Verb::Get, kind: "jobsets" } }
     }
@@ -161,7 +164,4 @@ mod tests {
         drop(request);
         assert!(waits.await.unwrap());
     }
-
-    /// So few that a flow which has not answered yet has one request at a time.
-    const FEW: usize = 5;
 }

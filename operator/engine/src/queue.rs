@@ -45,12 +45,16 @@ mod turns;
 
 use std::{
     collections::{HashMap, HashSet},
+    future::pending,
     pin::pin,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use tokio::{sync::Notify, time::Instant};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep},
+};
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
     facts::ObjectKey,
@@ -70,6 +74,9 @@ use crate::{
 
 /// The longest sleep between two looks at the clock. What is learned of the API server's time is noticed this late.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// How often it is looked whether a key that waits may go. Time alone can make that so: a flow that has not answered for
+/// a while is slow, and makes room for others that have not answered yet.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// The queue, shared by watches, workers and the timer thread.
 #[derive(Debug)]
@@ -196,8 +203,17 @@ impl Queue {
             tokio::select! {
                 () = self.work.notified() => {}
                 () = freed => {}
+                () = self.look_again() => {}
             }
         }
+    }
+
+    /// Ends when it is time to look again, if anything waits.
+    async fn look_again(&self) {
+        if self.lock().waiting.is_empty() {
+            pending::<()>().await;
+        }
+        sleep(LOOK_AGAIN).await;
     }
 
     fn pop(&self, now: Instant) -> Option<Next> {

@@ -188,6 +188,29 @@ async fn key_goes_on_once_nobody_waits_for_the_request_like_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn key_goes_on_once_flows_that_have_not_answered_are_slow() {
+    let queue = open_queue();
+    let take = |namespace: &str| {
+        let flow = Flow { namespace: namespace.into(), operation: DELETE };
+        let mut shares = queue.places.shares();
+        let place = queue.places.take(&mut shares, Priority::Live, namespace.into(), None);
+        drop(shares);
+        assert!(place.enter(&flow));
+        let request = place.ask();
+        (place, request)
+    };
+    // All that flows of other namespaces may have before they have answered.
+    let _hang: Vec<_> = ["a", "b"].into_iter().flat_map(|it| [it; 16]).map(take).collect();
+    queue.add(key("waits"), QueuePosition::LIVE);
+    let next = pop(&queue).unwrap();
+    assert!(!next.place.enter(&Flow { namespace: "ns".into(), operation: DELETE }));
+    queue.wait_for(&next.key, QueuePosition::LIVE, next.attempt, DELETE);
+    drop(next);
+    assert!(pop(&queue).is_none());
+    assert_eq!(queue.next().await.key, key("waits"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn news_of_a_key_that_waits_for_its_flow_are_looked_at_at_once() {
     let (queue, _hangs) = hanging().await;
     queue.add(key("b"), at(Priority::Stop, 5));
