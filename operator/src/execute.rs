@@ -32,6 +32,7 @@ use trainjob_core::{
 };
 use trainjob_engine::{
     answer::{self, LateAnswer},
+    clock::Clock,
     error::RequestError,
     leader::LeaderGuard,
     limit::Limiter,
@@ -57,6 +58,8 @@ pub struct Executor {
     pub limiter: Option<Arc<Limiter>>,
     /// Whether anything may be done.
     pub leader: LeaderGuard,
+    /// The time.
+    pub clock: Clock,
 }
 
 /// For whom and how urgently an action is carried out.
@@ -250,7 +253,10 @@ impl Executor {
         let request = self.admitted(of, request).await?;
         match of.priority {
             Priority::Stop => answer::detach_after(request).await,
-            Priority::Live | Priority::Cleanup => answer::before(of.due, request).await,
+            Priority::Live | Priority::Cleanup => {
+                let due_in = of.due.and_then(|due| self.clock.until(due));
+                answer::before(due_in, request).await
+            }
         }
     }
 }

@@ -1,10 +1,11 @@
 //! What the operator does, and how jobs fare, in numbers (`docs/metrics.md`).
 //!
 //! [Counters about jobs](jobs) count only what the API server has accepted, by the process that asked for
-//! it; [those about the operator](work) what it has been busy with. [Gauges](gauges) are looked up when they
+//! it; [those about the operator](work) what it has been busy with. [Gauges](gauges), also those about [the time](clock), are looked up when they
 //! are read. Every series is there from the start, and none is added by a job, but for the few nearest
 //! deadlines: a hundred thousand jobs leave `/metrics` as long as it was.
 
+mod clock;
 pub mod gauges;
 pub mod jobs;
 pub mod work;
@@ -12,7 +13,10 @@ pub mod work;
 use std::sync::Arc;
 
 use prometheus::Registry;
-use trainjob_process::metrics::{ClockOffset, Requests, build_info, own};
+use trainjob_process::{
+    client::Clients,
+    metrics::{build_info, own},
+};
 
 use self::{gauges::Sources, jobs::Jobs, work::Work};
 
@@ -43,14 +47,14 @@ impl Metrics {
         Ok(Arc::new(Self { registry, jobs, work }))
     }
 
-    /// Shows also what is counted by `requests` and what is looked up in `sources`.
+    /// Shows also what is known from the answers to `clients` and what is looked up in `sources`.
     ///
     /// # Errors
     ///
     /// They are shown already.
-    pub fn show(&self, requests: &Requests, sources: Sources) -> Result<(), prometheus::Error> {
-        requests.register(&self.registry)?;
-        requests.show_clock_offset(ClockOffset::new(self.work.clock_offset.clone()));
+    pub fn show(&self, clients: &Clients, sources: Sources) -> Result<(), prometheus::Error> {
+        clients.requests.register(&self.registry)?;
+        clock::show(&self.registry, Arc::clone(&clients.server_time))?;
         gauges::show(&self.registry, sources)
     }
 

@@ -21,7 +21,7 @@ use trainjob_core::{
     running_pods::PodCheck,
 };
 use trainjob_engine::{
-    clock,
+    clock::{Clock, monotonic},
     error::RequestError,
     jitter,
     places::Place,
@@ -49,6 +49,8 @@ pub struct Reconciler {
     pub executor: Executor,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// The time.
+    pub clock: Clock,
     /// The operator's settings.
     pub settings: Settings,
     timings: Timings,
@@ -80,13 +82,14 @@ impl Reconciler {
         metrics: Arc<Metrics>,
         settings: Settings,
     ) -> Self {
-        Self { cache, queue, executor, metrics, settings, timings: Timings::default() }
+        let clock = executor.clock.clone();
+        Self { cache, queue, executor, metrics, clock, settings, timings: Timings::default() }
     }
 
     /// The position that a job's next pass belongs in; `None` when there is no such job.
     #[must_use]
     pub fn position(&self, key: &ObjectKey) -> Option<QueuePosition> {
-        let now = clock::now();
+        let now = self.clock.now();
         self.cache.with_job(key, |job, job_set, pods| {
             priority::position(job, job_set, pods, &self.settings, now)
         })
@@ -128,9 +131,8 @@ impl Reconciler {
         let mut begun = false;
         loop {
             let priority = self.priority(key);
-            let next = self.remember(key, planned.as_ref(), |memory| {
-                pass.next(memory, priority, clock::monotonic())
-            });
+            let next = self
+                .remember(key, planned.as_ref(), |memory| pass.next(memory, priority, monotonic()));
             match (next, &planned) {
                 (Next::Plan, _) => {
                     planned = self.plan(key, &mut pass);
@@ -164,11 +166,11 @@ impl Reconciler {
     fn plan(&self, key: &ObjectKey, pass: &mut Pass) -> Option<Planned> {
         let view = self.cache.view(key)?;
         let observed = view.observed(&self.settings);
-        let plan = plan(&observed, clock::now());
+        let plan = plan(&observed, self.clock.now());
         self.queue.requeue_at(key, plan.next);
         let due = plan.next.filter(|_| observed.job.finished.is_none());
         self.cache.remember(key, Some(&observed.job.uid), |memory| {
-            pass.planned(&observed, plan, memory, clock::monotonic());
+            pass.planned(&observed, plan, memory, monotonic());
         });
         Some(Planned { job: view.job, due })
     }
@@ -200,7 +202,7 @@ impl Reconciler {
         };
         let (worked_in, priority) = (pass.priority(), self.priority(key));
         let answered = self.remember(key, Some(planned), |memory| {
-            pass.answered(memory, answer, priority, clock::monotonic())
+            pass.answered(memory, answer, priority, monotonic())
         });
         let (tell, error) = match (answered, error) {
             (Answered::Failed { tell }, Some(error)) => (tell, error),
@@ -218,8 +220,10 @@ impl Reconciler {
         match (action, reply) {
             (Action::WriteStatus(write), _) => self.count(job, write),
             (Action::CheckPods { .. }, pass::Reply::Pods(PodCheck { running: None, .. })) => {
-                if let (true, Some(finished)) = (self.timings.released(&job.key), job.finished) {
-                    self.metrics.jobs.released(finished.at);
+                let now = self.clock.likely();
+                let is_news = self.timings.released(&job.key, now);
+                if let (true, Some(finished)) = (is_news, job.finished) {
+                    self.metrics.jobs.released(finished.at, now);
                 }
             }
             (Action::DeleteTrainJob(deletion), _) => {
@@ -227,7 +231,7 @@ impl Reconciler {
                 let released = self.timings.released_at(&job.key);
                 let due = SystemTime::from(deletion.due);
                 let due = released.map_or(due, |at| at.max(due));
-                self.metrics.jobs.ttl_deleted(deletion.outcome, due);
+                self.metrics.jobs.ttl_deleted(deletion.outcome, due, self.clock.likely());
             }
             _ => {}
         }
@@ -244,10 +248,10 @@ impl Reconciler {
         let jobs = &self.metrics.jobs;
         if runs && !did_run {
             let resumed = job.suspended.map_or(job.created_at, |condition| condition.since);
-            jobs.started(resumed.max(job.created_at));
+            jobs.started(resumed.max(job.created_at), self.clock.likely());
         }
         if let Some(due) = write.deadline_due {
-            jobs.deadline_exceeded(due);
+            jobs.deadline_exceeded(due, self.clock.likely());
         }
         let end = write.end();
         let ran = self.timings.runs(&job.key, did_run, runs, end.is_some());

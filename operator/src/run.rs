@@ -26,6 +26,7 @@ use trainjob_core::{
     priority::{Priority, QueuePosition},
 };
 use trainjob_engine::{
+    clock::{self, Clock},
     events::{self, Sender},
     leader::LeaderGuard,
     lease::{self, Election, Watched},
@@ -109,7 +110,11 @@ pub async fn run(
     let watcher = watcher(&clients, &reconciler, legacy, readiness.clone(), (listed, unreachable));
 
     let timers = timers(&reconciler).map_err(RunError::Timers)?;
-    let mut tasks = tasks(watcher, sender, remover, timers);
+    let queue = Arc::clone(&reconciler.queue);
+    let time = clock::keep(clients.work.clone(), Arc::clone(&clients.server_time), move || {
+        queue.precision()
+    });
+    let mut tasks = tasks(watcher, sender, remover, timers, time);
 
     let begun = async move {
         complete(all_listed).await;
@@ -153,11 +158,13 @@ fn reconciler(
     leader: &LeaderGuard,
     metrics: Arc<Metrics>,
 ) -> Result<(Arc<Reconciler>, Sender), RunError> {
+    let clock = Clock::new(Arc::clone(&clients.server_time));
     let limit = config.rate_limit.as_ref();
     let limiter = limit.map(|rate| Arc::new(Limiter::new(rate.per_second, rate.burst.get())));
     let (recorder, sender) = events::channel(
         EVENT_REPORTER,
         clients.work.clone(),
+        clock.clone(),
         limiter.clone(),
         leader.clone(),
         config.normal_events,
@@ -165,22 +172,24 @@ fn reconciler(
     );
     let places = config.concurrency.get().max(FEWEST_PLACES);
     metrics.work.set_concurrency(places);
-    let (cache, queue) =
-        (Arc::new(Cache::default()), Arc::new(Queue::standby(Places::new(places))));
+    let queue = Arc::new(Queue::standby(Places::new(places), clock.clone()));
+    let cache = Arc::new(Cache::default());
     let sources = Sources {
         cache: Arc::clone(&cache),
         queue: Arc::clone(&queue),
+        clock: clock.clone(),
         leader: leader.clone(),
         settings: config.settings,
         nearest_deadlines: config.nearest_deadlines,
     };
-    metrics.show(&clients.requests, sources)?;
+    metrics.show(clients, sources)?;
     let executor = Executor {
         client: clients.work.clone(),
         cache: Arc::clone(&cache),
         events: Events { recorder, client: clients.work.clone() },
         limiter,
         leader: leader.clone(),
+        clock,
     };
     let reconciler = Reconciler::new(cache, queue, executor, metrics, config.settings);
     Ok((Arc::new(reconciler), sender))
@@ -192,6 +201,7 @@ fn tasks(
     sender: Sender,
     remover: Remover,
     timers: impl Future<Output = ()> + Send + 'static,
+    time: impl Future<Output = ()> + Send + 'static,
 ) -> JoinSet<&'static str> {
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
@@ -209,6 +219,10 @@ fn tasks(
     tasks.spawn(async move {
         timers.await;
         "the timers"
+    });
+    tasks.spawn(async move {
+        time.await;
+        "the clock"
     });
     tasks
 }

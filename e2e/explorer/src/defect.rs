@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
-    Action, Plan,
+    Action, Now, Plan,
     action::{StatusWrite, TtlDeletion, Urgency},
     facts::{Finished, JobSetFacts, Outcome},
     lifecycle::deadline::Clock,
@@ -60,11 +60,13 @@ pub enum Defect {
     TtlIgnored,
     /// The suspension of a running job is not passed on.
     SuspensionIgnored,
+    /// The most likely time is acted on where no time is known.
+    LikelyTimeActedOn,
 }
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::DeletionBeforeStatus,
         Self::TtlWithoutVersion,
         Self::TtlEarly,
@@ -84,6 +86,7 @@ impl Defect {
         Self::DeadlineIgnored,
         Self::TtlIgnored,
         Self::SuspensionIgnored,
+        Self::LikelyTimeActedOn,
     ];
 }
 
@@ -98,7 +101,7 @@ pub fn decide(
     process: u32,
     view: &View,
     settings: &Settings,
-    now: Timestamp,
+    now: Now,
 ) -> Plan {
     let Some(defect) = defect else { return view.plan(settings, now) };
     let (shown, settings, seen) = show(defect, view, *settings, now);
@@ -115,11 +118,12 @@ fn show(
     defect: Defect,
     view: &View,
     mut settings: Settings,
-    mut now: Timestamp,
-) -> (View, Settings, Timestamp) {
+    mut now: Now,
+) -> (View, Settings, Now) {
     let mut shown = view.clone();
     match defect {
-        Defect::TtlEarly if view.job.facts.finished.is_some() => now = now.plus(1),
+        Defect::TtlEarly if view.job.facts.finished.is_some() => now = later(now),
+        Defect::LikelyTimeActedOn => now = Now::at(now.stamp()),
         Defect::CreationAfterTheEnd => edit_job(&mut shown, |job| job.facts.finished = None),
         Defect::ForeignAdopted => {
             let uid = view.job.facts.uid.clone();
@@ -139,6 +143,14 @@ fn show(
         shown.job_set = None;
     }
     (shown, settings, now)
+}
+
+/// A second later.
+const fn later(now: Now) -> Now {
+    match now {
+        Now::Known { earliest, likely } => Now::Known { earliest: earliest.plus(1), likely },
+        Now::Held { .. } => now,
+    }
 }
 
 fn edit_job(view: &mut View, edit: impl FnOnce(&mut StoredJob)) {
@@ -229,14 +241,14 @@ fn rewrite(
 }
 
 /// The TTL that was noted for a name deletes whatever has the name when it is due.
-fn old_timer(memory: &mut Memory, view: &View, plan: &mut Plan, now: Timestamp) {
+fn old_timer(memory: &mut Memory, view: &View, plan: &mut Plan, now: Now) {
     let job = &view.job.facts;
     if let (Some(end), Some(ttl)) = (job.finished, job.ttl) {
         let due = end.at.plus(i64::from(ttl));
         memory.0.insert(job.key.name.to_string(), (job.uid.clone(), due));
     }
     let Some((uid, due)) = memory.0.get(&*job.key.name) else { return };
-    if *uid != job.uid && *due <= now {
+    if *uid != job.uid && now.has_come(*due) {
         plan.actions = vec![Action::DeleteTrainJob(TtlDeletion {
             uid: job.uid.clone(),
             resource_version: job.resource_version.clone(),

@@ -13,7 +13,7 @@ mod streams;
 mod under_way;
 
 pub use self::{
-    process::{Operator, Turn},
+    process::{Estimate, Operator, Turn},
     streams::Kind,
     under_way::Fate,
 };

@@ -56,10 +56,11 @@ enum Chance {
     Stray,
     Relist,
     Crash,
+    Clock,
 }
 
 /// What happens how often.
-const CHANCES: [(usize, Chance); 8] = [
+const CHANCES: [(usize, Chance); 9] = [
     (60, Chance::Operator),
     (24, Chance::Delivery),
     (9, Chance::User),
@@ -68,6 +69,7 @@ const CHANCES: [(usize, Chance); 8] = [
     (3, Chance::Stray),
     (1, Chance::Relist),
     (1, Chance::Crash),
+    (1, Chance::Clock),
 ];
 
 fn step(world: &mut World, random: &mut Random) {
@@ -99,6 +101,10 @@ fn step(world: &mut World, random: &mut Random) {
             let number = random.below(world.operators.len());
             let survives = random.percent(60);
             world.crash(number, survives);
+        }
+        Some(Chance::Clock) => {
+            let number = random.below(world.operators.len());
+            world.hold_time(number);
         }
         None => {}
     }

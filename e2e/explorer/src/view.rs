@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use trainjob_api::time::Timestamp;
 use trainjob_core::{
-    Observed, Plan,
+    Now, Observed, Plan,
     build::Runtime,
     observed::{PodGroups, Readings, Settings},
     plan,
@@ -28,7 +27,7 @@ pub struct View {
 impl View {
     /// What the core plans at `now`.
     #[must_use]
-    pub fn plan(&self, settings: &Settings, now: Timestamp) -> Plan {
+    pub fn plan(&self, settings: &Settings, now: Now) -> Plan {
         plan(&self.observed(settings), now)
     }
 

@@ -33,8 +33,12 @@ fn every_defect_is_found_by_the_rule_that_it_breaks() {
         (Defect::DeadlineIgnored, Rule::DeadlineHappens),
         (Defect::TtlIgnored, Rule::TtlHappens),
         (Defect::SuspensionIgnored, Rule::Convergence),
+        (Defect::LikelyTimeActedOn, Rule::NoEarlyDeadline),
+        (Defect::LikelyTimeActedOn, Rule::NoEarlyDelete),
     ];
-    assert_eq!(table.map(|(defect, _)| defect), Defect::ALL);
+    let mut tried = table.map(|(defect, _)| defect).to_vec();
+    tried.dedup();
+    assert_eq!(tried, Defect::ALL);
     let missed: Vec<_> = table.into_iter().filter(|(of, by)| !is_found(*of, *by)).collect();
     assert!(missed.is_empty(), "{missed:?}");
 }

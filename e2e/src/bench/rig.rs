@@ -14,6 +14,7 @@ use serde_json::json;
 use tokio::time::Instant;
 use trainjob_process::client::connect;
 use trainjob_process::metrics::Requests;
+use trainjob_process::server_time::ServerTime;
 
 use super::calls::{Micros, Noted};
 use super::progress::Progress;
@@ -72,7 +73,9 @@ impl Rig {
         let operator = cluster.service_account_kubeconfig(SYSTEM, SERVICE_ACCOUNT).await?;
         let raw = cluster.service_account_kubeconfig(RAW, SERVICE_ACCOUNT).await?;
         // The very connections that the operator makes.
-        let raw = connect(Some(&raw), Requests::new("raw", &[])?).await?.work;
+        let raw = connect(Some(&raw), Requests::new("raw", &[])?, ServerTime::new(Duration::ZERO))
+            .await?
+            .work;
         let admin = cluster.client().await?;
         Ok(Self { cluster, admin, raw, operator, progress: progress.clone() })
     }

@@ -87,7 +87,8 @@ impl Ground {
 }
 
 fn made(calls: &[Arc<Call>], requests: &[Request]) -> Vec<Made> {
-    let work = calls.iter().zip(requests).filter(|(call, _)| !call.is_watch());
+    let is_work = |call: &Call| !call.is_watch() && !call.is_for_time();
+    let work = calls.iter().zip(requests).filter(|(call, _)| is_work(call));
     work.map(|(call, request)| {
         let done = request.answer.code.is_some_and(|code| (200..300).contains(&code));
         Made { purpose: purpose(call), done }

@@ -23,7 +23,7 @@ const QUIET: Duration = Duration::from_secs(1);
 pub struct Life {
     /// Every change of an object, and every call.
     pub history: History,
-    /// The calls in their order, watches left out.
+    /// The calls in their order, but for watches and what asks for the time.
     pub calls: Vec<Made>,
     /// What was left in the namespace.
     pub left: Vec<String>,
@@ -94,9 +94,9 @@ async fn crash(slot: &OperatorSlot<'_>, strike: &Strike) -> Result<()> {
     slot.launch().await
 }
 
-/// Waits until the operator has asked for nothing but watches for a while.
+/// Waits until the operator has asked for nothing but watches and the time for a while.
 async fn quiet(proxy: &Proxy) -> Result<()> {
-    let asked = || proxy.count(|call| !call.is_watch());
+    let asked = || proxy.count(|call| !call.is_watch() && !call.is_for_time());
     let end = Instant::now() + PATIENCE;
     loop {
         let before = asked();

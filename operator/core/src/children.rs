@@ -14,6 +14,7 @@ use crate::{
     build::{self, BuildError, Objects, PodGroup, Runtime, SnapshotError, snapshot},
     event::Event,
     facts::{JobSetFacts, ObjectKey},
+    now::Now,
     observed::{NameConflict, Observed, Presence, Reading},
 };
 
@@ -65,7 +66,7 @@ pub(crate) fn next_step(
     observed: &Observed<'_>,
     manifest: &TrainJob,
     own: Option<&JobSetFacts>,
-    now: Timestamp,
+    now: Now,
 ) -> Step {
     // Until then the JobSet of a predecessor may be known that is gone already: watches of different kinds
     // are not ordered with each other.
@@ -80,7 +81,7 @@ pub(crate) fn next_step(
         }
         (Some(job_set), _) if job_set.suspended => follow(observed, manifest, job_set),
         (Some(_), _) => Step::default(),
-        (None, Some(foreign)) if foreign.train_job_uid.is_some() && now < settled => {
+        (None, Some(foreign)) if foreign.train_job_uid.is_some() && !now.has_come(settled) => {
             let obstacle = Obstacle { waiting: Waiting::JobSet, told: None };
             Step { obstacle: Some(obstacle), next: Some(settled), ..Step::default() }
         }
@@ -100,9 +101,9 @@ pub(crate) fn next_step(
 }
 
 /// It is gone in a moment, unless a finalizer keeps it.
-fn terminating(key: &ObjectKey, since: Timestamp, now: Timestamp) -> Step {
+fn terminating(key: &ObjectKey, since: Timestamp, now: Now) -> Step {
     let tell_at = since.plus(TELL_AFTER);
-    if now < tell_at {
+    if !now.has_come(tell_at) {
         let obstacle = Obstacle { waiting: Waiting::JobSet, told: None };
         return Step { obstacle: Some(obstacle), next: Some(tell_at), ..Step::default() };
     }

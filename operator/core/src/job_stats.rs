@@ -2,6 +2,9 @@
 //!
 //! A count is made anew from what is known, with the rules that decisions are made by; nothing is added and
 //! taken away as jobs change, so no number can drift from the truth. It costs one look at each job.
+//!
+//! What is overdue is counted by the most likely time, also while nothing acts by it: that it is overdue then is what
+//! somebody has to see.
 
 use std::collections::BinaryHeap;
 
@@ -10,6 +13,7 @@ use trainjob_api::{time::Timestamp, v1alpha1::train_job::JobStatus};
 use crate::{
     facts::{JobFacts, JobSetFacts, ObjectKey, Outcome},
     lifecycle::{deadline, release, ttl},
+    now::Now,
     observed::{Reading, Settings},
     plan,
     running_pods::RunningPods,
@@ -224,7 +228,7 @@ impl<'a> JobStats<'a> {
     fn add_ttl(&mut self, job: &JobFacts, released: bool) {
         let subject = plan::ttl_subject(job, released, *self.settings);
         let unexempted = ttl::Subject { exemption: None, ..subject };
-        match (ttl::decide(&unexempted, self.now), subject.exemption) {
+        match (ttl::decide(&unexempted, Now::at(self.now)), subject.exemption) {
             (ttl::Decision::Wait { .. }, None)
             | (
                 ttl::Decision::Wait { .. } | ttl::Decision::Delete { .. },
@@ -240,7 +244,7 @@ impl<'a> JobStats<'a> {
 
     fn add_deadline(&mut self, job: &JobFacts) {
         let subject = deadline::Subject::of(job, self.settings.deadline_clock);
-        let due = match deadline::decide(&subject, self.now) {
+        let due = match deadline::decide(&subject, Now::at(self.now)) {
             deadline::Decision::Never => return,
             deadline::Decision::Wait { due } => due,
             deadline::Decision::Exceeded { due } => {
@@ -263,7 +267,7 @@ pub fn release_of(
     now: Timestamp,
 ) -> release::Decision {
     let own = job_set.filter(|job_set| job_set.train_job_uid.as_ref() == Some(&job.uid));
-    release::decide(&plan::release_subject(own, pods), now)
+    release::decide(&plan::release_subject(own, pods), Now::at(now))
 }
 
 /// Adds a job to those that come first, of which there are at most `most`.

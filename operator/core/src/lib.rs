@@ -52,6 +52,8 @@
 //!
 //! Nothing here knows that a network, a clock or an async runtime exists; a test keeps it so.
 //!
+//! * [`now`]: the time, as far as it is known.
+//! * [`server_time`]: how that is estimated.
 //! * [`facts`]: the few facts about an object that decisions need, parsed once.
 //! * [`observed`]: everything one decision is made on.
 //! * [`plan`](mod@plan): the rules, in the order in which they win.
@@ -79,6 +81,7 @@ mod framework;
 pub mod job_stats;
 pub mod lease;
 pub mod lifecycle;
+pub mod now;
 pub mod observed;
 pub mod out_of_memory;
 pub mod pass;
@@ -86,8 +89,10 @@ pub mod plan;
 pub mod priority;
 pub mod running_pods;
 pub mod scheduler;
+pub mod server_time;
 pub mod undiscovered;
 
 pub use action::{Action, Plan};
+pub use now::Now;
 pub use observed::Observed;
 pub use plan::plan;

@@ -27,6 +27,7 @@ use crate::{
     event::Event,
     facts::{Finished, JobFacts, JobSetFacts, Outcome, PodGroupFacts, Scheduler},
     lifecycle::{deadline, release, release_status, status, ttl},
+    now::Now,
     observed::{Observed, Reading, Settings},
     running_pods::RunningPods,
 };
@@ -36,7 +37,7 @@ use crate::{
 /// Total and deterministic. Convergent: carrying out the actions and asking again leads, after finitely
 /// many rounds, to a plan with nothing to do but [`Action::RecordEvent`], which is for the shell to deduplicate.
 #[must_use]
-pub fn plan(observed: &Observed<'_>, now: Timestamp) -> Plan {
+pub fn plan(observed: &Observed<'_>, now: Now) -> Plan {
     let job = observed.job;
     if job.managed_elsewhere {
         return foreign(observed, now);
@@ -58,7 +59,7 @@ fn own_job_set<'a>(observed: &Observed<'a>) -> Option<&'a JobSetFacts> {
     observed.job_set.filter(|job_set| job_set.train_job_uid.as_ref() == Some(&observed.job.uid))
 }
 
-fn foreign(observed: &Observed<'_>, now: Timestamp) -> Plan {
+fn foreign(observed: &Observed<'_>, now: Now) -> Plan {
     let mut plan = Plan::default();
     if let (Some(finished), true) =
         (observed.job.finished, observed.settings.ttl_for_managed_elsewhere)
@@ -68,11 +69,11 @@ fn foreign(observed: &Observed<'_>, now: Timestamp) -> Plan {
     plan
 }
 
-fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Timestamp) -> Plan {
+fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Now) -> Plan {
     let job = observed.job;
     let own = own_job_set(observed);
     let mut conditions = stored_conditions(manifest).to_vec();
-    status::mirror_suspension(&mut conditions, job.suspend, now);
+    status::mirror_suspension(&mut conditions, job.suspend, now.stamp());
 
     if let Some((job_set, end)) = own.and_then(|own| Some((own, own.ended.as_ref()?))) {
         status::finish_with_job_set(&mut conditions, end);
@@ -107,7 +108,7 @@ fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Timestamp) 
     let runtime_came = observed.runtime.is_some() && waits_for_runtime(&conditions);
     if step.actions.is_empty() || runtime_came {
         let why = why.map(|told| (told.reason, &*told.message));
-        status::mirror_waiting(&mut conditions, why, now);
+        status::mirror_waiting(&mut conditions, why, now.stamp());
     }
     let news = why.filter(|_| {
         conditions::find(&conditions, conditions::WAITING)
@@ -127,12 +128,12 @@ fn exceed(
     manifest: &TrainJob,
     mut conditions: Vec<Condition>,
     why: deadline::Explanation,
-    now: Timestamp,
+    now: Now,
 ) -> Plan {
     let own = own_job_set(observed);
     // Clients know the first sentence.
     let message = format!("{}. {why}", conditions::MESSAGE_DEADLINE_EXCEEDED);
-    status::fail(&mut conditions, (Reason::DeadlineExceeded, &message), now);
+    status::fail(&mut conditions, (Reason::DeadlineExceeded, &message), now.stamp());
     let mut actions = write(observed.job, manifest, own, conditions);
     if let Some(Action::WriteStatus(write)) = actions.first_mut() {
         write.deadline_due = Some(why.due);
@@ -149,16 +150,16 @@ fn refuse(
     manifest: &TrainJob,
     mut conditions: Vec<Condition>,
     unsupported: &UnsupportedRuntime,
-    now: Timestamp,
+    now: Now,
 ) -> Plan {
     let message = unsupported.to_string();
-    status::fail(&mut conditions, (Reason::TrainingRuntimeNotSupported, &message), now);
+    status::fail(&mut conditions, (Reason::TrainingRuntimeNotSupported, &message), now.stamp());
     let mut actions = write(job, manifest, None, conditions);
     actions.push(Action::RecordEvent(Event::CreationFailed(message)));
     Plan { actions, ..Plan::default() }
 }
 
-fn after_the_end(observed: &Observed<'_>, finished: Finished, now: Timestamp) -> Plan {
+fn after_the_end(observed: &Observed<'_>, finished: Finished, now: Now) -> Plan {
     let own = own_job_set(observed);
     let mut plan = Plan::default();
     let mut released = true;
@@ -191,7 +192,7 @@ fn release(
     observed: &Observed<'_>,
     finished: Finished,
     own: Option<&JobSetFacts>,
-    now: Timestamp,
+    now: Now,
 ) -> bool {
     let readings = observed.readings;
     let stray = readings.stray_pod.clone().map(Event::StrayPod);
@@ -205,7 +206,7 @@ fn release(
         (release::Decision::CheckPods, _) => {
             let foreign = observed.job_set.filter(|_| own.is_none());
             let except_job_set = foreign.map(|job_set| job_set.uid.clone());
-            let name_them = release_status::is_said(finished, now);
+            let name_them = release_status::is_said(finished, now.stamp());
             plan.actions.push(Action::CheckPods { except_job_set, name_them });
         }
         (release::Decision::PodsRunning, _) => {
@@ -213,16 +214,17 @@ fn release(
                 && !running.named.is_empty()
             {
                 let event = Event::ReleaseDelayed(running.to_string());
-                tell_and_say(plan, observed, Reason::PodsRunning, event, now);
+                tell_and_say(plan, observed, Reason::PodsRunning, event, now.stamp());
             }
             plan.waiting = Some(Waiting::Release);
         }
         (release::Decision::Blocked, _) => {
-            tell_and_say(plan, observed, Reason::JobSetTerminating, Event::ReleaseBlocked, now);
+            let (reason, event) = (Reason::JobSetTerminating, Event::ReleaseBlocked);
+            tell_and_say(plan, observed, reason, event, now.stamp());
             plan.waiting = Some(Waiting::Finalizer);
         }
         (release::Decision::Released, _) => {
-            let write = release_status::write(observed.job, None, now);
+            let write = release_status::write(observed.job, None, now.stamp());
             plan.actions.extend(write.map(Action::WriteWaiting));
             return true;
         }
@@ -250,7 +252,7 @@ fn apply_ttl(
     observed: &Observed<'_>,
     finished: Finished,
     released: bool,
-    now: Timestamp,
+    now: Now,
 ) {
     let job = observed.job;
     match ttl::decide(&ttl_subject(job, released, *observed.settings), now) {

@@ -8,6 +8,7 @@ use trainjob_api::time::Timestamp;
 use crate::{
     facts::{JobFacts, JobSetFacts, Outcome},
     lifecycle::deadline,
+    now::Now,
     observed::{Reading, Settings},
     running_pods::RunningPods,
 };
@@ -63,7 +64,7 @@ pub fn position(
     job_set: Option<&JobSetFacts>,
     pods: &Reading<RunningPods>,
     settings: &Settings,
-    now: Timestamp,
+    now: Now,
 ) -> QueuePosition {
     match job.finished {
         Some(finished) => {
@@ -144,7 +145,7 @@ mod tests {
         job_set: Option<&JobSetFacts>,
         pods: &Reading<RunningPods>,
     ) -> QueuePosition {
-        position(job, job_set, pods, &Settings::default(), NOW)
+        position(job, job_set, pods, &Settings::default(), Now::at(NOW))
     }
 
     #[test]

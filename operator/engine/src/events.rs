@@ -15,7 +15,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use futures::future::BoxFuture;
@@ -33,6 +33,7 @@ use trainjob_process::config::Rate;
 use self::backlog::Backlog;
 use crate::{
     answer::within,
+    clock::Clock,
     leader::LeaderGuard,
     limit::{Bucket, Limiter},
 };
@@ -127,6 +128,7 @@ struct Line {
     reporter: Reporter,
     /// Whether the API server was seen to refuse events.
     refused: AtomicBool,
+    clock: Clock,
 }
 
 /// Who tells.
@@ -142,6 +144,7 @@ struct Reporter {
 pub fn channel(
     reporter: &'static str,
     client: Client,
+    clock: Clock,
     limiter: Option<Arc<Limiter>>,
     leader: LeaderGuard,
     normal: Option<Rate>,
@@ -156,7 +159,7 @@ pub fn channel(
     let reporter = Reporter { controller: reporter, instance };
     let recorder = EventRecorder { state: Arc::clone(&state) };
     let refused = AtomicBool::new(false);
-    let line = Arc::new(Line { client, limiter, leader, reporter, refused });
+    let line = Arc::new(Line { client, limiter, leader, reporter, refused, clock });
     (recorder, Sender { state, line })
 }
 
@@ -310,7 +313,7 @@ impl Line {
     async fn send(&self, event: Event) {
         let namespace = event.regarding.namespace.clone().unwrap_or_default();
         let api: Api<v1::Event> = Api::namespaced(self.client.clone(), &namespace);
-        let event = self.reporter.stored(event);
+        let event = self.reporter.stored(event, &self.clock);
         let answer = within(SEND_WITHIN, api.create(&PostParams::default(), &event)).await;
         let Err(error) = answer else { return };
         match error.class() {
@@ -325,10 +328,10 @@ impl Line {
 
 impl Reporter {
     /// The event as it is stored.
-    fn stored(&self, event: Event) -> v1::Event {
+    fn stored(&self, event: Event, clock: &Clock) -> v1::Event {
         let told = digest(&(event.uid(), event.reason, &event.note));
         let Event { regarding, severity, reason, action, note } = event;
-        let now = jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default();
+        let now = jiff::Timestamp::try_from(clock.likely()).unwrap_or_default();
         v1::Event {
             metadata: ObjectMeta {
                 name: Some(format!(

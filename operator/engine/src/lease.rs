@@ -10,7 +10,7 @@
 use std::{
     future::pending,
     sync::{Arc, atomic::AtomicBool},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use k8s_openapi::{
@@ -32,6 +32,7 @@ use trainjob_process::{client::Clients, config::LeaderElection};
 
 use crate::{
     answer,
+    clock::Clock,
     error::RequestError,
     jitter,
     leader::{LeaderGuard, Leadership},
@@ -85,6 +86,7 @@ impl Election {
             renew_deadline: settings.times.renew_deadline,
             elector: Elector::new(identity(), settings.times),
             begun: Instant::now(),
+            clock: Clock::new(Arc::clone(&clients.server_time)),
             leadership,
             told: None,
             trouble: None,
@@ -123,6 +125,8 @@ struct Candidate {
     elector: Elector,
     /// Where its clock begins.
     begun: Instant,
+    /// Whose time is written into the Lease. Nothing is decided by it.
+    clock: Clock,
     leadership: watch::Sender<Leadership>,
     /// Whom it has said to wait for.
     told: Option<String>,
@@ -156,7 +160,7 @@ impl Candidate {
         mut until: oneshot::Receiver<()>,
     ) -> Option<String> {
         loop {
-            match self.elector.next(self.now(), &wall()) {
+            match self.elector.next(self.now(), &self.wall()) {
                 Step::Read => self.read().await,
                 Step::Write(lease) => self.write(*lease).await,
                 Step::Wait(instant) => tokio::select! {
@@ -177,6 +181,11 @@ impl Candidate {
             }
             self.publish();
         }
+    }
+
+    /// What others see as its time.
+    fn wall(&self) -> MicroTime {
+        MicroTime(jiff::Timestamp::try_from(self.clock.likely()).unwrap_or_default())
     }
 
     /// What its clock shows.
@@ -275,7 +284,7 @@ impl Candidate {
             if look {
                 self.read().await;
             }
-            let Some(lease) = self.elector.release(&wall()) else { return };
+            let Some(lease) = self.elector.release(&self.wall()) else { return };
             let limit = self.elector.patience(self.now());
             match answer::within(limit, self.send(lease)).await {
                 Ok(_) => {
@@ -323,10 +332,6 @@ async fn follow(
 /// Whether a write was decided on an old version: the Lease has been changed, made or deleted since.
 fn was_slower(error: &RequestError) -> bool {
     matches!(error.class(), Class::Conflict | Class::Exists | Class::Gone)
-}
-
-fn wall() -> MicroTime {
-    MicroTime(jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default())
 }
 
 /// Who this process is among all that ever hold the Lease.

@@ -8,7 +8,7 @@
 //!
 //! A key is taken together with a [place](Place) for its requests, which the [shares](crate::shares) allow.
 //!
-//! Two kinds of timers bring keys back: requeues at an instant of the wall clock, which lifecycle rules
+//! Two kinds of timers bring keys back: requeues at an instant of the API server's clock, which lifecycle rules
 //! ask for, and retries after a while. All of them are entries of two heaps, so that a hundred thousand
 //! of them cost no task each.
 //!
@@ -19,11 +19,13 @@
 //! use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 //! use trainjob_api::time::Timestamp;
 //! use trainjob_core::{facts::ObjectKey, priority::{Priority, QueuePosition}};
-//! use trainjob_engine::{places::Places, queue::Queue};
+//! use trainjob_engine::{clock::Clock, places::Places, queue::Queue};
+//! use trainjob_process::server_time::ServerTime;
 //!
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 //! let key = |name: &str| ObjectKey::of(&ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() });
-//! let queue = Queue::standby(Places::new(64));
+//! let clock = Clock::new(ServerTime::new(std::time::Duration::ZERO));
+//! let queue = Queue::standby(Places::new(64), clock);
 //! queue.open();
 //! queue.add(key("new"), QueuePosition::LIVE);
 //! queue.add(key("late"), QueuePosition { priority: Priority::Stop, due: Timestamp(1_000) });
@@ -57,21 +59,25 @@ use trainjob_api::time::Timestamp;
 use trainjob_core::{
     facts::ObjectKey,
     priority::{Priority, QueuePosition},
+    server_time::Precision,
 };
 
 pub use self::turns::Attempt;
 use self::{
     timers::Timers,
-    turns::{Line, Turns},
+    turns::{Line, Priorities},
 };
 use crate::{
-    clock,
+    clock::Clock,
     places::{Place, Places},
     shares::Operation,
 };
 
-/// The longest sleep between two looks at the wall clock. A step of the clock is noticed this late.
+/// The longest sleep between two looks at the clock. What is learned of the API server's time is noticed this late.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// What is due so soon makes it worth to know the time as well as can be: to find out takes about as many answers, one a
+/// second.
+const SOON: Duration = Duration::from_secs(10);
 /// How often it is looked whether a key that waits may go. Time alone can make that so: a flow that has not answered for
 /// a while is slow, and makes room for others that have not answered yet.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
@@ -80,6 +86,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub struct Queue {
     places: Arc<Places>,
+    clock: Clock,
     state: Mutex<State>,
     work: Notify,
     timer: Condvar,
@@ -134,32 +141,16 @@ pub struct Next {
     pub place: Place,
 }
 
-#[derive(Debug, Default)]
-struct Priorities {
-    stop: Turns,
-    live: Turns,
-    cleanup: Turns,
-}
-
-impl Priorities {
-    const fn of(&mut self, priority: Priority) -> &mut Turns {
-        match priority {
-            Priority::Stop => &mut self.stop,
-            Priority::Live => &mut self.live,
-            Priority::Cleanup => &mut self.cleanup,
-        }
-    }
-}
-
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Every change under the lock is complete in itself, so a poisoned state is still a good one.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One whose keys are taken with these places. It takes in nothing before [`Self::open`].
+    /// One whose keys are taken with these places, and whose requeues are by this clock. It takes in nothing before
+    /// [`Self::open`].
     #[must_use]
-    pub fn standby(places: Arc<Places>) -> Self {
+    pub fn standby(places: Arc<Places>, clock: Clock) -> Self {
         let state = State {
             priorities: Priorities::default(),
             waiting: HashMap::new(),
@@ -172,7 +163,8 @@ impl Queue {
             standby: true,
             closed: false,
         };
-        Self { places, state: Mutex::new(state), work: Notify::new(), timer: Condvar::new() }
+        let state = Mutex::new(state);
+        Self { places, clock, state, work: Notify::new(), timer: Condvar::new() }
     }
 
     /// From now on keys are taken in.
@@ -243,11 +235,19 @@ impl Queue {
         self.work.notify_one();
     }
 
-    /// Brings a key back when the wall clock shows `at`; `None`: not any more.
+    /// Brings a key back when `at` has come; `None`: not any more.
     pub fn requeue_at(&self, key: &ObjectKey, at: Option<Timestamp>) {
         if self.lock().requeues.set(key, at) {
             self.timer.notify_one();
         }
+    }
+
+    /// How well the time should be known for the next requeue.
+    #[must_use]
+    pub fn precision(&self) -> Precision {
+        let next = self.lock().requeues.earliest();
+        let wait = next.and_then(|at| self.clock.until(at));
+        if wait.is_some_and(|wait| wait <= SOON) { Precision::Best } else { Precision::Promised }
     }
 
     /// Brings a key back after `delay`; `None`: not any more.
@@ -294,11 +294,11 @@ impl Queue {
     fn due(&self) -> Option<Vec<(ObjectKey, Attempt)>> {
         let mut state = self.lock();
         while !state.closed {
-            let due = state.take_due();
+            let due = state.take_due(&self.clock);
             if !due.is_empty() {
                 return Some(due);
             }
-            let sleep = state.sleep();
+            let sleep = state.sleep(&self.clock);
             let woken = self.timer.wait_timeout(state, sleep);
             (state, _) = woken.unwrap_or_else(PoisonError::into_inner);
         }
@@ -308,10 +308,10 @@ impl Queue {
 
 impl State {
     /// The keys whose time has come.
-    fn take_due(&mut self) -> Vec<(ObjectKey, Attempt)> {
+    fn take_due(&mut self, clock: &Clock) -> Vec<(ObjectKey, Attempt)> {
         let mut due = Vec::new();
-        let (wall, monotonic) = (clock::now(), Instant::now());
-        while let Some(key) = self.requeues.take(wall) {
+        let (reached, monotonic) = (clock.now().reached(), Instant::now());
+        while let Some(key) = reached.and_then(|reached| self.requeues.take(reached)) {
             due.push((key, Attempt::First));
         }
         while let Some(key) = self.retries.take(monotonic) {
@@ -321,9 +321,9 @@ impl State {
     }
 
     /// How long to sleep until the time of the next key may have come.
-    fn sleep(&mut self) -> Duration {
+    fn sleep(&mut self, clock: &Clock) -> Duration {
         let now = Instant::now();
-        let requeue_at = self.requeues.earliest().map(clock::until);
+        let requeue_at = self.requeues.earliest().and_then(|at| clock.until(at));
         let retry = self.retries.earliest().map(|at| at.saturating_duration_since(now));
         requeue_at.into_iter().chain(retry).chain([LONGEST_SLEEP]).min().unwrap_or(LONGEST_SLEEP)
     }

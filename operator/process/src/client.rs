@@ -32,7 +32,10 @@ use tower::{BoxError, ServiceBuilder};
 use self::{
     dead_path::close_dead_paths, retry_after::KeepRetryAfter, watch_start::LimitWatchStart,
 };
-use crate::metrics::{Requests, requests::Counting};
+use crate::{
+    metrics::{Requests, requests::Counting},
+    server_time::{Dating, ServerTime},
+};
 
 /// Time limit of one request, from sending it to the last byte of the reply. Longer than the ten
 /// seconds an admission webhook may take by default, so that its verdict still arrives.
@@ -60,6 +63,8 @@ pub struct Clients {
     pub namespace: String,
     /// What counts the requests of both.
     pub requests: Arc<Requests>,
+    /// What the answers to both say of the API server's time.
+    pub server_time: Arc<ServerTime>,
 }
 
 /// Why there is no client.
@@ -82,7 +87,8 @@ pub enum ClientError {
 }
 
 /// Sets up the clients: from the given kubeconfig file; without one, from that of `$KUBECONFIG` or
-/// `~/.kube/config`, or as a Pod. Sends nothing. What they will send is counted by `requests`.
+/// `~/.kube/config`, or as a Pod. Sends nothing. What they will send is counted by `requests`, and when it is answered
+/// is noted in `server_time`.
 ///
 /// # Errors
 ///
@@ -90,6 +96,7 @@ pub enum ClientError {
 pub async fn connect(
     kubeconfig: Option<&Path>,
     requests: Arc<Requests>,
+    server_time: Arc<ServerTime>,
 ) -> Result<Clients, ClientError> {
     let mut config = match kubeconfig {
         Some(path) => from_file(path).await?,
@@ -99,25 +106,35 @@ pub async fn connect(
     let namespace = own.unwrap_or_else(|| config.default_namespace.clone());
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.default_retry = false;
-    let work = client(config.clone(), &requests)?;
+    let layers = Layers {
+        counting: Counting(Arc::clone(&requests)),
+        dating: Dating(Arc::clone(&server_time)),
+    };
+    let work = client(config.clone(), &layers)?;
     config.read_timeout = Some(SILENCE);
-    let watch = client(config, &requests)?;
-    Ok(Clients { watch, work, namespace, requests })
+    let watch = client(config, &layers)?;
+    Ok(Clients { watch, work, namespace, requests, server_time })
 }
 
-fn client(config: Config, requests: &Arc<Requests>) -> Result<Client, kube::Error> {
-    let counting = Counting(Arc::clone(requests));
+/// What is around both clients.
+struct Layers {
+    counting: Counting,
+    dating: Dating,
+}
+
+fn client(config: Config, layers: &Layers) -> Result<Client, kube::Error> {
     if config.proxy_url.is_some() {
-        let client = ClientBuilder::try_from(config)?.with_layer(&KeepRetryAfter);
-        return Ok(client.with_layer(&LimitWatchStart).with_layer(&counting).build());
+        let client = ClientBuilder::try_from(config)?.with_layer(&layers.dating);
+        let client = client.with_layer(&KeepRetryAfter).with_layer(&LimitWatchStart);
+        return Ok(client.with_layer(&layers.counting).build());
     }
-    direct(config, counting)
+    direct(config, layers)
 }
 
 /// What the library makes of a configuration, but for two things: what is written to a connection is sent at once, and
 /// connections with a dead path are closed. A request that is written in two parts would otherwise wait for the API server
 /// to acknowledge the first, which a system puts off by 40 ms.
-fn direct(config: Config, counting: Counting) -> Result<Client, kube::Error> {
+fn direct(config: Config, layers: &Layers) -> Result<Client, kube::Error> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
@@ -128,13 +145,15 @@ fn direct(config: Config, counting: Counting) -> Result<Client, kube::Error> {
     connector.set_read_timeout(config.read_timeout);
     connector.set_write_timeout(config.write_timeout);
     let service = ServiceBuilder::new()
-        .layer(counting)
+        .layer(&layers.counting)
         .layer(LimitWatchStart)
         .layer(KeepRetryAfter)
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
+        // Next to the connection: what a token takes to be renewed is not the API server's time.
+        .layer(&layers.dating)
         .service(Builder::new(TokioExecutor::new()).build::<_, Body>(connector));
     Ok(ClientBuilder::new(service, config.default_namespace).build())
 }

@@ -9,6 +9,7 @@
 use std::{
     net::SocketAddr,
     num::{NonZeroU32, NonZeroUsize},
+    time::Duration,
 };
 
 use trainjob_core::observed::Settings;
@@ -56,6 +57,8 @@ pub struct Config {
     pub metrics: Option<MetricsServer>,
     /// How many of the jobs that are nearest to their deadline metrics show by name; 100 by default.
     pub nearest_deadlines: usize,
+    /// How long what acts by time pauses after a jump of the API server's clock; 10 minutes by default.
+    pub clock_jump_pause: Duration,
     /// The limit of Normal events; `None`: none are written. 5 a second and 50 at once by default.
     pub normal_events: Option<Rate>,
     /// What only the admission server uses.
@@ -123,6 +126,7 @@ fn resolve(file: &Configuration) -> Config {
         health_endpoints: health_endpoints(&file.health),
         metrics: metrics(&file.metrics),
         nearest_deadlines: size(file.metrics.nearest_deadlines.get()),
+        clock_jump_pause: Duration::from_secs(file.lifecycle.clock_jump_pause_seconds.get().into()),
         normal_events: normal_events(&file.lifecycle.events),
         admission: admission::resolve(file),
         warnings: rules::warnings(file),

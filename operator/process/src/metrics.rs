@@ -2,14 +2,12 @@
 //! they were built from (`docs/metrics.md`).
 
 mod build;
-mod clock_offset;
 mod counters;
 mod own;
 pub mod requests;
 mod sampled;
 
 pub use build::build_info;
-pub use clock_offset::ClockOffset;
 pub use counters::{counter, counters, histogram, histograms};
 pub use own::own;
 pub use requests::Requests;

@@ -13,6 +13,7 @@ use crate::{
     logging,
     metrics::Requests,
     program::Program,
+    server_time::ServerTime,
 };
 
 /// Runs `work` with what flags, file and environment say, until it ends by itself or because its third
@@ -65,7 +66,9 @@ where
             Ok(requests) => requests,
             Err(error) => return refuse(&error),
         };
-        let clients = match client::connect(flags.kubeconfig.as_deref(), requests).await {
+        let server_time = ServerTime::new(config.clock_jump_pause);
+        let clients = client::connect(flags.kubeconfig.as_deref(), requests, server_time).await;
+        let clients = match clients {
             Ok(clients) => clients,
             Err(error) => return refuse(&error),
         };

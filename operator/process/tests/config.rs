@@ -51,6 +51,7 @@ fn defaults() -> Config {
             auth: false,
         }),
         nearest_deadlines: 100,
+        clock_jump_pause: Duration::from_mins(10),
         normal_events: rate(5.0, 50),
         admission: Admission {
             address: "[::]:9443".parse().unwrap(),
@@ -184,6 +185,7 @@ fn every_field_is_read() {
             auth: false,
         }),
         nearest_deadlines: 7,
+        clock_jump_pause: Duration::from_secs(90),
         normal_events: rate(0.25, 1),
         admission: Admission {
             address: "10.0.0.1:1".parse().unwrap(),

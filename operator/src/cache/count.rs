@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
+use trainjob_api::time::Timestamp;
 use trainjob_core::{
     job_stats::{self, JobStats},
     lifecycle::release,
 };
-use trainjob_engine::{clock, versions::Versions};
+use trainjob_engine::versions::Versions;
 
 use super::{Cache, JobRecord};
 use crate::kinds::Kind;
 
 impl Cache {
-    /// Counts every job. Others wait only while the jobs are noted, not while they are looked at.
-    pub fn count(&self, job_stats: &mut JobStats<'_>) {
-        let now = clock::now();
+    /// Counts every job at `now`. Others wait only while the jobs are noted, not while they are looked at.
+    pub fn count(&self, job_stats: &mut JobStats<'_>, now: Timestamp) {
         for record in self.records() {
             let job = &record.facts;
             job_stats.add(job, || {

@@ -8,7 +8,10 @@ use kube::{
     Api, Client,
     api::{ListParams, PartialObjectMeta},
 };
-use trainjob_api::constants::{JOBSET_NAME_LABEL, JOBSET_UID_LABEL};
+use trainjob_api::{
+    constants::{JOBSET_NAME_LABEL, JOBSET_UID_LABEL},
+    time::Timestamp,
+};
 use trainjob_core::{
     facts::ObjectKey,
     pass::Reply,
@@ -16,7 +19,7 @@ use trainjob_core::{
 };
 use trainjob_engine::{
     answer::{Answer, or_later},
-    clock,
+    clock::Clock,
     error::RequestError,
 };
 
@@ -42,6 +45,7 @@ impl Executor {
     ) -> Result<Replied, RequestError> {
         let check = Check {
             client: self.client.clone(),
+            clock: self.clock.clone(),
             key: of.job.key.clone(),
             foreign: foreign.map(str::to_owned),
         };
@@ -56,6 +60,7 @@ impl Executor {
 /// The check of one job's Pods.
 struct Check {
     client: Client,
+    clock: Clock,
     key: ObjectKey,
     foreign: Option<String>,
 }
@@ -99,7 +104,7 @@ impl Check {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &self.key.namespace);
         let page = api.list(&self.params().limit(LOOK_AT)).await?;
         let more = page.metadata.continue_.is_some_and(|token| !token.is_empty());
-        let now = clock::now();
+        let now = Timestamp::from(self.clock.likely());
         let found = RunningPods::among(&page.items, self.foreign.as_deref(), more, now);
         Ok(found.unwrap_or_else(|| {
             let bare = Pod { metadata: first.metadata, ..Pod::default() };

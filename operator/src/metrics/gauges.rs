@@ -12,7 +12,7 @@ use trainjob_core::{
     observed::Settings,
     priority::Priority,
 };
-use trainjob_engine::{clock, leader::LeaderGuard, queue::Queue};
+use trainjob_engine::{clock::Clock, leader::LeaderGuard, queue::Queue};
 use trainjob_process::metrics::Sampled;
 
 use super::{jobs::label, work::priority_name};
@@ -24,6 +24,8 @@ pub struct Sources {
     pub cache: Arc<Cache>,
     /// What waits.
     pub queue: Arc<Queue>,
+    /// The time.
+    pub clock: Clock,
     /// Whether this process leads.
     pub leader: LeaderGuard,
     /// What decisions depend on.
@@ -44,9 +46,10 @@ pub fn show(registry: &Registry, sources: Sources) -> Result<()> {
         let leads = sources.leader.holds();
         let works = operator.look(&sources, leads);
         let most = sources.nearest_deadlines;
-        let mut job_stats = JobStats::new(&sources.settings, clock::now(), most);
+        let now = sources.clock.now().stamp();
+        let mut job_stats = JobStats::new(&sources.settings, now, most);
         if works && leads {
-            sources.cache.count(&mut job_stats);
+            sources.cache.count(&mut job_stats, now);
         }
         jobs.set(&job_stats);
     })

@@ -96,10 +96,10 @@ impl Jobs {
         })
     }
 
-    /// A job that had to run since `since` has been seen to run.
-    pub fn started(&self, since: Timestamp) {
+    /// A job that had to run since `since` has been seen to run at `now`.
+    pub fn started(&self, since: Timestamp, now: SystemTime) {
         self.started.inc();
-        self.queued.observe(elapsed(since.into()));
+        self.queued.observe(elapsed(since.into(), now));
     }
 
     /// The end of a job has been stored, with this reason; it has been seen to run for so long.
@@ -114,15 +114,15 @@ impl Jobs {
         }
     }
 
-    /// The condition of a deadline that was due at `due` has been stored.
-    pub fn deadline_exceeded(&self, due: Timestamp) {
+    /// The condition of a deadline that was due at `due` has been stored at `now`.
+    pub fn deadline_exceeded(&self, due: Timestamp, now: SystemTime) {
         self.deadlines.exceeded.inc();
-        self.deadlines.enforcement_latency.observe(elapsed(due.into()));
+        self.deadlines.enforcement_latency.observe(elapsed(due.into(), now));
     }
 
-    /// The last Pod of a job that its deadline failed at `failed` has been seen gone.
-    pub fn released(&self, failed: Timestamp) {
-        self.deadlines.release_latency.observe(elapsed(failed.into()));
+    /// The last Pod of a job that its deadline failed at `failed` has been seen gone at `now`.
+    pub fn released(&self, failed: Timestamp, now: SystemTime) {
+        self.deadlines.release_latency.observe(elapsed(failed.into(), now));
     }
 
     /// A request that serves the release of such a job has failed.
@@ -130,10 +130,10 @@ impl Jobs {
         failed(&self.deadlines.release_failures, failure);
     }
 
-    /// A TTL deletion that was possible from `due` on has been accepted.
-    pub fn ttl_deleted(&self, outcome: Outcome, due: SystemTime) {
+    /// A TTL deletion that was possible from `due` on has been accepted at `now`.
+    pub fn ttl_deleted(&self, outcome: Outcome, due: SystemTime, now: SystemTime) {
         of(&self.ttl.deletions, outcome).for_each(IntCounter::inc);
-        self.ttl.latency.observe(elapsed(due));
+        self.ttl.latency.observe(elapsed(due, now));
     }
 
     /// A TTL deletion has failed.
@@ -243,10 +243,9 @@ pub(super) const fn label(outcome: Outcome) -> &'static str {
     }
 }
 
-/// Seconds since an instant.
-fn elapsed(since: SystemTime) -> f64 {
-    // The clock may have been set back meanwhile.
-    SystemTime::now().duration_since(since).unwrap_or_default().as_secs_f64()
+/// Seconds from an instant to `now`; 0 if that seems to be earlier, as the estimate of the time may.
+fn elapsed(since: SystemTime, now: SystemTime) -> f64 {
+    now.duration_since(since).unwrap_or_default().as_secs_f64()
 }
 
 #[cfg(test)]
@@ -268,9 +267,10 @@ mod tests {
 
     #[test]
     fn every_series_is_there_from_the_start_and_jobs_add_none() {
+        let now = SystemTime::now();
         let everything = |jobs: &Jobs| {
             for outcome in OUTCOMES {
-                jobs.ttl_deleted(outcome, SystemTime::now());
+                jobs.ttl_deleted(outcome, now, now);
                 for reason in ["AllJobsCompleted", "DeadlineExceeded", "whatever JobSet says next"]
                 {
                     jobs.finished(outcome, reason, Some(Duration::ZERO));
@@ -280,20 +280,21 @@ mod tests {
                 jobs.ttl_deletion_failed(failure);
                 jobs.release_failed(failure);
             }
-            jobs.started(Timestamp(0));
-            jobs.deadline_exceeded(Timestamp(0));
-            jobs.released(Timestamp(i64::MAX));
+            jobs.started(Timestamp(0), now);
+            jobs.deadline_exceeded(Timestamp(0), now);
+            jobs.released(Timestamp(i64::MAX), now);
         };
         assert_eq!(lines(everything).len(), lines(|_| ()).len());
     }
 
     #[test]
     fn what_was_accepted_is_counted_by_outcome_and_by_lateness() {
-        let late = SystemTime::now() - Duration::from_secs(20);
+        let now = SystemTime::now();
+        let late = now - Duration::from_secs(20);
         let counted = lines(|jobs| {
-            jobs.ttl_deleted(Outcome::Failed, late);
-            jobs.ttl_deleted(Outcome::Failed, late);
-            jobs.deadline_exceeded(Timestamp(0));
+            jobs.ttl_deleted(Outcome::Failed, late, now);
+            jobs.ttl_deleted(Outcome::Failed, late, now);
+            jobs.deadline_exceeded(Timestamp(0), now);
         });
         says(
             &counted,

@@ -58,8 +58,6 @@ pub struct Work {
     waits: [Histogram; Priority::ALL.len()],
     restarts: [IntCounter; Kind::ALL.len()],
     lease_restarts: IntCounter,
-    /// Clock of the API server minus this machine's, in seconds.
-    pub clock_offset: IntGauge,
     /// Events that were not sent.
     pub events_dropped: IntCounter,
 }
@@ -107,11 +105,6 @@ impl Work {
             )?,
             restarts: Kind::ALL.map(|kind| restarts.with_label_values(&[kind.name()])),
             lease_restarts: restarts.with_label_values(&[lease::KIND]),
-            clock_offset: gauge(
-                "trainjob_operator_clock_offset_seconds",
-                "Clock of the API server minus that of the operator, as the last answer showed it, to the \
-                 second.",
-            )?,
             events_dropped: counter(
                 registry,
                 "trainjob_operator_events_dropped_total",

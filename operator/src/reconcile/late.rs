@@ -9,7 +9,7 @@ use trainjob_core::{
     priority::{Priority, QueuePosition},
     running_pods::PodCheck,
 };
-use trainjob_engine::{answer::LateAnswer, clock, error::RequestError};
+use trainjob_engine::{answer::LateAnswer, clock::monotonic, error::RequestError};
 
 use super::{Planned, Reconciler};
 
@@ -47,7 +47,7 @@ impl Reconciler {
         let (key, shown) = (&job.key, reply.clone().ok());
         let priority = self.priority(key).unwrap_or(worked_in);
         let late = self.cache.remember(key, Some(&job.uid), |memory| {
-            memory.late_answer(asked, reply, priority, clock::monotonic())
+            memory.late_answer(asked, reply, priority, monotonic())
         });
         match (late, shown, error) {
             (Late::Known, Some(shown), _) => {

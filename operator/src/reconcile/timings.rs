@@ -38,11 +38,11 @@ impl Timings {
         since.map(|since| now.duration_since(since))
     }
 
-    /// Takes in that the last Pod of a job is gone. True when that is news.
-    pub(super) fn released(&self, key: &ObjectKey) -> bool {
+    /// Takes in that the last Pod of a job is gone at `now`. True when that is news.
+    pub(super) fn released(&self, key: &ObjectKey, now: SystemTime) -> bool {
         let mut timings = self.lock();
         let timing = timings.entry(key.clone()).or_default();
-        timing.released.replace(SystemTime::now()).is_none()
+        timing.released.replace(now).is_none()
     }
 
     /// When the last Pod of a job was seen gone.
@@ -74,6 +74,8 @@ impl Timings {
 
 #[cfg(test)]
 mod tests {
+    use trainjob_api::time::Timestamp;
+
     use super::*;
 
     fn key() -> ObjectKey {
@@ -93,7 +95,8 @@ mod tests {
     #[test]
     fn release_is_news_once() {
         let timings = Timings::default();
-        assert_eq!([timings.released(&key()), timings.released(&key())], [true, false]);
+        let news = [1, 2].map(|at| timings.released(&key(), SystemTime::from(Timestamp(at))));
+        assert_eq!(news, [true, false]);
         assert!(timings.released_at(&key()).is_some());
         timings.forget(&key());
         assert_eq!(timings.released_at(&key()), None);

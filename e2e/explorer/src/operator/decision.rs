@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use trainjob_core::{Action, Plan, action::DeletionReason, facts::Outcome, observed::Reading};
+use trainjob_core::{Action, Now, Plan, action::DeletionReason, facts::Outcome, observed::Reading};
 
 use crate::{objects::is_ours, server::Server, view::View, violation::Rule};
 
@@ -44,6 +44,27 @@ pub(super) fn judge(server: &mut Server, view: &View, plan: &Plan, ended: &BTree
     server.expect(Rule::Identity, only_ttl || is_ours(&view.job.manifest), || {
         "somebody else's job is touched".into()
     });
+}
+
+/// Nothing is done because of the time while that is not known.
+pub(super) fn judge_time(server: &mut Server, view: &View, plan: &Plan, now: Now) {
+    if now.reached().is_some() {
+        return;
+    }
+    let uid = &view.job.facts.uid;
+    for action in &plan.actions {
+        match action {
+            Action::WriteStatus(write) => {
+                server.expect(Rule::NoEarlyDeadline, write.deadline_due.is_none(), || {
+                    format!("a deadline fails {uid} at a time that is not known")
+                });
+            }
+            Action::DeleteTrainJob(_) => server.expect(Rule::NoEarlyDelete, false, || {
+                format!("a TTL deletes {uid} at a time that is not known")
+            }),
+            _ => {}
+        }
+    }
 }
 
 /// A job that its deadline failed is the only record of that until it is released.

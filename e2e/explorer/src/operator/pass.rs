@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use invariants::Millis;
+use trainjob_api::time::Timestamp;
 use trainjob_core::{
     action::Action,
     pass::{self, Answered, JobMemory, Next, Retry},
@@ -104,6 +105,7 @@ impl Operator {
         let at = self.clock(server);
         let plan = decide(self.defect, &mut self.memory, self.process, &view, &server.settings, at);
         decision::judge(server, &view, &plan, &self.ended);
+        decision::judge_time(server, &view, &plan, at);
         self.requeue_at(name, plan.next);
         let now = monotonic(server.now);
         let settings = self.cache.settings;
@@ -141,9 +143,16 @@ impl Operator {
         let planned = pass.planned.as_ref()?;
         let job = Arc::clone(&planned.view.job);
         let (process, lists) = (self.process, self.cache.lists());
-        let mut request =
-            Request { process, name, job, decided: planned.at, call, lists, entry: 0 };
-        request.entry = server.record_request(&request, server.now + self.skew);
+        let mut request = Request {
+            process,
+            name,
+            job,
+            decided: planned.at.reached().unwrap_or(Timestamp(i64::MIN)),
+            call,
+            lists,
+            entry: 0,
+        };
+        request.entry = server.record_request(&request, server.now);
         Some(UnderWay::Sent(Box::new(request)))
     }
 
@@ -165,7 +174,7 @@ impl Operator {
         answer: Answer,
         server: &mut Server,
     ) -> bool {
-        server.record_reply(request, &answer, server.now + self.skew);
+        server.record_reply(request, &answer, server.now);
         let deletion = matches!(request.call, Call::Act(Action::DeleteJobSet { .. }));
         if self.defect == Some(Defect::DeletionErrorSwallowed) && deletion && answer.is_err() {
             self.requeue_at(name, None);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use invariants::Millis;
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
+    Now,
     facts::ObjectKey,
     priority::{QueuePosition, position},
 };
@@ -28,8 +29,8 @@ const SHORTEST_WAIT: Millis = 50;
 pub struct Operator {
     /// Which, counted in the order in which they started.
     pub process: u32,
-    /// How far its clock is ahead of the API server's.
-    pub skew: Millis,
+    /// What it knows of the API server's time.
+    pub time: Estimate,
     pub(super) keys: Vec<ObjectKey>,
     pub(super) cache: Cache,
     pub(super) deliveries: Deliveries,
@@ -46,6 +47,29 @@ pub struct Operator {
     pub(super) memory: Memory,
 }
 
+/// What an operator knows of the API server's time. Its own clock matters to nobody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Estimate {
+    /// How far the earliest time that it takes for possible is behind; not negative.
+    pub behind: Millis,
+    /// How far the time that it takes for most likely is ahead; not less than the earliest.
+    pub ahead: Millis,
+    /// Whether it knows nothing yet, or the API server's clock has jumped.
+    pub held: bool,
+}
+
+impl Estimate {
+    /// What it makes of a moment.
+    const fn of(self, now: Millis) -> Now {
+        let likely = Timestamp((now + self.ahead).div_euclid(1_000));
+        if self.held {
+            return Now::Held { likely };
+        }
+        let earliest = Timestamp((now - self.behind).div_euclid(1_000));
+        Now::Known { earliest, likely }
+    }
+}
+
 /// What an operator may do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
@@ -60,10 +84,10 @@ pub enum Turn {
 impl Operator {
     /// A process that has just started and lists everything.
     #[must_use]
-    pub fn new(process: u32, skew: Millis, server: &Server, defect: Option<Defect>) -> Self {
+    pub fn new(process: u32, time: Estimate, server: &Server, defect: Option<Defect>) -> Self {
         let mut operator = Self {
             process,
-            skew,
+            time,
             keys: server.slots.iter().map(|slot| slot.key.clone()).collect(),
             cache: Cache::default(),
             deliveries: Deliveries::default(),
@@ -83,10 +107,10 @@ impl Operator {
         operator
     }
 
-    /// Its clock.
+    /// The time of its decisions.
     #[must_use]
-    pub const fn clock(&self, server: &Server) -> Timestamp {
-        Timestamp((server.now + self.skew).div_euclid(1_000))
+    pub const fn clock(&self, server: &Server) -> Now {
+        self.time.of(server.now)
     }
 
     /// Everything that it may do next. Nothing before the first lists are complete.
@@ -99,7 +123,8 @@ impl Operator {
         let begin = self.queue.iter().filter(free).copied().map(Turn::Begin);
         let under_way = self.passes.keys().copied().map(Turn::Continue);
         let clock = self.clock(server);
-        let requeues = self.requeues.iter().filter(|(_, at)| **at <= clock).map(|(name, _)| *name);
+        let requeues =
+            self.requeues.iter().filter(|(_, at)| clock.has_come(**at)).map(|(name, _)| *name);
         let retries = self.retries.iter().filter(|(_, at)| **at <= server.now);
         let timers: BTreeSet<_> = requeues.chain(retries.map(|(name, _)| *name)).collect();
         under_way.chain(begin).chain(timers.into_iter().map(Turn::Timer)).collect()
@@ -116,7 +141,7 @@ impl Operator {
 
     fn fire(&mut self, name: usize, server: &mut Server) {
         let clock = self.clock(server);
-        if self.requeues.get(&name).is_some_and(|at| *at <= clock) {
+        if self.requeues.get(&name).is_some_and(|at| clock.has_come(*at)) {
             self.requeues.remove(&name);
         }
         if self.retries.get(&name).is_some_and(|at| *at <= server.now) {
@@ -134,11 +159,12 @@ impl Operator {
     #[must_use]
     pub fn next_timers(&self) -> (Option<Millis>, Option<Millis>) {
         let requeue_at = self.requeues.values().min();
-        let requeue_at = requeue_at.map(|at| at.0.saturating_mul(1_000).saturating_sub(self.skew));
+        let requeue_at =
+            requeue_at.map(|at| at.0.saturating_mul(1_000).saturating_add(self.time.behind));
         (requeue_at, self.retries.values().min().copied())
     }
 
-    pub(super) fn position(&self, name: usize, clock: Timestamp) -> Option<QueuePosition> {
+    pub(super) fn position(&self, name: usize, clock: Now) -> Option<QueuePosition> {
         let view = self.cache.view(self.keys.get(name)?)?;
         let job_set = view.job_set.as_ref().map(|job_set| &job_set.facts);
         Some(position(&view.job.facts, job_set, &view.readings.pods, &self.cache.settings, clock))

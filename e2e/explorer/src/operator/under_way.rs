@@ -1,7 +1,6 @@
 //! A pass that is under way, and what may become of the request that it waits for.
 
-use trainjob_api::time::Timestamp;
-use trainjob_core::pass;
+use trainjob_core::{Now, pass};
 
 use crate::{
     server::requests::{Answer, Refusal, Request},
@@ -20,7 +19,7 @@ pub(super) struct Pass {
 #[derive(Debug)]
 pub(super) struct Planned {
     pub(super) view: View,
-    pub(super) at: Timestamp,
+    pub(super) at: Now,
 }
 
 /// A request that the pass waits for.

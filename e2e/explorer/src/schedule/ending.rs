@@ -47,6 +47,7 @@ impl World {
             self.server.set_runtime(runtime(0));
         }
         self.note(|| "faults stop".into());
+        self.know_time();
         self.come_to_rest();
         let before = self.server.revision;
         if self.server.violation.is_none() {
@@ -132,7 +133,8 @@ impl World {
     }
 
     fn judge(&mut self) {
-        let now = self.operators.first().map(|operator| operator.clock(&self.server).0);
+        let now = self.operators.first();
+        let now = now.and_then(|operator| operator.clock(&self.server).reached());
         let mut found = None;
         for slot in &self.server.slots {
             let Some(job) = slot.job.as_ref().filter(|job| is_ours(&job.manifest)) else {
@@ -144,7 +146,7 @@ impl World {
                 settings: self.server.settings,
                 alone: self.server.alone,
                 runtime: self.server.runtime.as_deref(),
-                now: now.unwrap_or_default(),
+                now: now.unwrap_or_default().0,
             };
             found = found.or_else(|| judge.finished().or_else(|| judge.unfinished()));
         }

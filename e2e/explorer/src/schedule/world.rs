@@ -9,7 +9,7 @@ use trainjob_core::{
 
 use super::report::{Options, Report};
 use crate::{
-    operator::{Fate, Kind, Operator, Turn},
+    operator::{Estimate, Fate, Kind, Operator, Turn},
     random::Random,
     server::{
         START, Server,
@@ -32,7 +32,7 @@ pub(super) struct World {
     pub(super) late_snapshot: bool,
     options: Options,
     processes: u32,
-    /// Whether the operators' clocks differ from the API server's.
+    /// Whether the operators take a wrong time for most likely.
     skewed: bool,
     report: Report,
 }
@@ -65,8 +65,9 @@ impl World {
     pub(super) fn start_leaders(&mut self, random: &mut Random) {
         let leaders = if self.report.two_leaders { 2 } else { 1 };
         for _ in 0..leaders {
-            let skew = if self.skewed { random.between(-3, 3) * 1_000 } else { 0 };
-            self.start(skew);
+            let behind = if random.percent(50) { random.between(0, 3_000) } else { 0 };
+            let ahead = if self.skewed { random.between(-behind, 3_000) } else { 0 };
+            self.start(Estimate { behind, ahead, held: false });
         }
     }
 
@@ -117,13 +118,12 @@ impl World {
         }
     }
 
-    fn start(&mut self, skew: Millis) {
+    fn start(&mut self, time: Estimate) {
         let process = self.processes;
         self.processes += 1;
-        let at = self.server.now + skew;
-        self.server.record_start(process, at);
-        self.operators.push(Operator::new(process, skew, &self.server, self.options.defect));
-        self.note(|| format!("operator {process} starts, its clock {skew} ms ahead"));
+        self.server.record_start(process, self.server.now);
+        self.operators.push(Operator::new(process, time, &self.server, self.options.defect));
+        self.note(|| format!("operator {process} starts, {time:?}"));
     }
 
     pub(super) fn deliver(&mut self, number: usize, kind: Kind) -> bool {
@@ -186,20 +186,33 @@ impl World {
         if number >= self.operators.len() {
             return;
         }
-        let skew = self.stop(number, requests_survive);
-        self.start(skew);
+        let time = self.stop(number, requests_survive);
+        self.start(time);
     }
 
-    /// An operator is killed; returns how far its clock was ahead.
-    pub(super) fn stop(&mut self, number: usize, requests_survive: bool) -> Millis {
+    /// An operator is killed; returns what it knew of the time.
+    pub(super) fn stop(&mut self, number: usize, requests_survive: bool) -> Estimate {
         let operator = self.operators.remove(number);
-        let (process, skew) = (operator.process, operator.skew);
+        let (process, time) = (operator.process, operator.time);
         if requests_survive {
             self.strays.extend(operator.into_requests());
         }
         self.report.crashes += 1;
         self.note(|| format!("operator {process} is killed"));
-        skew
+        time
+    }
+
+    /// An operator does not know the time any more, or knows it again.
+    pub(super) fn hold_time(&mut self, number: usize) {
+        let Some(operator) = self.operators.get_mut(number) else { return };
+        operator.time.held = !operator.time.held;
+        let (process, time) = (operator.process, operator.time);
+        self.note(|| format!("operator {process} now has {time:?}"));
+    }
+
+    /// Every operator knows the time.
+    pub(super) fn know_time(&mut self) {
+        self.operators.iter_mut().for_each(|operator| operator.time.held = false);
     }
 
     pub(super) fn wait(&mut self, time: Millis) {

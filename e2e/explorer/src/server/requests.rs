@@ -24,7 +24,7 @@ pub struct Request {
     pub name: usize,
     /// The job that it is for, as the operator knew it.
     pub job: Arc<StoredJob>,
-    /// The operator's clock when it decided on this.
+    /// The earliest time that the operator took for possible when it decided on this.
     pub decided: Timestamp,
     /// What it asks for.
     pub call: Call,

@@ -30,9 +30,10 @@ pub(super) const BY_FAULTS: [&str; 13] = [
 /// Those that fire when all programs have gone.
 pub(super) const BY_ABSENCE: [&str; 2] = ["TrainJobOperatorAbsent", "TrainJobWebhookAbsent"];
 /// Those that do not fire, and why. That they can is what `e2e/promtool` shows.
-const SILENT: [(&str, &str); 5] = [
+const SILENT: [(&str, &str); 6] = [
     ("TrainJobOperatorQueueStalled", "the API server answers quickly, so nothing waits"),
-    ("TrainJobOperatorClockOff", "everything here has the same clock"),
+    ("TrainJobTimePaused", "nobody sets the clock of the API server"),
+    ("TrainJobTimeUncertain", "there is one API server"),
     ("TrainJobMetricsMissing", "nothing is dropped on the way"),
     ("TrainJobWebhookSlow", "what the webhook looks up is in its cache"),
     ("TrainJobWebhookCertificateExpiring", "the webhook has just made its certificate"),

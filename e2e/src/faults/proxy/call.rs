@@ -137,6 +137,12 @@ impl Call {
         self.verb == "watch"
     }
 
+    /// Whether it is about no kind at all: it asks for the API server's time, whenever that is worth it.
+    #[must_use]
+    pub fn is_for_time(&self) -> bool {
+        self.resource.is_empty()
+    }
+
     /// Whether it asks for a change.
     #[must_use]
     pub fn is_write(&self) -> bool {

@@ -4,7 +4,7 @@
 //! The rules are D1–D7 of `docs/semantics.md`; their sources are KEP-2899 (the field, and counting
 //! from creation) and Kubeflow Trainer 2.3 (counting from the last resume).
 //!
-//! The decision is one comparison of two instants. The order of what follows (first the stored
+//! The decision is one question: whether an instant [has come](Now::has_come). The order of what follows (first the stored
 //! condition, then the deletion) belongs to [`plan`](crate::plan::plan).
 
 use std::fmt;
@@ -13,7 +13,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use trainjob_api::time::Timestamp;
 
-use crate::facts::{JobFacts, SuspendedCondition};
+use crate::{
+    facts::{JobFacts, SuspendedCondition},
+    now::Now,
+};
 
 /// What the deadline is counted from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
@@ -99,13 +102,13 @@ pub enum Decision {
 /// assert_eq!(decide(&job, due), Decision::Exceeded { due });
 /// ```
 #[must_use]
-pub fn decide(job: &Subject, now: Timestamp) -> Decision {
+pub fn decide(job: &Subject, now: Now) -> Decision {
     let (Some(seconds), Some(start)) = (job.seconds, job.start()) else {
         return Decision::Never;
     };
     match start.plus(seconds) {
         Timestamp(i64::MAX) => Decision::Never,
-        due if now >= due => Decision::Exceeded { due },
+        due if now.has_come(due) => Decision::Exceeded { due },
         due => Decision::Wait { due },
     }
 }
@@ -193,7 +196,11 @@ mod tests {
                 (1_060, Decision::Exceeded { due }),
                 (9_999, Decision::Exceeded { due }),
             ] {
-                assert_eq!(decide(&job(clock), Timestamp(now)), expected, "{clock:?} at {now}");
+                assert_eq!(
+                    decide(&job(clock), Now::at(Timestamp(now))),
+                    expected,
+                    "{clock:?} at {now}"
+                );
             }
         }
     }
@@ -205,7 +212,7 @@ mod tests {
             (Clock::LastResume, Decision::Never),
         ] {
             let suspended = Subject { suspend: true, ..job(clock) };
-            assert_eq!(decide(&suspended, Timestamp(9_999)), expected, "{clock:?}");
+            assert_eq!(decide(&suspended, Now::at(Timestamp(9_999))), expected, "{clock:?}");
         }
     }
 
@@ -214,7 +221,11 @@ mod tests {
         for (clock, due) in [(Clock::Creation, 1_060), (Clock::LastResume, 5_060)] {
             let resumed = Subject { suspended: Some(resumed_at(5_000)), ..job(clock) };
             let due = Timestamp(due);
-            assert_eq!(decide(&resumed, Timestamp(0)), Decision::Wait { due }, "{clock:?}");
+            assert_eq!(
+                decide(&resumed, Now::at(Timestamp(0))),
+                Decision::Wait { due },
+                "{clock:?}"
+            );
         }
     }
 
@@ -222,14 +233,18 @@ mod tests {
     fn a_resume_that_is_not_recorded_yet_does_not_fire_on_the_old_clock() {
         let holds = Some(SuspendedCondition { holds: true, since: Timestamp(1_001) });
         let resuming = Subject { suspended: holds, ..job(Clock::LastResume) };
-        assert_eq!(decide(&resuming, Timestamp(9_999)), Decision::Never);
+        assert_eq!(decide(&resuming, Now::at(Timestamp(9_999))), Decision::Never);
     }
 
     #[test]
     fn no_deadline_and_one_beyond_time_never_fire() {
         for seconds in [None, Some(i64::MAX)] {
             let endless = Subject { seconds, ..job(Clock::Creation) };
-            assert_eq!(decide(&endless, Timestamp(i64::MAX)), Decision::Never, "{seconds:?}");
+            assert_eq!(
+                decide(&endless, Now::at(Timestamp(i64::MAX))),
+                Decision::Never,
+                "{seconds:?}"
+            );
         }
     }
 

@@ -10,7 +10,7 @@
 
 use trainjob_api::time::Timestamp;
 
-use crate::{observed::Reading, running_pods::RunningPods};
+use crate::{now::Now, observed::Reading, running_pods::RunningPods};
 
 /// Seconds after which a JobSet that is still terminating is looked into. Twice the default grace
 /// period of a Pod: until then its Pods are simply taking their time.
@@ -89,13 +89,13 @@ pub enum Decision {
 /// assert_eq!(decide(&free, now), Decision::Released);
 /// ```
 #[must_use]
-pub fn decide(job: &Subject, now: Timestamp) -> Decision {
+pub fn decide(job: &Subject, now: Now) -> Decision {
     match (job.job_set, job.pods) {
         (Some(JobSet { terminating_since: None }), _) => Decision::DeleteJobSet,
         (Some(JobSet { terminating_since: Some(since) }), pods) => {
             let check_at = since.plus(BLOCKED_AFTER_SECONDS);
             match pods {
-                _ if now < check_at => Decision::Terminating { check_at },
+                _ if !now.has_come(check_at) => Decision::Terminating { check_at },
                 Pods::Unknown => Decision::CheckPods,
                 Pods::Running => Decision::PodsRunning,
                 Pods::Gone => Decision::Blocked,
@@ -131,7 +131,11 @@ mod tests {
             (None, Pods::Running, Decision::PodsRunning),
             (None, Pods::Gone, Decision::Released),
         ] {
-            assert_eq!(decide(&Subject { job_set, pods }, NOW), expected, "{job_set:?} {pods:?}");
+            assert_eq!(
+                decide(&Subject { job_set, pods }, Now::at(NOW)),
+                expected,
+                "{job_set:?} {pods:?}"
+            );
         }
     }
 }

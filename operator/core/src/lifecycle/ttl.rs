@@ -4,11 +4,13 @@
 //! terminal condition became true. The rules are T1–T10 of `docs/semantics.md`; their sources are
 //! KEP-2899 (the field) and KEP-592 (the algorithm).
 //!
-//! The decision is one comparison of two instants. Everything that makes deletion safe (the
+//! The decision is one question: whether an instant [has come](Now::has_come). Everything that makes deletion safe (the
 //! preconditions on UID and resourceVersion, the retries, the priority it waits in) belongs to whoever
 //! carries it out. Nothing here is particular to TrainJobs.
 
 use trainjob_api::time::Timestamp;
+
+use crate::now::Now;
 
 /// What the TTL rule needs to know of an object, and nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,13 +70,13 @@ pub enum Decision {
 /// assert_eq!(decide(&held, due), Decision::Keep);
 /// ```
 #[must_use]
-pub fn decide(object: &Subject, now: Timestamp) -> Decision {
+pub fn decide(object: &Subject, now: Now) -> Decision {
     let (Some(finished_at), Some(ttl), None) = (object.finished_at, object.ttl, object.exemption)
     else {
         return Decision::Keep;
     };
     let due = finished_at.plus(i64::from(ttl));
-    if now >= due { Decision::Delete { due } } else { Decision::Wait { due } }
+    if now.has_come(due) { Decision::Delete { due } } else { Decision::Wait { due } }
 }
 
 #[cfg(test)]
@@ -96,13 +98,25 @@ mod tests {
             (1_060, Decision::Delete { due }),
             (9_999, Decision::Delete { due }),
         ] {
-            assert_eq!(decide(&finished_with_ttl(60), Timestamp(now)), expected, "at {now}");
+            assert_eq!(
+                decide(&finished_with_ttl(60), Now::at(Timestamp(now))),
+                expected,
+                "at {now}"
+            );
         }
     }
 
     #[test]
     fn a_ttl_of_zero_is_due_at_once() {
-        assert_eq!(decide(&finished_with_ttl(0), FINISHED), Decision::Delete { due: FINISHED });
+        let now = Now::at(FINISHED);
+        assert_eq!(decide(&finished_with_ttl(0), now), Decision::Delete { due: FINISHED });
+    }
+
+    #[test]
+    fn nothing_is_deleted_while_the_time_is_not_known() {
+        let held = Now::Held { likely: Timestamp(9_999) };
+        let due = Timestamp(1_060);
+        assert_eq!(decide(&finished_with_ttl(60), held), Decision::Wait { due });
     }
 
     #[test]
@@ -110,7 +124,7 @@ mod tests {
         let running = Subject { finished_at: None, ..finished_with_ttl(0) };
         let endless = Subject { ttl: None, ..finished_with_ttl(0) };
         for job in [running, endless] {
-            assert_eq!(decide(&job, Timestamp(i64::MAX)), Decision::Keep);
+            assert_eq!(decide(&job, Now::at(Timestamp(i64::MAX))), Decision::Keep);
         }
     }
 
@@ -119,7 +133,7 @@ mod tests {
         use Exemption::{AwaitingRelease, ManagedElsewhere, RemoteCopy, Terminating};
         for exemption in [ManagedElsewhere, RemoteCopy, Terminating, AwaitingRelease] {
             let job = Subject { exemption: Some(exemption), ..finished_with_ttl(0) };
-            assert_eq!(decide(&job, FINISHED), Decision::Keep, "{exemption:?}");
+            assert_eq!(decide(&job, Now::at(FINISHED)), Decision::Keep, "{exemption:?}");
         }
     }
 }

@@ -18,6 +18,7 @@ mod children;
 mod children_beside;
 mod deadline;
 mod end;
+mod held;
 mod late;
 mod ours;
 mod release;

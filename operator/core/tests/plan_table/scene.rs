@@ -9,7 +9,7 @@ use trainjob_api::{
     v1alpha1::train_job::TrainJobStatus,
 };
 use trainjob_core::{
-    Action, Observed, Plan,
+    Action, Now, Observed, Plan,
     action::{StatusWrite, TtlDeletion},
     build::{Runtime, build, snapshot},
     facts::{JobFacts, PodGroupFacts},
@@ -93,6 +93,15 @@ pub(crate) const ENDS: [(&str, &str); 4] = [
 impl Scene {
     /// What is planned at `now`. Asks twice: the answer may not differ.
     pub(crate) fn plan(&self, now: i64) -> Plan {
+        self.plan_at(Now::at(Timestamp(now)))
+    }
+
+    /// What is planned while the time is not known, though it is most likely `now`.
+    pub(crate) fn plan_held(&self, now: i64) -> Plan {
+        self.plan_at(Now::Held { likely: Timestamp(now) })
+    }
+
+    fn plan_at(&self, now: Now) -> Plan {
         let job = JobFacts::of(&self.job);
         let job_set = self.job_set.as_ref().map(facts);
         let coscheduling = match &self.pod_group {
@@ -109,8 +118,8 @@ impl Scene {
             readings: &self.readings,
             settings: &self.settings,
         };
-        let answer = plan(&observed, Timestamp(now));
-        assert_eq!(answer, plan(&observed, Timestamp(now)));
+        let answer = plan(&observed, now);
+        assert_eq!(answer, plan(&observed, now));
         answer
     }
 

@@ -21,7 +21,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use trainjob_api::{ClusterTrainingRuntime, TrainJob, crd, jobset::JobSetView, time::Timestamp};
 use trainjob_core::{
-    Action, Observed,
+    Action, Now, Observed,
     build::{BuildError, Objects, Runtime, build, name_problem, snapshot, update_suspended},
     facts::{JobFacts, JobSetFacts},
     observed::{PodGroups, Presence, Reading, Readings, Settings},
@@ -152,7 +152,7 @@ proptest! {
             let readings = Readings { snapshot, ..Readings::default() };
             let observed = observed(&job, &facts, None, &runtime, &readings, &settings);
             // It is made, or failed, or something has to be read, or it is said what it waits for.
-            let idle = plan(&observed, Timestamp(1_000)).actions.is_empty();
+            let idle = plan(&observed, Now::at(Timestamp(1_000))).actions.is_empty();
             prop_assert_eq!(idle, facts.managed_elsewhere);
         }
     }
@@ -188,7 +188,7 @@ proptest! {
         };
         let settings = Settings::default();
         let observed = observed(&after, &facts, Some(&of_job_set), &runtime, &readings, &settings);
-        let planned = plan(&observed, Timestamp(1_000));
+        let planned = plan(&observed, Now::at(Timestamp(1_000)));
         // A JobSet that is there is changed, never made again beside it.
         prop_assert!(!planned.actions.iter().any(|action| matches!(action, Action::CreateJobSet(_))));
     }

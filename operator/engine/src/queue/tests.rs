@@ -1,5 +1,7 @@
 use futures::FutureExt;
 use tokio::time::advance;
+use trainjob_core::server_time::Sample;
+use trainjob_process::server_time::{ServerTime, boot_time};
 
 use super::{timers::SWEEP_FROM, *};
 use crate::{
@@ -7,12 +9,20 @@ use crate::{
     shares::{Flow, Verb},
 };
 
+/// A clock that knows the time.
+fn clock() -> Clock {
+    let server_time = ServerTime::new(Duration::ZERO);
+    let (sent, date) = (boot_time(), Timestamp(1_000_000));
+    server_time.record(&Sample { sent, received: boot_time(), date });
+    Clock::new(server_time)
+}
+
 fn key(name: &str) -> ObjectKey {
     ObjectKey { namespace: "ns".into(), name: name.into() }
 }
 
 fn open_queue() -> Queue {
-    let queue = Queue::standby(Places::new(64));
+    let queue = Queue::standby(Places::new(64), clock());
     queue.open();
     queue
 }
@@ -57,7 +67,7 @@ fn lanes_go_in_order_and_the_last_has_one_turn_in_eight() {
 
 #[test]
 fn on_standby_nothing_is_taken_in_and_nothing_takes_room() {
-    let queue = Queue::standby(Places::new(64));
+    let queue = Queue::standby(Places::new(64), clock());
     queue.add(key("a"), at(Priority::Stop, 0));
     queue.add_all(vec![(QueuePosition::LIVE, key("b"))]);
     assert!(queue.lock().waiting.is_empty());
@@ -250,8 +260,8 @@ fn a_timer_counts_only_as_last_set() {
     queue.requeue_at(&key("dropped"), Some(past));
     queue.requeue_at(&key("dropped"), None);
     assert_eq!(queue.due(), Some(vec![(key("due"), Attempt::First)]));
-    assert_eq!(queue.lock().sleep(), LONGEST_SLEEP);
-    assert!(queue.lock().take_due().is_empty());
+    assert_eq!(queue.lock().sleep(&queue.clock), LONGEST_SLEEP);
+    assert!(queue.lock().take_due(&queue.clock).is_empty());
 }
 
 #[test]
@@ -268,8 +278,8 @@ fn the_sleep_ends_with_the_earliest_timer() {
     let queue = open_queue();
     queue.retry(&key("late"), Some(Duration::from_secs(90)));
     queue.retry(&key("early"), Some(Duration::from_millis(50)));
-    assert!(queue.lock().take_due().is_empty());
-    let sleep = queue.lock().sleep();
+    assert!(queue.lock().take_due(&queue.clock).is_empty());
+    let sleep = queue.lock().sleep(&queue.clock);
     assert!(sleep <= Duration::from_millis(50), "{sleep:?}");
 }
 

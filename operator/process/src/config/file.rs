@@ -248,6 +248,9 @@ sections! {
         /// TTL that admission gives to jobs created without one, in seconds.
         #[serde(rename = "defaultTTLSecondsAfterFinished")]
         pub default_ttl_seconds_after_finished: Option<Count> = None,
+        /// How long deadlines and TTLs pause when the API server's clock has jumped by more than 60 seconds, in seconds
+        /// ([5](semantics.md#5-time)); 0: they do not. Somebody can look meanwhile whether the clock is right.
+        pub clock_jump_pause_seconds: Count = Whole::of::<600>(),
         /// The limit of Normal events.
         pub events: Events = Events::default(),
     }

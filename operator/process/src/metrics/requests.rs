@@ -9,7 +9,7 @@ mod target;
 use std::{
     sync::{Arc, OnceLock},
     task::{Context, Poll},
-    time::{Instant, SystemTime},
+    time::Instant,
 };
 
 use futures::future::BoxFuture;
@@ -22,7 +22,6 @@ use tower::{Layer, Service};
 pub use self::target::Kinds;
 pub(crate) use self::target::is_watch;
 use self::target::{KindNumber, Verb};
-use super::clock_offset::ClockOffset;
 
 /// Upper bounds of how long a request takes, in seconds: up to its time limit.
 const DURATION: [f64; 14] =
@@ -62,7 +61,6 @@ pub struct Requests {
     counters: Vec<OnceLock<IntCounter>>,
     /// By verb and kind.
     durations: Vec<OnceLock<Histogram>>,
-    clock_offset: OnceLock<ClockOffset>,
 }
 
 impl Requests {
@@ -88,7 +86,6 @@ impl Requests {
             duration: HistogramVec::new(duration.buckets(DURATION.to_vec()), &["verb", "kind"])?,
             counters: (0..cells * ALL_CODES).map(|_| OnceLock::new()).collect(),
             durations: (0..cells).map(|_| OnceLock::new()).collect(),
-            clock_offset: OnceLock::new(),
         }))
     }
 
@@ -100,11 +97,6 @@ impl Requests {
     pub fn register(&self, registry: &Registry) -> Result<()> {
         registry.register(Box::new(self.total.clone()))?;
         registry.register(Box::new(self.duration.clone()))
-    }
-
-    /// From now on answers also show how far the clocks are apart. Only the first of several calls counts.
-    pub fn show_clock_offset(&self, clock_offset: ClockOffset) {
-        let _ = self.clock_offset.set(clock_offset);
     }
 
     /// Counts a request about something with this outcome: the status of its answer, if it got one.
@@ -171,7 +163,7 @@ where
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let target = target::of(self.requests.kinds, request.method(), request.uri());
-        let mut under_way = UnderWay {
+        let under_way = UnderWay {
             requests: Arc::clone(&self.requests),
             target,
             begun: Instant::now(),
@@ -179,12 +171,11 @@ where
         };
         let answer = self.inner.call(request);
         Box::pin(async move {
+            // As a whole: it is counted when it is dropped.
+            let mut under_way = under_way;
             let answer = answer.await;
             if let Ok(answer) = &answer {
                 under_way.code = Some(answer.status().as_u16());
-                if let Some(offset) = under_way.requests.clock_offset.get() {
-                    offset.look(answer.headers(), SystemTime::now());
-                }
             }
             answer
         })

@@ -5,7 +5,7 @@ use std::fmt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use trainjob_api::{JobSet, TrainJob, time::Timestamp};
 use trainjob_core::{
-    Action, Observed, Plan,
+    Action, Now, Observed, Plan,
     build::Runtime,
     facts::{JobFacts, JobSetFacts},
     observed::{PodGroups, Reading, Readings, Settings},
@@ -59,8 +59,8 @@ impl Known {
     /// What is planned at `now`. Asks twice: the answer may not differ.
     pub(crate) fn plan(&self, now: i64) -> Plan {
         self.with_observed(|observed| {
-            let answer = plan(observed, Timestamp(now));
-            let again = plan(observed, Timestamp(now));
+            let answer = plan(observed, Now::at(Timestamp(now)));
+            let again = plan(observed, Now::at(Timestamp(now)));
             assert_eq!(answer, again, "the same question has the same answer");
             answer
         })
