@@ -67,7 +67,8 @@ async fn whole_lives_take_no_reads_and_no_idle_writes() -> Result<()> {
 #[tokio::test]
 async fn a_neighbour_of_a_bad_tenant_is_served() -> Result<()> {
     for case in [Case::HangPost, Case::FewDelete, Case::Flood, Case::Warnings] {
-        counts_hold(Bench::Tenant, Size { case: Some(case), ..SMALL }).await?;
+        let size = Size { case: Some(case), jobs: Some(30), ..SMALL };
+        counts_hold(Bench::Tenant, size).await?;
     }
     Ok(())
 }

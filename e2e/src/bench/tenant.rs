@@ -99,6 +99,7 @@ impl Row {
             &of(|it| &it.new),
             &of(|it| &it.failed),
             &of(|it| &it.told),
+            &of(|it| &it.deleted),
             &of(|it| &it.gone),
             &of(|it| &it.post),
             &of(|it| &it.get),
@@ -138,7 +139,7 @@ impl Row {
         json!({
             "case": self.case.name(),
             "new_ms": self.times(|it| &it.new), "deadline_ms": self.times(|it| &it.failed),
-            "warning_ms": self.times(|it| &it.told), "ttl_ms": self.times(|it| &it.gone),
+            "warning_ms": self.times(|it| &it.told), "deleted_ms": self.times(|it| &it.deleted), "gone_ms": self.times(|it| &it.gone),
             "raw_post_ms": self.times(|it| &it.post), "raw_get_ms": self.times(|it| &it.get),
             "served": self.count(|round| round.served.new.len()),
         })
@@ -151,7 +152,8 @@ fn report(size: Size, jobs: usize, rows: &[Row]) -> Report {
         &"new job to JobSet",
         &"deadline late",
         &"its warning",
-        &"TTL late",
+        &"TTL: deleted",
+        &"gone",
         &"raw POST",
         &"raw GET",
     ]);

@@ -51,7 +51,9 @@ pub(super) struct Served {
     pub(super) failed: Vec<Sample>,
     /// Until the warning of it was seen.
     pub(super) told: Vec<Sample>,
-    /// From the end of a TTL, likewise, until the job was gone.
+    /// From the end of a TTL, likewise, until the deletion was seen.
+    pub(super) deleted: Vec<Sample>,
+    /// Until the job was gone, with all that belonged to it.
     pub(super) gone: Vec<Sample>,
     /// What the raw client waited for a JobSet that it created.
     pub(super) post: Vec<Sample>,
@@ -131,10 +133,13 @@ impl Neighbour {
                 seen.map(|seen| sample(seen.since(due.at)))
             };
             let (new, failed) = (late(Sight::JobSet, &turn.new), late(Sight::Failed, &turn.failed));
-            let (told, gone) = (late(Sight::Told, &turn.failed), late(Sight::Gone, &turn.gone));
+            let (told, deleted) =
+                (late(Sight::Told, &turn.failed), late(Sight::Deleted, &turn.gone));
+            let gone = late(Sight::Gone, &turn.gone);
             served.new.extend(new);
             served.failed.extend(failed);
             served.told.extend(told);
+            served.deleted.extend(deleted);
             served.gone.extend(gone);
             served.post.push(sample(turn.post));
             served.get.push(sample(turn.get));

@@ -31,6 +31,8 @@ pub(super) enum Sight {
     Failed,
     /// An event says so.
     Told,
+    /// Its deletion was asked for.
+    Deleted,
     /// It is gone.
     Gone,
 }
@@ -72,8 +74,14 @@ fn seen_of_set(set: &JobSet, is_gone: bool) -> Shown {
 }
 
 fn seen_of_job(job: &TrainJob, is_gone: bool) -> Shown {
-    let sight = if is_gone { Sight::Gone } else { Sight::Failed };
-    (is_gone || is_failed_by_deadline(job)).then(|| (sight, job.name_any()))
+    let is_deleted = job.metadata.deletion_timestamp.is_some();
+    let sight = match (is_gone, is_deleted) {
+        (true, _) => Sight::Gone,
+        (false, true) => Sight::Deleted,
+        (false, false) if is_failed_by_deadline(job) => Sight::Failed,
+        (false, false) => return None,
+    };
+    Some((sight, job.name_any()))
 }
 
 fn seen_of_event(event: &Event, _: bool) -> Shown {

@@ -37,16 +37,18 @@ pub(super) async fn beside(beside: &Beside<'_>) -> Result<Round> {
     let api: Api<TrainJob> = Api::namespaced(rig.admin.clone(), &namespace);
     let (created, served) =
         tokio::try_join!(cause(api, wanted, seconds), neighbour.lives(rig, &rig.raw))?;
-    // Those of the last jobs may still be on their way.
-    let tried = until_ok("all warnings are tried", PATIENCE, || async {
-        let tried = tried(rig, &operator, &namespace).await?;
-        ensure!(tried.0 + tried.1 >= wanted, "{tried:?} are");
-        Ok(tried)
-    });
-    let (sent, dropped) = match tried.await {
-        Ok(tried) => tried,
-        Err(_) => self::tried(rig, &operator, &namespace).await?,
-    };
+    rig.progress.step("warnings that the operator tried", wanted);
+    let (mut sent, mut dropped) = tried(rig, &operator, &namespace).await?;
+    while sent + dropped < wanted {
+        rig.progress.at(sent + dropped);
+        let more = until_ok("there come to be more warnings", PATIENCE, || async {
+            let now = tried(rig, &operator, &namespace).await?;
+            ensure!(now.0 + now.1 > sent + dropped, "there are {now:?}");
+            Ok(now)
+        });
+        let Ok(now) = more.await else { break };
+        (sent, dropped) = now;
+    }
     let load = format!("{created} jobs; {sent} warnings sent, {dropped} dropped");
     Ok(Round { served, load, lacking: wanted.saturating_sub(sent + dropped) })
 }
