@@ -9,8 +9,7 @@ use kube::api::{Api, PostParams};
 use serde_json::json;
 use trainjob_api::time::Timestamp;
 use trainjob_api::v1alpha1::train_job::TrainJobSpec;
-use trainjob_api::{JobSet, TrainJob};
-use trainjob_core::facts::JobFacts;
+use trainjob_api::{JobSet, TrainJob, conditions};
 
 use super::calls::{Call, Calls, Micros};
 use super::figures::{Spread, float};
@@ -21,6 +20,7 @@ use super::rig::{Rig, control_plane, store};
 use super::usage::{self, megabytes};
 use super::{Size, judge};
 use crate::testenv::fixtures::PATIENCE;
+use crate::testenv::fixtures::status::conditions_of;
 use crate::testenv::until::until_ok;
 
 /// As many as the bars are about.
@@ -132,8 +132,9 @@ async fn served(rig: &Rig, namespace: &str) -> Result<()> {
     until_ok("every new job has its JobSet, and every deadline is stored", PATIENCE, || async {
         for [new, due] in NAMES {
             job_sets.get(new).await?;
-            let job = JobFacts::of(&jobs.get(due).await?);
-            ensure!(job.finished.is_some(), "{due} has not failed");
+            let job = jobs.get(due).await?;
+            let failed = conditions::find_true(conditions_of(&job), conditions::FAILED);
+            ensure!(failed.is_some(), "{due} has not failed");
         }
         Ok(())
     })
