@@ -108,7 +108,7 @@ impl Row {
 
     fn note(&self) -> String {
         let loads: Vec<&str> = self.rounds.iter().map(|round| round.load.as_str()).collect();
-        let kinds: [Pick; 4] = [|it| &it.new, |it| &it.failed, |it| &it.gone, |it| &it.post];
+        let kinds: [Pick; 4] = [|it| &it.new, |it| &it.failed, |it| &it.deleted, |it| &it.post];
         let slowest = kinds.map(|of| format!("{:.1}", self.slowest(of))).join(", ");
         format!(
             "{}: {}; the slowest new job, deadline, TTL and raw POST were those of second {slowest}",
@@ -128,7 +128,7 @@ impl Row {
         vec![
             late("new job to JobSet, p99", self.times(|it| &it.new).p99, bars.new_p99),
             late("deadline late", self.times(|it| &it.failed).last, bars.deadline),
-            late("TTL late", self.times(|it| &it.gone).last, bars.ttl),
+            late("TTL late", self.times(|it| &it.deleted).last, bars.ttl),
             none("what the neighbour waited for in vain", |round| round.served.missing),
             none("what came before it was due", |round| round.served.early),
             none("what the load lacked", |round| round.lacking),
