@@ -23,6 +23,7 @@ mod raw;
 mod report;
 mod rig;
 mod storm;
+mod tenant;
 mod trainer;
 mod usage;
 
@@ -32,6 +33,7 @@ use clap::ValueEnum;
 use progress::Progress;
 
 pub use report::{Bar, Bound, Report};
+pub use tenant::case::Case;
 
 /// The benches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -48,6 +50,8 @@ pub enum Bench {
     Life,
     /// Running TrainJobs whose deadlines all come in the same second.
     Deadlines,
+    /// What a bad neighbour costs the others.
+    Tenant,
     /// What a review costs.
     Admission,
 }
@@ -59,8 +63,10 @@ pub struct Size {
     pub jobs: Option<usize>,
     /// Rounds of each side.
     pub rounds: usize,
-    /// How long jobs fall due in a round of [`Bench::Drip`].
+    /// How long jobs fall due in a round of [`Bench::Drip`], and a neighbour is measured in one of [`Bench::Tenant`].
     pub seconds: usize,
+    /// The only case of [`Bench::Tenant`]; by default it has all.
+    pub case: Option<Case>,
     /// Jobs of the TTL controller of Kubernetes in [`Bench::Storm`]; 0 leaves it out.
     pub peer_jobs: usize,
     /// Rounds of Kubeflow Trainer in [`Bench::Burst`] and [`Bench::Deadlines`], with as many jobs as the others
@@ -75,7 +81,16 @@ pub struct Size {
 impl Default for Size {
     fn default() -> Self {
         let (rounds, seconds, peer_jobs, trainer_rounds) = (3, 60, 600, 1);
-        Self { jobs: None, rounds, seconds, peer_jobs, trainer_rounds, fsync: true, aloud: true }
+        Self {
+            jobs: None,
+            rounds,
+            seconds,
+            case: None,
+            peer_jobs,
+            trainer_rounds,
+            fsync: true,
+            aloud: true,
+        }
     }
 }
 
@@ -91,6 +106,7 @@ pub async fn run(bench: Bench, size: Size) -> Result<Report> {
         Bench::Mixed => Box::pin(mixed::run(size, &progress)).await,
         Bench::Life => Box::pin(life::run(size, &progress)).await,
         Bench::Deadlines => Box::pin(deadlines::run(size, &progress)).await,
+        Bench::Tenant => Box::pin(tenant::run(size, &progress)).await,
         Bench::Admission => Box::pin(admission::run(size, &progress)).await,
     }
 }

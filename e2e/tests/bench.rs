@@ -2,7 +2,7 @@
 //! the operator is built and on the machine, and is judged by `cargo bench-box` alone.
 
 use anyhow::{Result, ensure};
-use e2e::bench::{Bar, Bench, Size, run};
+use e2e::bench::{Bar, Bench, Case, Size, run};
 use tokio::sync::Mutex;
 
 /// One at a time: each has control planes of its own.
@@ -12,6 +12,7 @@ const SMALL: Size = Size {
     jobs: Some(100),
     rounds: 1,
     seconds: 3,
+    case: None,
     peer_jobs: 10,
     // To build it takes minutes, and what it does is not ours to judge.
     trainer_rounds: 0,
@@ -60,6 +61,16 @@ async fn deadlines_of_the_same_second_stop_every_job_and_none_before_its_time() 
 #[tokio::test]
 async fn whole_lives_take_no_reads_and_no_idle_writes() -> Result<()> {
     counts_hold(Bench::Life, SMALL).await
+}
+
+// One of each kind: each has a control plane of its own.
+#[tokio::test]
+async fn a_neighbour_of_a_bad_tenant_is_served() -> Result<()> {
+    for case in [Case::HangPost, Case::FewDelete, Case::Flood, Case::Warnings] {
+        let size = Size { case: Some(case), jobs: Some(30), ..SMALL };
+        counts_hold(Bench::Tenant, size).await?;
+    }
+    Ok(())
 }
 
 #[tokio::test]

@@ -110,7 +110,11 @@ pub async fn run(
     let watcher = watcher(&clients, &reconciler, legacy, readiness.clone(), (listed, unreachable));
 
     let timers = timers(&reconciler).map_err(RunError::Timers)?;
-    let mut tasks = tasks(watcher, sender, remover, timers, &clients);
+    let queue = Arc::clone(&reconciler.queue);
+    let time = clock::keep(clients.work.clone(), Arc::clone(&clients.server_time), move || {
+        queue.precision()
+    });
+    let mut tasks = tasks(watcher, sender, remover, timers, time);
 
     let begun = async move {
         complete(all_listed).await;
@@ -197,7 +201,7 @@ fn tasks(
     sender: Sender,
     remover: Remover,
     timers: impl Future<Output = ()> + Send + 'static,
-    clients: &Clients,
+    time: impl Future<Output = ()> + Send + 'static,
 ) -> JoinSet<&'static str> {
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
@@ -216,7 +220,6 @@ fn tasks(
         timers.await;
         "the timers"
     });
-    let time = clock::keep(clients.work.clone(), Arc::clone(&clients.server_time));
     tasks.spawn(async move {
         time.await;
         "the clock"

@@ -9,24 +9,21 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use http::Method;
 use kube::Client;
-use kube::api::{Api, ListParams, PostParams};
+use kube::api::{Api, PostParams};
 use serde::Serialize;
 use serde_json::json;
-use trainjob_api::v1alpha1::train_job::TrainJobSpec;
-use trainjob_api::{JobSet, TrainJob, conditions};
+use trainjob_api::{JobSet, TrainJob};
 
 use super::Size;
 use super::calls::{Call, Calls, Micros};
 use super::figures::{Spread, float};
-use super::jobs::{Stored, create, on_torch, side_by_side};
+use super::jobs::{Stored, create, side_by_side, suspended, until_suspended};
 use super::progress::Progress;
 use super::report::{Bar, Bound, Report, row};
 use super::rig::{Rig, VERBATIM, control_plane, store};
 use super::trainer::{self, Trainer};
 use super::usage::{self, Usage, megabytes};
 use crate::testenv::fixtures::PATIENCE;
-use crate::testenv::fixtures::status::conditions_of;
-use crate::testenv::until::until_ok;
 
 /// As many as the bars are about.
 const JOBS: usize = 2_000;
@@ -67,10 +64,6 @@ pub(super) async fn run(size: Size, progress: &Progress) -> Result<Report> {
         theirs.push(trainer_round(size, jobs, progress).await?);
     }
     Ok(report(size, jobs, &raws, &ours, &theirs))
-}
-
-fn suspended() -> TrainJobSpec {
-    TrainJobSpec { suspend: Some(true), ..on_torch() }
 }
 
 /// Seconds from the raw client's first call to its last.
@@ -139,20 +132,6 @@ fn summed_up(calls: &Calls, kinds: &[(&str, &str)], jobs: usize, usage: Usage) -
         others: calls.work.len() - known.sum::<usize>(),
         usage,
     }
-}
-
-async fn until_suspended(rig: &Rig, namespace: &str, patience: Duration) -> Result<()> {
-    let api: Api<TrainJob> = Api::namespaced(rig.admin.clone(), namespace);
-    until_ok("every status is written", patience, || async {
-        let jobs = api.list(&ListParams::default()).await?.items;
-        let is_open = |job: &&TrainJob| {
-            conditions::find_true(conditions_of(job), conditions::SUSPENDED).is_none()
-        };
-        let open = jobs.iter().filter(is_open).count();
-        ensure!(open == 0, "{open} are not");
-        Ok(())
-    })
-    .await
 }
 
 /// Seconds from the first call to the one that was the last any job needed, and how many jobs lack one.

@@ -144,10 +144,13 @@ impl Call {
         self.object.resource == "events"
     }
 
-    /// Whether it keeps a client informed, whatever becomes of jobs: lists of everything, and watches.
+    /// Whether it keeps a client informed, whatever becomes of jobs: lists of everything, watches, and the API server's
+    /// time.
     #[must_use]
     pub(super) fn is_watching(&self) -> bool {
-        self.verb == "watch" || (self.verb == "list" && self.object.namespace.is_empty())
+        self.verb == "watch"
+            || (self.verb == "list" && self.object.namespace.is_empty())
+            || self.path == "/version"
     }
 }
 
@@ -231,6 +234,7 @@ mod tests {
             line(OPERATOR_USER, "patch", status, 200),
             line(OPERATOR_USER, "create", r#"{"resource":"events","namespace":"a"}"#, 201),
             line(OPERATOR_USER, "list", r#"{"resource":"trainjobs"}"#, 200),
+            line(OPERATOR_USER, "get", r#"{}, "requestURI": "/version""#, 200),
             line(RAW_USER, "delete", job, 200),
             line("somebody", "delete", job, 200),
         ]

@@ -15,20 +15,18 @@ use kube::{Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde_json::{Value, json};
 use trainjob_api::conditions::{FAILED, MESSAGE_DEADLINE_EXCEEDED, REASON_DEADLINE_EXCEEDED};
-use trainjob_api::time::Timestamp;
 use trainjob_api::{JobSet, TrainJob};
 
 use super::Size;
 use super::calls::{Calls, Micros};
 use super::figures::{Spread, Times, float};
-use super::jobs::{create, in_seconds, on_torch, side_by_side, still_to_come};
+use super::jobs::{arm, create, in_seconds, on_torch, side_by_side, still_to_come};
 use super::progress::Progress;
 use super::report::{Bar, Report, row};
 use super::rig::{Rig, control_plane, store};
 use super::trainer::{self, Trainer};
 use super::usage::{self, Usage, megabytes};
 use crate::testenv::fixtures::PATIENCE;
-use crate::testenv::fixtures::status::created_at;
 use crate::testenv::product::Product;
 
 /// As many as Kubeflow Trainer makes in a minute.
@@ -135,7 +133,9 @@ async fn round(
     of: fn(super::calls::Noted) -> Calls,
 ) -> Result<Round> {
     let namespace = running(rig, jobs).await?;
-    let due = arm(rig, &namespace, jobs).await?;
+    // A hundred a second is less than any machine seen so far can do.
+    let due = in_seconds(float(jobs) / 100.0);
+    arm(rig, &namespace, due).await?;
     let before = usage::of(controller.process().id())?;
     still_to_come(due)?;
     tokio::time::sleep(Micros::of(due).away()).await;
@@ -155,28 +155,6 @@ async fn round(
         cpu: usage.cpu.saturating_sub(before.cpu).as_secs_f64() * 1e3 / float(jobs),
         usage,
     })
-}
-
-/// Gives all jobs their deadlines, which come in the same second.
-async fn arm(rig: &Rig, namespace: &str, jobs: usize) -> Result<Timestamp> {
-    rig.progress.step("deadlines are set", jobs);
-    let api: Api<TrainJob> = Api::namespaced(rig.admin.clone(), namespace);
-    let there = api.list(&ListParams::default()).await?.items;
-    // A hundred a second is less than any machine seen so far can do.
-    let due = in_seconds(float(jobs) / 100.0);
-    let progress = rig.progress.clone();
-    side_by_side(there, move |job| {
-        let (api, progress) = (api.clone(), progress.clone());
-        async move {
-            let deadline = due.since(created_at(&job));
-            let patch = Patch::Merge(json!({"spec": {"activeDeadlineSeconds": deadline}}));
-            api.patch(&job.name_any(), &PatchParams::default(), &patch).await?;
-            progress.one();
-            Ok(())
-        }
-    })
-    .await?;
-    Ok(due)
 }
 
 /// When the first failure by deadline of each job was received, and when it was stored.

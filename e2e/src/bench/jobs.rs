@@ -1,11 +1,12 @@
 //! Makes TrainJobs in bulk, as they are after a life of which nothing is left but their end.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use tokio::task::JoinSet;
 use trainjob_api::time::Timestamp;
@@ -14,6 +15,8 @@ use trainjob_api::{TrainJob, conditions};
 
 use super::calls::Micros;
 use super::rig::Rig;
+use crate::testenv::fixtures::status::{conditions_of, created_at};
+use crate::testenv::until::until_ok;
 
 /// Requests that are under way at a time: as many as the operator's workers by default.
 pub(super) const IN_FLIGHT: usize = 64;
@@ -45,6 +48,11 @@ impl Stored {
 /// The spec of a job that has a TTL.
 pub(super) fn with_ttl() -> TrainJobSpec {
     TrainJobSpec { ttl_seconds_after_finished: Some(TTL), ..on_torch() }
+}
+
+/// The spec of a job that is made and does not run.
+pub(super) fn suspended() -> TrainJobSpec {
+    TrainJobSpec { suspend: Some(true), ..on_torch() }
 }
 
 /// The spec of a job on the runtime of `examples/`.
@@ -89,15 +97,7 @@ pub(super) async fn finish(
     let mut stored = side_by_side(jobs, move |(job, due)| {
         let (api, progress) = (api.clone(), progress.clone());
         async move {
-            let end = json!({"status": {"conditions": [{
-                "type": conditions::COMPLETE,
-                "status": "True",
-                "reason": "AllJobsCompleted",
-                "message": "jobset completed successfully",
-                "lastTransitionTime": Time::from(due.plus(-i64::from(TTL))),
-            }]}});
-            let how = PatchParams::default();
-            let finished = api.patch_status(&job.name, &how, &Patch::Merge(end)).await?;
+            let finished = end(&api, &job.name, due).await?;
             progress.one();
             Stored::of(&finished)
         }
@@ -105,6 +105,53 @@ pub(super) async fn finish(
     .await?;
     stored.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(stored)
+}
+
+/// Makes a job Complete, such that its TTL has passed when it says.
+pub(super) async fn end(api: &Api<TrainJob>, name: &str, due: Timestamp) -> Result<TrainJob> {
+    let end = json!({"status": {"conditions": [{
+        "type": conditions::COMPLETE,
+        "status": "True",
+        "reason": "AllJobsCompleted",
+        "message": "jobset completed successfully",
+        "lastTransitionTime": Time::from(due.plus(-i64::from(TTL))),
+    }]}});
+    Ok(api.patch_status(name, &PatchParams::default(), &Patch::Merge(end)).await?)
+}
+
+/// Gives all jobs of a namespace their deadlines, which come in the same second.
+pub(super) async fn arm(rig: &Rig, namespace: &str, due: Timestamp) -> Result<()> {
+    let api: Api<TrainJob> = Api::namespaced(rig.admin.clone(), namespace);
+    let there = api.list(&ListParams::default()).await?.items;
+    rig.progress.step("deadlines are set", there.len());
+    let progress = rig.progress.clone();
+    side_by_side(there, move |job| {
+        let (api, progress) = (api.clone(), progress.clone());
+        async move {
+            let deadline = due.since(created_at(&job));
+            let patch = Patch::Merge(json!({"spec": {"activeDeadlineSeconds": deadline}}));
+            api.patch(&job.name_any(), &PatchParams::default(), &patch).await?;
+            progress.one();
+            Ok(())
+        }
+    })
+    .await?;
+    Ok(())
+}
+
+/// Waits until the operator says of every job of a namespace that it is suspended.
+pub(super) async fn until_suspended(rig: &Rig, namespace: &str, patience: Duration) -> Result<()> {
+    let api: Api<TrainJob> = Api::namespaced(rig.admin.clone(), namespace);
+    until_ok("every status is written", patience, || async {
+        let jobs = api.list(&ListParams::default()).await?.items;
+        let is_open = |job: &&TrainJob| {
+            conditions::find_true(conditions_of(job), conditions::SUSPENDED).is_none()
+        };
+        let open = jobs.iter().filter(is_open).count();
+        ensure!(open == 0, "{open} are not");
+        Ok(())
+    })
+    .await
 }
 
 /// Makes `count` finished jobs that are all due in the same second, which is still to come.

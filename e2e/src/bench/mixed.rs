@@ -4,12 +4,12 @@
 //! when a tenth of the backlog is gone. What counts is how much of the backlog is deleted before each
 //! has what it waits for, from the moment on at which the operator could know of it.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use kube::api::{Api, PostParams};
 use serde_json::json;
-use trainjob_api::TrainJob;
 use trainjob_api::time::Timestamp;
 use trainjob_api::v1alpha1::train_job::TrainJobSpec;
+use trainjob_api::{JobSet, TrainJob, conditions};
 
 use super::calls::{Call, Calls, Micros};
 use super::figures::{Spread, float};
@@ -19,6 +19,9 @@ use super::report::{Bar, Bound, Report, row};
 use super::rig::{Rig, control_plane, store};
 use super::usage::{self, megabytes};
 use super::{Size, judge};
+use crate::testenv::fixtures::PATIENCE;
+use crate::testenv::fixtures::status::conditions_of;
+use crate::testenv::until::until_ok;
 
 /// As many as the bars are about.
 const JOBS: usize = 10_000;
@@ -70,6 +73,7 @@ async fn round(size: Size, jobs: usize, progress: &Progress) -> Result<Round> {
     let later = submit(&rig, &live, later).await?;
     rig.progress.step("the operator deletes TrainJobs; there are", jobs);
     let lost = rig.until_count::<TrainJob>(&backlog, 0).await?;
+    served(&rig, &live).await?;
     let peak = megabytes(usage::of(operator.process().id())?.peak);
     let calls = rig.noted().await?.operator;
     let violations = judge::violations(&rig, &watched).await?;
@@ -119,6 +123,22 @@ async fn submit(rig: &Rig, namespace: &str, names: [&'static str; 2]) -> Result<
     let at = Micros::now();
     api.create(&PostParams::default(), &TrainJob::new(new, on_torch())).await?;
     Ok([Submitted { name: new, deadline: false, at }, due])
+}
+
+/// Waits until every job that was submitted has what it waits for. A small backlog is gone before the last deadline comes.
+async fn served(rig: &Rig, namespace: &str) -> Result<()> {
+    let jobs: Api<TrainJob> = Api::namespaced(rig.admin.clone(), namespace);
+    let job_sets: Api<JobSet> = Api::namespaced(rig.admin.clone(), namespace);
+    until_ok("every new job has its JobSet, and every deadline is stored", PATIENCE, || async {
+        for [new, due] in NAMES {
+            job_sets.get(new).await?;
+            let job = jobs.get(due).await?;
+            let failed = conditions::find_true(conditions_of(&job), conditions::FAILED);
+            ensure!(failed.is_some(), "{due} has not failed");
+        }
+        Ok(())
+    })
+    .await
 }
 
 /// What the two jobs got, and what was deleted between `begin`, or their own moment if that was later,

@@ -1,7 +1,7 @@
 //! Where a round takes place: a control plane that notes what is asked of it, and the two sides.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -18,6 +18,7 @@ use trainjob_process::server_time::ServerTime;
 
 use super::calls::{Micros, Noted};
 use super::progress::Progress;
+use crate::faults::proxy::Proxy;
 use crate::testenv::apply::apply;
 use crate::testenv::cluster::{Cluster, Options};
 use crate::testenv::fixtures::{PATIENCE, SYSTEM};
@@ -26,7 +27,7 @@ use crate::testenv::until::{until, until_ok};
 use crate::testenv::workspace;
 
 /// The namespace of the raw client, which is the same `ServiceAccount` with the same permissions there.
-const RAW: &str = "raw-client";
+pub(super) const RAW: &str = "raw-client";
 
 /// The namespace in which the operator's requests are noted with all that was sent and answered.
 pub(super) const VERBATIM: &str = "verbatim";
@@ -49,6 +50,7 @@ pub(super) struct Rig {
     /// The client that the operator is compared with.
     pub(super) raw: Client,
     operator: PathBuf,
+    raw_credentials: PathBuf,
     pub(super) progress: Progress,
 }
 
@@ -71,13 +73,15 @@ impl Rig {
         install_operator_rbac(&cluster, SYSTEM).await?;
         install_operator_rbac(&cluster, RAW).await?;
         let operator = cluster.service_account_kubeconfig(SYSTEM, SERVICE_ACCOUNT).await?;
-        let raw = cluster.service_account_kubeconfig(RAW, SERVICE_ACCOUNT).await?;
-        // The very connections that the operator makes.
-        let raw = connect(Some(&raw), Requests::new("raw", &[])?, ServerTime::new(Duration::ZERO))
-            .await?
-            .work;
-        let admin = cluster.client().await?;
-        Ok(Self { cluster, admin, raw, operator, progress: progress.clone() })
+        let raw_credentials = cluster.service_account_kubeconfig(RAW, SERVICE_ACCOUNT).await?;
+        let (raw, admin) = (raw_client(&raw_credentials).await?, cluster.client().await?);
+        let progress = progress.clone();
+        Ok(Self { cluster, admin, raw, operator, raw_credentials, progress })
+    }
+
+    /// The raw client with a proxy between it and the API server.
+    pub(super) async fn raw_through(&self, proxy: &Proxy) -> Result<Client> {
+        raw_client(&proxy.kubeconfig(&self.raw_credentials)?).await
     }
 
     /// Starts the operator as it ships and does not wait until it is ready.
@@ -89,6 +93,23 @@ impl Rig {
     /// Starts the operator and waits until it knows everything there is.
     pub(super) async fn start_operator(&self) -> Result<Operator> {
         let operator = self.launch_operator().await?;
+        operator.wait_ready().await?;
+        Ok(operator)
+    }
+
+    /// Starts the operator with this configuration, and with a proxy between it and the API server, and waits until it
+    /// knows everything there is.
+    pub(super) async fn start_operator_through(
+        &self,
+        proxy: &Proxy,
+        config_yaml: &str,
+    ) -> Result<Operator> {
+        let options = OperatorOptions {
+            config_yaml: config_yaml.to_owned(),
+            kubeconfig: Some(proxy.kubeconfig(&self.operator)?),
+            ..OperatorOptions::default()
+        };
+        let operator = Operator::start(&self.cluster, options).await?;
         operator.wait_ready().await?;
         Ok(operator)
     }
@@ -168,6 +189,12 @@ impl Rig {
         })
         .await
     }
+}
+
+/// The very connections that the operator makes.
+async fn raw_client(credentials: &Path) -> Result<Client> {
+    let (requests, time) = (Requests::new("raw", &[])?, ServerTime::new(Duration::ZERO));
+    Ok(connect(Some(credentials), requests, time).await?.work)
 }
 
 /// A control plane that collects garbage, with JobSet and its webhooks; nothing is scheduled in it.

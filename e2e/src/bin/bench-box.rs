@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
-use e2e::bench::{Bench, Size, run};
+use e2e::bench::{Bench, Case, Size, run};
 use launcher::say;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -23,9 +23,12 @@ struct Arguments {
     /// How many rounds each side has.
     #[arg(long, default_value_t = Size::default().rounds, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     rounds: usize,
-    /// How long jobs fall due in a round of `drip`.
+    /// How long jobs fall due in a round of `drip`, and the neighbour is measured in one of `tenant`.
     #[arg(long, default_value_t = Size::default().seconds, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     seconds: usize,
+    /// The only case of `tenant`; by default it has all.
+    #[arg(long)]
+    case: Option<Case>,
     /// How many Jobs the TTL controller of Kubernetes gets in `storm`; 0 leaves it out.
     #[arg(long, default_value_t = Size::default().peer_jobs)]
     peer_jobs: usize,
@@ -60,9 +63,10 @@ async fn until_stopped(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 async fn measure(arguments: &Arguments) -> Result<ExitCode> {
-    let &Arguments { jobs, rounds, seconds, peer_jobs, trainer_rounds, no_fsync, .. } = arguments;
+    let &Arguments { jobs, rounds, seconds, case, peer_jobs, trainer_rounds, no_fsync, .. } =
+        arguments;
     let fsync = !no_fsync;
-    let size = Size { jobs, rounds, seconds, peer_jobs, trainer_rounds, fsync, aloud: true };
+    let size = Size { jobs, rounds, seconds, case, peer_jobs, trainer_rounds, fsync, aloud: true };
     let mut reports = Vec::new();
     for bench in &arguments.benches {
         let report = run(*bench, size).await?;

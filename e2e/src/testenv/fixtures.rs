@@ -19,6 +19,8 @@ mod world;
 
 pub use crate::testenv::until::consistently;
 
+pub(crate) use policy::denial;
+
 pub use limits::{LATE, OPERATOR_USER, PATIENCE, SYSTEM};
 pub use policy::{Denial, Operation};
 pub use pool::{POOL, Pool};

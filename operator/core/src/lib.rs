@@ -13,7 +13,8 @@
 //!
 //! use trainjob_api::{TrainJob, time::Timestamp};
 //! use trainjob_core::{
-//!     Action, Observed, facts::JobFacts, observed::{PodGroups, Settings}, plan, priority::Priority,
+//!     Action, Now, Observed, facts::JobFacts, observed::{PodGroups, Settings}, plan,
+//!     priority::Priority,
 //!     pass::{Answered, Call, JobMemory, Next, Pass, Reply},
 //! };
 //!
@@ -35,13 +36,14 @@
 //!
 //! // Until then there is nothing to do but to ask again at the right instant.
 //! let finished = facts.finished.ok_or("it has ended")?.at;
-//! let early = plan(&observed, finished);
+//! let early = plan(&observed, Now::at(finished));
 //! assert_eq!((early.actions, early.next), (vec![], Some(finished.plus(60))));
 //!
 //! let mut pass = Pass::new(Priority::Cleanup);
 //! let since_start = Duration::ZERO;
 //! assert_eq!(pass.next(&mut memory, None, since_start), Next::Plan);
-//! pass.planned(&observed, plan(&observed, finished.plus(60)), &memory, since_start);
+//! let due = plan(&observed, Now::at(finished.plus(60)));
+//! pass.planned(&observed, due, &memory, since_start);
 //! assert_eq!(pass.next(&mut memory, None, since_start), Next::Call);
 //! assert!(matches!(pass.call(), Some(Call::Act(Action::DeleteTrainJob(_)))));
 //! // The driver sends it. The API server has deleted the job.

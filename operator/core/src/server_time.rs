@@ -23,5 +23,5 @@ mod simulation;
 pub use self::{
     estimator::{Estimator, Jump, Reading},
     interval::{DRIFT_PPM, Interval, Micros, Sample, micros},
-    planner::Planner,
+    planner::{Planner, Precision},
 };

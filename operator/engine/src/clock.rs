@@ -11,10 +11,11 @@ use std::{
 };
 
 use kube::Client;
+use tokio::{task::spawn_blocking, time::sleep};
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
     Now,
-    server_time::{Planner, Reading},
+    server_time::{Planner, Precision, Reading},
 };
 use trainjob_process::server_time::{ServerTime, boot_time};
 
@@ -22,6 +23,10 @@ use crate::{answer, error::RequestError};
 
 /// An answer that takes longer says little.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// The longest sleep between two looks at how well the time should be known.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// The async runtime's timers count whole milliseconds and are one or two late.
+const LATE_BY: Duration = Duration::from_millis(5);
 
 /// The API server's clock. All copies are one.
 #[derive(Debug, Clone)]
@@ -62,17 +67,31 @@ fn likely(reading: Reading) -> SystemTime {
     SystemTime::UNIX_EPOCH.checked_add(since_1970).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// Asks the API server for its time whenever that is worth it. Never ends.
-pub async fn keep(client: Client, server_time: Arc<ServerTime>) {
+/// Asks the API server for its time whenever that is worth it, if it should be known with this precision. Never ends.
+pub async fn keep(client: Client, server_time: Arc<ServerTime>, precision: impl Fn() -> Precision) {
     let mut planner = Planner::default();
     loop {
-        let next = server_time.next_request(&mut planner);
-        tokio::time::sleep(next.saturating_sub(boot_time())).await;
+        let next = server_time.next_request(&mut planner, precision());
+        if next.saturating_sub(boot_time()) > LONGEST_SLEEP {
+            sleep(LONGEST_SLEEP).await;
+            continue;
+        }
+        sleep_until(next).await;
         let sent = boot_time();
         // The answer's date is noted by the client, also of one that is an error.
         let answered = ask(&client).await;
         let took = answered.then(|| boot_time().saturating_sub(sent));
         server_time.asked(&mut planner, took);
+    }
+}
+
+/// Sleeps until this boot time, to a tenth of a millisecond: as well as the time can be known.
+async fn sleep_until(at: Duration) {
+    sleep(at.saturating_sub(boot_time()).saturating_sub(LATE_BY)).await;
+    let rest = at.saturating_sub(boot_time());
+    if !rest.is_zero() {
+        // It cannot fail: a sleep does not panic, and nobody aborts it.
+        let _ = spawn_blocking(move || std::thread::sleep(rest)).await;
     }
 }
 

@@ -59,12 +59,13 @@ use trainjob_api::time::Timestamp;
 use trainjob_core::{
     facts::ObjectKey,
     priority::{Priority, QueuePosition},
+    server_time::Precision,
 };
 
 pub use self::turns::Attempt;
 use self::{
     timers::Timers,
-    turns::{Line, Turns},
+    turns::{Line, Priorities},
 };
 use crate::{
     clock::Clock,
@@ -74,6 +75,9 @@ use crate::{
 
 /// The longest sleep between two looks at the clock. What is learned of the API server's time is noticed this late.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// What is due so soon makes it worth to know the time as well as can be: to find out takes about as many answers, one a
+/// second.
+const SOON: Duration = Duration::from_secs(10);
 /// How often it is looked whether a key that waits may go. Time alone can make that so: a flow that has not answered for
 /// a while is slow, and makes room for others that have not answered yet.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
@@ -135,23 +139,6 @@ pub struct Next {
     pub attempt: Attempt,
     /// The place for its requests.
     pub place: Place,
-}
-
-#[derive(Debug, Default)]
-struct Priorities {
-    stop: Turns,
-    live: Turns,
-    cleanup: Turns,
-}
-
-impl Priorities {
-    const fn of(&mut self, priority: Priority) -> &mut Turns {
-        match priority {
-            Priority::Stop => &mut self.stop,
-            Priority::Live => &mut self.live,
-            Priority::Cleanup => &mut self.cleanup,
-        }
-    }
 }
 
 impl Queue {
@@ -253,6 +240,14 @@ impl Queue {
         if self.lock().requeues.set(key, at) {
             self.timer.notify_one();
         }
+    }
+
+    /// How well the time should be known for the next requeue.
+    #[must_use]
+    pub fn precision(&self) -> Precision {
+        let next = self.lock().requeues.earliest();
+        let wait = next.and_then(|at| self.clock.until(at));
+        if wait.is_some_and(|wait| wait <= SOON) { Precision::Best } else { Precision::Promised }
     }
 
     /// Brings a key back after `delay`; `None`: not any more.

@@ -9,7 +9,7 @@
 //! 2. One namespace has at most half of what its priority can get.
 //! 3. A flow is slow whose last answer took, or whose oldest request has waited, over a second and over four times the
 //!    median of recent answers. One request of it is waited for at a time; of all slow flows together, a quarter of the
-//!    places.
+//!    places but at least two; of those of one namespace, half as many.
 //! 4. A flow that has not answered yet may turn out to be slow. Such flows have half of the places, those of one
 //!    namespace a quarter.
 //!
@@ -34,6 +34,10 @@ use self::answers::{Answers, Pace};
 
 /// With fewer places a priority would have none of its own.
 pub const FEWEST_PLACES: usize = 3;
+
+/// So many requests of slow flows are waited for at least, each of another namespace: a flow that was slow once must not
+/// wait for one that hangs.
+const FEWEST_SLOW: usize = 2;
 
 /// One place in so many is kept for stopping.
 const KEPT_FOR_STOP: usize = 8;
@@ -211,12 +215,14 @@ impl Shares {
         match self.pace(flow, now) {
             Pace::Normal => true,
             Pace::Slow => {
+                let most = quarter.max(FEWEST_SLOW);
                 let slow: BTreeSet<&Flow> = others()
                     .filter(|(_, taken)| !taken.left)
                     .flat_map(|(_, taken)| taken.flows())
                     .filter(|other| self.pace(other, now) == Pace::Slow)
                     .collect();
-                !slow.contains(flow) && slow.len() < quarter
+                let of_namespace = slow.iter().filter(|it| it.namespace == flow.namespace).count();
+                !slow.contains(flow) && slow.len() < most && of_namespace < most / 2
             }
             Pace::Unknown => {
                 let unknown = others()

@@ -22,7 +22,7 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpListener, task::JoinSet};
 use trainjob_api::time::Timestamp;
-use trainjob_core::{facts::ObjectKey, priority::QueuePosition};
+use trainjob_core::{facts::ObjectKey, priority::QueuePosition, server_time::Precision};
 use trainjob_engine::{
     clock::{self, Clock},
     places::Places,
@@ -140,7 +140,7 @@ async fn time_is_that_of_the_api_server_whatever_the_clock_of_this_machine_shows
         let (client, time) = (server.clients.work.clone(), Arc::clone(&server.clients.server_time));
         let width = || time.reading().map(|reading| reading.clock.width());
         let mut keeping = JoinSet::new();
-        keeping.spawn(clock::keep(client, Arc::clone(&time)));
+        keeping.spawn(clock::keep(client, Arc::clone(&time), || Precision::Promised));
         until(|| width().is_some_and(|width| width <= 100_000)).await;
 
         let error = Duration::from_millis(100);

@@ -15,7 +15,7 @@ use http::{HeaderMap, Request, Response, header::DATE};
 use rustix::time::{ClockId, clock_gettime};
 use tower::{Layer, Service};
 use trainjob_api::time::Timestamp;
-use trainjob_core::server_time::{Estimator, Planner, Reading, Sample};
+use trainjob_core::server_time::{Estimator, Planner, Precision, Reading, Sample};
 
 /// The estimate of the API server's time that all parts of a process share.
 #[derive(Debug)]
@@ -50,8 +50,8 @@ impl ServerTime {
 
     /// When to ask for the time: see [`Planner::next`].
     #[must_use]
-    pub fn next_request(&self, planner: &mut Planner) -> Duration {
-        planner.next(&self.lock(), boot_time())
+    pub fn next_request(&self, planner: &mut Planner, precision: Precision) -> Duration {
+        planner.next(&self.lock(), boot_time(), precision)
     }
 
     /// Tells the planner what became of its request: see [`Planner::asked`].

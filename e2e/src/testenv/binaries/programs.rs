@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::versions::{JobSet, Kubernetes, Versions};
 
-/// What pins programs, by the directory of its `go.mod` in `programs/`. Each wants its own versions of what they
-/// have in common.
+/// Programs that are built together, for what needs one of them needs the others, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Pins {
     ControlPlane,
@@ -36,8 +35,21 @@ impl Pins {
         }
     }
 
+    /// The folder with the `go.mod` that pins them.
     pub(crate) fn directory(self) -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("programs").join(self.name())
+        let folder = match self {
+            // One `go.mod`, so that what they have in common is compiled once.
+            Self::ControlPlane
+            | Self::Helm
+            | Self::Kueue
+            | Self::Coscheduling
+            | Self::Volcano
+            | Self::Node => "newest",
+            Self::OldestKubernetes | Self::OldestJobSet | Self::Trainer | Self::OldClient => {
+                self.name()
+            }
+        };
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("programs").join(folder)
     }
 
     /// The programs it pins.
@@ -66,7 +78,8 @@ impl Pins {
     /// The Go files beside its `go.mod`, which are ours and which nothing pins.
     pub(super) const fn sources(self) -> &'static [&'static str] {
         match self {
-            Self::Node => &["dns/main.go"],
+            Self::Node => &["name-server/main.go"],
+            Self::Coscheduling => &["coscheduling/main.go"],
             Self::OldClient => &["main.go"],
             Self::ControlPlane
             | Self::OldestKubernetes
@@ -74,7 +87,6 @@ impl Pins {
             | Self::Helm
             | Self::Kueue
             | Self::Trainer
-            | Self::Coscheduling
             | Self::Volcano => &[],
         }
     }
@@ -171,11 +183,11 @@ impl Program {
             Self::Helm => "helm.sh/helm/v3/cmd/helm",
             Self::Kueue => "sigs.k8s.io/kueue/cmd/kueue",
             Self::TrainerManager => "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
-            Self::CoschedulingScheduler => "sigs.k8s.io/scheduler-plugins/cmd/scheduler",
+            Self::CoschedulingScheduler => "./coscheduling",
             Self::CoschedulingController => "sigs.k8s.io/scheduler-plugins/cmd/controller",
             Self::ControllerGen => "sigs.k8s.io/controller-tools/cmd/controller-gen",
             Self::Kubelet => "k8s.io/kubernetes/cmd/kubelet",
-            Self::NameServer => "./dns",
+            Self::NameServer => "./name-server",
             Self::OldClient => "trainjob.dev/e2e/programs/old-client",
         }
     }
@@ -184,9 +196,9 @@ impl Program {
     pub(super) const fn built_name(self) -> &'static str {
         match self {
             Self::Etcd => "server",
-            Self::CoschedulingScheduler => "scheduler",
+            Self::CoschedulingScheduler => "coscheduling",
             Self::CoschedulingController => "controller",
-            Self::NameServer => "dns",
+            Self::NameServer => "name-server",
             other => other.name(),
         }
     }

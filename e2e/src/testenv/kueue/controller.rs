@@ -37,6 +37,9 @@ const WEBHOOK_CERTIFICATES: &str = "certs";
 const CERTIFICATE: [&str; 2] = ["tls.crt", "tls.key"];
 /// What the API server says of a request that a webhook refused.
 const REFUSED: &str = "denied the request";
+/// What Kubeflow Trainer's rule says to whoever changes patches while Pods of the job are still active. Kueue takes its own
+/// back as soon as the TrainJob counts no active Pod, which may be a moment before its JobSet counts none, and tries again.
+const STILL_ACTIVE: &str = "is still active";
 /// How long it may take to stop by itself when its handle is dropped.
 const FAREWELL: Duration = Duration::from_secs(3);
 /// How long the API server may take to ask its webhooks, on a busy machine.
@@ -120,11 +123,14 @@ impl Kueue {
         Ok(())
     }
 
-    /// The requests about objects of a namespace that an admission webhook refused, as its log has them: whose they
-    /// were and what was said, each once.
+    /// The requests about objects of a namespace that an admission webhook refused for good, as its log has them: whose
+    /// they were and what was said, each once.
     pub fn refusals(&self, namespace: &str) -> Result<BTreeSet<String>> {
         let log = self.process.log()?;
-        let refused = log.lines().filter(|line| line.contains(REFUSED) && line.contains(namespace));
+        let is_refusal = |line: &&str| {
+            line.contains(REFUSED) && line.contains(namespace) && !line.contains(STILL_ACTIVE)
+        };
+        let refused = log.lines().filter(is_refusal);
         let said = refused.map(|line| {
             let entry: Value = serde_json::from_str(line).unwrap_or_else(|_| json!(line));
             let text = |field| entry.get(field).and_then(Value::as_str).unwrap_or_default();

@@ -75,6 +75,17 @@ fn who_knows_nothing_looks_first_and_creates_what_is_not_there() {
 }
 
 #[test]
+fn elector_tells_its_name_and_whether_what_it_knows_is_outdated() {
+    let mut elector = elector();
+    assert_eq!(elector.identity(), "me");
+    assert!(elector.is_outdated(), "it has seen nothing");
+    elector.saw(None, at(1));
+    assert!(!elector.is_outdated());
+    elector.failed(at(2), at(1));
+    assert!(elector.is_outdated());
+}
+
+#[test]
 fn another_holder_is_waited_for_as_long_as_it_asked_counted_from_when_it_was_seen() {
     for (what, held, until) in [
         ("as long as this process would", lease(1, "other", Some(15), 100), 115),
@@ -150,9 +161,9 @@ fn a_lease_that_vanishes_belongs_to_its_holder_for_as_long_as_if_it_had_just_ren
 #[test]
 fn a_leader_whose_lease_vanishes_makes_it_anew_and_leads_on() {
     let mut elector = leader();
-    elector.heard(None, at(12));
-    assert_eq!(record(next(&elector, 12)).lease_transitions, Some(0));
-    assert!(elector.leads(at(12)));
+    elector.heard(None, at(11));
+    assert_eq!(record(next(&elector, 11)).lease_transitions, Some(0), "not first at second 12");
+    assert!(elector.leads(at(11)));
 }
 
 #[test]

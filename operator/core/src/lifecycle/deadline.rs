@@ -93,13 +93,16 @@ pub enum Decision {
 ///
 /// ```
 /// use trainjob_api::time::Timestamp;
-/// use trainjob_core::lifecycle::deadline::{Clock, Decision, Subject, decide};
+/// use trainjob_core::{
+///     Now,
+///     lifecycle::deadline::{Clock, Decision, Subject, decide},
+/// };
 ///
 /// let (created_at, clock) = (Timestamp(1_000), Clock::Creation);
 /// let job = Subject { created_at, seconds: Some(60), suspend: false, suspended: None, clock };
 /// let due = Timestamp(1_060);
-/// assert_eq!(decide(&job, Timestamp(1_059)), Decision::Wait { due });
-/// assert_eq!(decide(&job, due), Decision::Exceeded { due });
+/// assert_eq!(decide(&job, Now::at(Timestamp(1_059))), Decision::Wait { due });
+/// assert_eq!(decide(&job, Now::at(due)), Decision::Exceeded { due });
 /// ```
 #[must_use]
 pub fn decide(job: &Subject, now: Now) -> Decision {

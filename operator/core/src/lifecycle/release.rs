@@ -77,9 +77,12 @@ pub enum Decision {
 ///
 /// ```
 /// use trainjob_api::time::Timestamp;
-/// use trainjob_core::lifecycle::release::{Decision, JobSet, Pods, Subject, decide};
+/// use trainjob_core::{
+///     Now,
+///     lifecycle::release::{Decision, JobSet, Pods, Subject, decide},
+/// };
 ///
-/// let (now, job_set) = (Timestamp(1_000), Some(JobSet { terminating_since: None }));
+/// let (now, job_set) = (Now::at(Timestamp(1_000)), Some(JobSet { terminating_since: None }));
 /// let exceeded = Subject { job_set, pods: Pods::Unknown };
 /// assert_eq!(decide(&exceeded, now), Decision::DeleteJobSet);
 /// // That the JobSet is gone does not prove that its Pods are.

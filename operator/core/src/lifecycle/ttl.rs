@@ -59,15 +59,18 @@ pub enum Decision {
 ///
 /// ```
 /// use trainjob_api::time::Timestamp;
-/// use trainjob_core::lifecycle::ttl::{Decision, Exemption, Subject, decide};
+/// use trainjob_core::{
+///     Now,
+///     lifecycle::ttl::{Decision, Exemption, Subject, decide},
+/// };
 ///
 /// let finished = Subject { finished_at: Some(Timestamp(1_000)), ttl: Some(60), exemption: None };
 /// let due = Timestamp(1_060);
-/// assert_eq!(decide(&finished, Timestamp(1_059)), Decision::Wait { due });
-/// assert_eq!(decide(&finished, due), Decision::Delete { due });
+/// assert_eq!(decide(&finished, Now::at(Timestamp(1_059))), Decision::Wait { due });
+/// assert_eq!(decide(&finished, Now::at(due)), Decision::Delete { due });
 ///
 /// let held = Subject { exemption: Some(Exemption::AwaitingRelease), ..finished };
-/// assert_eq!(decide(&held, due), Decision::Keep);
+/// assert_eq!(decide(&held, Now::at(due)), Decision::Keep);
 /// ```
 #[must_use]
 pub fn decide(object: &Subject, now: Now) -> Decision {

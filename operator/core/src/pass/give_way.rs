@@ -7,7 +7,7 @@ use crate::{action::Action, observed::Reading};
 
 /// A snapshot of at most so many bytes is remembered until the turn comes. Any number of jobs may wait, and the snapshots
 /// of their users may be large.
-const KEPT: usize = 16 * 1_024;
+const KEPT: usize = 16_384;
 
 impl Pass {
     /// Ends the pass before its next call. The job is planned anew when the turn of that comes, without asking again for

@@ -175,12 +175,24 @@ fn version_number(resource_version: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use trainjob_api::JobSet;
+
     use super::*;
     use crate::running_pods::PodCheck;
 
+    fn key() -> ObjectKey {
+        ObjectKey { namespace: "ns".into(), name: "job".into() }
+    }
+
+    fn job_set(uid: &str) -> JobSetFacts {
+        let metadata = json!({"uid": uid, "resourceVersion": "10"});
+        JobSetFacts::of(&serde_json::from_value(json!({"metadata": metadata})).unwrap())
+    }
+
     #[test]
     fn nothing_is_remembered_for_a_successor_and_nothing_takes_no_room() {
-        let key = ObjectKey { namespace: "ns".into(), name: "job".into() };
+        let key = key();
         let mut memories = Memories::default();
         memories.change(&key, "U", JobMemory::pod_group_gone);
         assert!(memories.get(&key, "U").is_none());
@@ -192,5 +204,74 @@ mod tests {
         assert!(memories.get(&key, "U").is_none());
         memories.change(&key, "U", |_| ());
         assert!(memories.get(&key, "U").is_none());
+    }
+
+    #[test]
+    fn nothing_is_remembered_of_a_job_that_is_gone() {
+        let mut memories = Memories::default();
+        memories.change(&key(), "U", |memory| memory.pods_checked(PodCheck::default()));
+        memories.forget(&key());
+        assert!(memories.get(&key(), "U").is_none());
+    }
+
+    #[test]
+    fn change_is_remembered_of_the_job_that_is_known_unless_another_is_meant() {
+        for (known, meant, remembered) in [
+            (Some("U"), None, true),
+            (Some("U"), Some("U"), true),
+            (Some("U"), Some("V"), false),
+            (None, None, false),
+        ] {
+            let mut memories = Memories::default();
+            memories.change_known(&key(), known, meant, |memory| {
+                memory.pods_checked(PodCheck::default());
+            });
+            let there = memories.get(&key(), "U").is_some();
+            assert_eq!(there, remembered, "{known:?} is known, {meant:?} is meant");
+        }
+    }
+
+    #[test]
+    fn jobset_that_was_read_is_used_unless_it_is_from_before_an_edit() {
+        for (version, used) in [("11", false), ("12", true), ("13", true)] {
+            let mut memory = JobMemory::default();
+            let mut read = JobSet::default();
+            read.metadata.resource_version = Some(version.into());
+            memory.readings.job_set = Some(read);
+            assert!(memory.readings().job_set.is_some(), "version {version}, not edited");
+            memory.readings.edited = Some(12);
+            assert_eq!(memory.readings().job_set.is_some(), used, "version {version}");
+        }
+    }
+
+    #[test]
+    fn old_view_of_another_jobset_takes_nothing_along() {
+        let mut memory = JobMemory::default();
+        memory.pods_checked(PodCheck::default());
+        let before = memory.clone();
+        memory.job_set_shown(Some(&job_set("K")), &job_set("J"), false, ShownBy::Watch);
+        assert_eq!(memory, before);
+    }
+
+    #[test]
+    fn jobset_follows_its_job_anew_when_the_pod_group_is_gone() {
+        let mut memory = JobMemory::default();
+        memory.spec_applied(7, None);
+        memory.pod_group_gone();
+        assert_eq!(memory, JobMemory::default());
+    }
+
+    #[test]
+    fn pass_that_was_broken_off_is_tried_again_and_waits_for_no_check_that_it_began() {
+        let mut memory = JobMemory::default();
+        for backoff in [100, 200] {
+            memory.pod_check = Some(Duration::ZERO);
+            let retry = memory.broken_off(Priority::Live);
+            assert_eq!(
+                (retry.backoff, retry.at_least),
+                (Duration::from_millis(backoff), Duration::ZERO)
+            );
+            assert_eq!(memory.pod_check, None);
+        }
     }
 }

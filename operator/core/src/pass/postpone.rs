@@ -52,3 +52,63 @@ const fn is_text(action: &Action) -> bool {
 const fn is_pod_check(action: &Action) -> bool {
     matches!(action, Action::CheckPods { .. })
 }
+
+#[cfg(test)]
+mod tests {
+    use trainjob_api::conditions::Reason;
+
+    use super::*;
+
+    const NOW: Duration = Duration::from_secs(1_000);
+
+    fn counts(urgency: Urgency) -> Action {
+        Action::WriteStatus(StatusWrite {
+            uid: "U".into(),
+            resource_version: "1".into(),
+            conditions: None,
+            jobs_status: Some(Vec::new()),
+            urgency,
+            deadline_due: None,
+        })
+    }
+
+    fn text(urgency: Urgency) -> Action {
+        let (reason, message) = (Reason::PodsRunning, "m".into());
+        Action::WriteWaiting(WaitingWrite {
+            uid: "U".into(),
+            resource_version: "1".into(),
+            change: WaitingChange::Update { index: 0, reason, message, urgency },
+        })
+    }
+
+    #[test]
+    fn what_was_done_lately_waits_and_nothing_else_does() {
+        let check = || Action::CheckPods { except_job_set: None, name_them: false };
+        let urgent = || vec![counts(Urgency::AtOnce), text(Urgency::AtOnce), Action::ReadSnapshot];
+        let (counted, told, checked) = (
+            JobMemory { counts_written: Some(NOW), ..JobMemory::default() },
+            JobMemory { text_written: Some(NOW), ..JobMemory::default() },
+            JobMemory { pod_check: Some(NOW), ..JobMemory::default() },
+        );
+        let (counts, text) = (counts(Urgency::Coalesced), text(Urgency::Coalesced));
+        for (memory, action, wait) in [
+            (&counted, &counts, Some(COUNTS_EVERY)),
+            (&counted, &text, None),
+            (&counted, &check(), None),
+            (&told, &counts, None),
+            (&told, &text, Some(TEXT_EVERY)),
+            (&told, &check(), None),
+            (&checked, &counts, None),
+            (&checked, &text, None),
+            (&checked, &check(), Some(LOST_AFTER)),
+        ] {
+            let mut plan = Plan { actions: urgent(), ..Plan::default() };
+            plan.actions.push(action.clone());
+            let left = postpone(&mut plan, memory, NOW);
+            assert_eq!(left, wait, "{action:?}, {memory:?}");
+            let expected: Vec<_> =
+                urgent().into_iter().chain(wait.is_none().then(|| action.clone())).collect();
+            assert_eq!(plan.actions, expected, "{action:?}, {memory:?}");
+        }
+    }
+}

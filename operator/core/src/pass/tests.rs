@@ -1,3 +1,5 @@
+mod learned;
+
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use serde_json::json;
 use trainjob_api::{TrainJob, v1alpha1::GROUP};

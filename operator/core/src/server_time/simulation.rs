@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use proptest::{collection::vec, prelude::*};
+use trainjob_api::time::Timestamp;
 
 use super::{
     estimator::Estimator,
     interval::{DRIFT_PPM, Micros, SECOND, Sample},
-    planner::Planner,
+    planner::{Planner, Precision},
 };
-use trainjob_api::time::Timestamp;
 
 const PAUSE: Duration = Duration::from_mins(10);
 
@@ -161,7 +161,7 @@ proptest! {
         let mut world = World::new(&[ahead]);
         let (mut estimator, mut planner) = (Estimator::new(PAUSE), Planner::default());
         for (number, (drift_ppm, up, down, late)) in steps.into_iter().enumerate() {
-            let next = planner.next(&estimator, at(world.now));
+            let next = planner.next(&estimator, at(world.now), Precision::Promised);
             let idle = i64::try_from(next.as_micros()).unwrap() - world.now;
             prop_assert!(idle <= 31 * SECOND);
             if number >= 12 {
@@ -175,6 +175,28 @@ proptest! {
             let sample = world.take(Step { idle, drift_ppm, server: 0, ways: (up, down) });
             estimator.observe(&sample);
             planner.asked(Some(at(up + down)), &estimator, at(world.now));
+        }
+    }
+
+    /// An answer takes up to two milliseconds in all.
+    #[test]
+    fn time_is_known_to_four_milliseconds_while_something_is_due_soon(
+        ahead in 0..10 * SECOND,
+        steps in vec((-DRIFT_PPM..=DRIFT_PPM, 0..1_000_i64, 0..1_000_i64, 0..100_i64), 60),
+    ) {
+        let mut world = World::new(&[ahead]);
+        let (mut estimator, mut planner) = (Estimator::new(PAUSE), Planner::default());
+        for (number, (drift_ppm, up, down, late)) in steps.into_iter().enumerate() {
+            let next = planner.next(&estimator, at(world.now), Precision::Best);
+            let idle = i64::try_from(next.as_micros()).unwrap() - world.now;
+            prop_assert!(idle <= 3 * SECOND);
+            let sample = world.take(Step { idle: idle.max(0) + late, drift_ppm, server: 0, ways: (up, down) });
+            estimator.observe(&sample);
+            planner.asked(Some(at(up + down)), &estimator, at(world.now));
+            if number >= 20 {
+                let reading = estimator.clone().reading(at(world.now)).unwrap();
+                prop_assert!(reading.clock.width() <= 4_000, "{number}: {reading:?}");
+            }
         }
     }
 }

@@ -2,10 +2,15 @@
 
 use serde_json::{Value, json};
 use trainjob_api::JobSet;
-use trainjob_core::{Action, Plan, action::DeletionReason, observed::Reading};
+use trainjob_core::{
+    Action, Plan,
+    action::{DeletionReason, Waiting},
+    build::snapshot,
+    observed::Reading,
+};
 
 use crate::{
-    common::{condition, patches, set_spec},
+    common::{broken_runtime, condition, patches, set_spec},
     scene::{CREATED, JOB_SET_UID, JOB_SET_VERSION, Scene, built, new, words},
 };
 
@@ -154,6 +159,19 @@ fn that_nobody_knows_what_a_jobset_was_made_from_does_not_keep_it_from_running()
             assert_eq!((plan.actions, plan.waiting), (expected, None), "{what}, {suspend}");
         }
     }
+}
+
+#[test]
+fn a_broken_runtime_keeps_only_that_jobset_from_running_that_was_made_from_it() {
+    let scene = read(patched(job(false, true)));
+    let mut edited_since = scene.clone().having_read(Reading::Absent);
+    edited_since.runtime = Some(broken_runtime());
+    let plan = edited_since.plan(2_000);
+    assert_eq!((plan.actions, plan.waiting), (vec![resume(false)], None));
+    let frozen = snapshot::render(&scene.job, &broken_runtime()).unwrap();
+    let plan = scene.having_read(Reading::Found(frozen)).plan(2_000);
+    assert_eq!(words(&plan), ["write status", "tell TrainJobResourcesCreationFailed"]);
+    assert_eq!(plan.waiting, Some(Waiting::Snapshot));
 }
 
 #[test]

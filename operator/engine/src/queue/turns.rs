@@ -7,7 +7,7 @@ use std::{
 
 use tokio::time::Instant;
 use trainjob_api::time::Timestamp;
-use trainjob_core::facts::ObjectKey;
+use trainjob_core::{facts::ObjectKey, priority::Priority};
 
 use crate::shares::{Flow, Operation};
 
@@ -44,6 +44,24 @@ pub(super) type Turn = (Timestamp, u64);
 
 /// A key, and since when it waits.
 pub(super) type Waiter = (ObjectKey, Instant);
+
+/// What waits, by priority.
+#[derive(Debug, Default)]
+pub(super) struct Priorities {
+    pub(super) stop: Turns,
+    pub(super) live: Turns,
+    pub(super) cleanup: Turns,
+}
+
+impl Priorities {
+    pub(super) const fn of(&mut self, priority: Priority) -> &mut Turns {
+        match priority {
+            Priority::Stop => &mut self.stop,
+            Priority::Live => &mut self.live,
+            Priority::Cleanup => &mut self.cleanup,
+        }
+    }
+}
 
 /// What waits with one priority.
 #[derive(Debug, Default)]

@@ -111,6 +111,25 @@ fn slow_flow_has_one_request_at_a_time_and_all_of_them_a_quarter() {
 }
 
 #[test]
+fn slow_flows_of_one_namespace_leave_those_of_others_a_turn() {
+    let verbs = [Verb::Get, Verb::List, Verb::Create, Verb::Patch, Verb::Delete];
+    let operations = verbs.into_iter().flat_map(|verb| {
+        ["jobsets", "trainjobs", "configmaps", "pods"].map(|kind| Operation { verb, kind })
+    });
+    let hang: Vec<_> = operations.map(|operation| Flow { operation, ..flow("hang") }).collect();
+    for places in [3, 5, 8, 64] {
+        let (mut shares, now) = (Shares::new(places), Instant::now());
+        know(&mut shares, &["quick"; 127], now);
+        for slow in hang.iter().chain([&flow("late once")]) {
+            shares.answers.record(slow.clone(), Duration::from_secs(5));
+        }
+        let hanging = hang.iter().flat_map(|it| flood(&mut shares, it, now)).count();
+        assert!(hanging >= 1, "of {places}");
+        assert!(shares.admits(&flow("late once"), now), "of {places}, {hanging} hang");
+    }
+}
+
+#[test]
 fn flow_that_hangs_is_slow_from_the_first_second_on_and_no_more_once_it_answers_again() {
     let (mut shares, begin) = (Shares::new(64), Instant::now());
     know(&mut shares, &["a", "b"], begin);

@@ -81,6 +81,16 @@ fn late_answer_is_used() {
 }
 
 #[test]
+fn answer_that_is_waited_for_is_used() {
+    let mut memory = JobMemory::default();
+    let mut pass = planned(&mut memory, planning(vec![check()]), START);
+    assert_eq!(pass.next(&mut memory, None, START), Next::Call);
+    assert_eq!(pass.answered(&mut memory, Ok(some()), None, START), Answered::Done);
+    assert_eq!(*memory.pods(), Reading::Found(RunningPods::unnamed()));
+    assert_eq!(memory.readings().stray_pod, Some("s".to_owned()));
+}
+
+#[test]
 fn one_check_is_under_way_for_a_job_until_it_is_answered_or_lost() {
     for (after, left) in [(0, Some(60)), (59, Some(1)), (60, None)] {
         let now = START + Duration::from_secs(after);
