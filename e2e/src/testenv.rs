@@ -6,9 +6,9 @@
 //! * what runs: [`binaries`] builds the programs, `modules` finds the files that come with them;
 //! * the box: [`cluster`] starts its [`component`]s as its `options` say, with `jobset`, `kwok` and `nodes`, in its `site`;
 //!   [`credentials`] and [`authority`] say who is who, and `access` gives tests an identity of their own;
-//! * what else may run in it: [`kueue`], [`coscheduling`], [`volcano`], `trainer`, and a [`node`] with a real kubelet;
+//! * what else may run in it: a second API server that falls behind ([`stale_apiserver`]), [`kueue`], [`coscheduling`], [`volcano`], `trainer`, and a [`node`] with a real kubelet;
 //! * the product: [`chart`] has what is installed, [`product`] is what the [`operator`] and the [`webhook`] have in common,
-//!   [`release`] runs both as a release would;
+//!   [`release`] runs both as a release would, [`shifted_clock`] gives a program a wrong clock;
 //! * the tests: [`fixtures`] has a namespace for each, [`apply`], [`answer`], [`metrics_page`] and [`yaml`] are their tools,
 //!   and [`recorder`] writes down what the watches of a run deliver.
 
@@ -30,6 +30,7 @@ pub(crate) mod jobset;
 pub(crate) mod kinds;
 pub mod kueue;
 pub(crate) mod kwok;
+pub(crate) mod lagging_etcd;
 pub mod metrics_page;
 pub(crate) mod modules;
 pub mod node;
@@ -45,7 +46,9 @@ pub mod recorder;
 pub mod release;
 pub(crate) mod sent;
 pub(crate) mod service;
+pub mod shifted_clock;
 pub(crate) mod site;
+pub mod stale_apiserver;
 pub mod stopped;
 pub(crate) mod tools;
 pub(crate) mod trainer;

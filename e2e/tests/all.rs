@@ -9,6 +9,8 @@ mod admission;
 mod certificates;
 #[path = "chart.rs"]
 mod chart;
+#[path = "clocks/main.rs"]
+mod clocks;
 #[path = "counts.rs"]
 mod counts;
 #[path = "crashes.rs"]
@@ -63,6 +65,8 @@ mod resilience;
 mod runtimes;
 #[path = "suspension.rs"]
 mod suspension;
+#[path = "time_travel.rs"]
+mod time_travel;
 #[path = "version_skew.rs"]
 mod version_skew;
 #[path = "watch_and_config.rs"]

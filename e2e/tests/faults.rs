@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use e2e::faults::verdict::Verdict;
-use e2e::faults::{Campaign, Selection, report};
+use e2e::faults::{Campaign, Kind, Plan, Selection, report};
 use launcher::say;
 
 const LANES: usize = 16;
@@ -54,7 +54,9 @@ async fn an_operator_killed_or_refused_at_a_critical_call_ends_each_life_as_if_n
     let cases: Vec<String> = kills.chain(ERRORS.map(str::to_owned)).collect();
     let expected = cases.len();
     let tell = |line: &str| say(line);
-    let campaign = Box::pin(Campaign::run(&Selection::Matching(cases), LANES, &tell)).await?;
+    let selection = Selection::Matching(cases);
+    let plan = Plan { selection, kind: Kind::Single, lanes: LANES, time: None };
+    let campaign = Box::pin(Campaign::run(&plan, &tell)).await?;
     ensure!(campaign.holds(), "{}", report(&campaign));
     let held = campaign.ran.iter().filter(|ran| ran.verdict == Verdict::Held).count();
     ensure!(held == expected, "only {held} of {expected} calls came:\n{}", report(&campaign));

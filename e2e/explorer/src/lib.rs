@@ -2,7 +2,7 @@
 //!
 //! A small model of the API server ([`server`]) and of the operator's shell ([`operator`]) run under a
 //! seeded scheduler ([`schedule`]): watches lag and are out of step with one another, requests and
-//! replies are lost, late or refused, operators crash, two of them act at once, what they know of the time
+//! replies are lost, late or refused, passes go on without them, operators crash, two of them act at once, what they know of the time
 //! differs and is lost, and users and controllers interfere at any moment. What may never happen is judged where a decision
 //! is made and where a request takes effect; what must happen is judged when, in the end, faults have
 //! stopped and time has passed.

@@ -6,6 +6,7 @@
 pub mod cache;
 mod decision;
 mod delivery;
+mod late;
 mod pass;
 mod process;
 mod replies;

@@ -121,9 +121,10 @@ fn operate(world: &mut World, random: &mut Random) {
     }
 }
 
-/// What becomes of requests and answers.
-const FATES: [(usize, Fate); 10] = [
-    (80, Fate::Arrives),
+/// What becomes of requests and answers. Few are checks for Pods, the only ones that may come late.
+const FATES: [(usize, Fate); 11] = [
+    (50, Fate::Arrives),
+    (30, Fate::Later),
     (4, Fate::Lost),
     (5, Fate::GivenUp),
     (3, Fate::Refused(Refusal::Unknown)),

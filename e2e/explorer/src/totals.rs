@@ -34,6 +34,8 @@ pub struct Totals {
     pub crashes: usize,
     /// Requests that the API server answered with 409.
     pub conflicts: usize,
+    /// Checks for Pods that passes went on without.
+    pub late_checks: usize,
     /// Schedules with two operators at once.
     pub two_leaders: u64,
     /// Seeds of the schedules that broke a rule, and the first that each broke.
@@ -49,6 +51,7 @@ impl Totals {
         self.requests += report.requests;
         self.crashes += report.crashes;
         self.conflicts += report.conflicts;
+        self.late_checks += report.late_checks;
         self.two_leaders += u64::from(report.two_leaders);
         self.violations.extend(report.violation.map(|violation| (seed, violation)));
     }
@@ -59,6 +62,7 @@ impl Totals {
         self.requests += other.requests;
         self.crashes += other.crashes;
         self.conflicts += other.conflicts;
+        self.late_checks += other.late_checks;
         self.two_leaders += other.two_leaders;
         self.violations.append(&mut other.violations);
     }
@@ -66,11 +70,12 @@ impl Totals {
 
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { schedules, steps, requests, crashes, conflicts, two_leaders, .. } = self;
+        let Self { schedules, steps, requests, crashes, conflicts, .. } = self;
+        let Self { late_checks, two_leaders, .. } = self;
         write!(
             f,
             "{schedules} schedules in {:.0} s: {steps} steps, {requests} requests, {crashes} crashes, \
-             {conflicts} conflicts, {two_leaders} with two leaders; violations: {}",
+             {conflicts} conflicts, {late_checks} late answers, {two_leaders} with two leaders; violations: {}",
             self.duration.as_secs_f64(),
             self.violations.len(),
         )

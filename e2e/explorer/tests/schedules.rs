@@ -20,6 +20,7 @@ fn schedules_meet_what_they_are_made_for() {
     assert!(totals.requests > 1_000, "{totals}");
     assert!(totals.crashes > 500, "{totals}");
     assert!(totals.conflicts > 50, "{totals}");
+    assert!(totals.late_checks > 10, "{totals}");
     assert!(totals.two_leaders > 50, "{totals}");
 }
 

@@ -1,15 +1,17 @@
 //! Baseline runs: undisturbed lives, and the calls that the operator makes in them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
 
-use super::case::{Case, InjectedFault, Nth};
+use super::blow::{Blow, InjectedFault, Nth};
+use super::brown_out::{BrownOut, How};
+use super::case::{Case, Disturbance};
 use super::ground::Ground;
 use super::judge::Reference;
 use super::life::{Life, Made};
-use super::purpose::is_coalesced;
+use super::purpose::{is_coalesced, kind};
 use super::scenario::Scenario;
 use crate::testenv::operator::rbac_rules;
 
@@ -24,6 +26,7 @@ pub(super) struct Baseline {
     /// What disturbed lives are compared with.
     pub(super) reference: Reference,
     calls: BTreeMap<Nth, Presence>,
+    kinds: BTreeSet<String>,
 }
 
 /// Whether a call comes in every life. Counts are written together when they change quickly, and what
@@ -43,7 +46,7 @@ impl Baseline {
         let lives = try_join_all(lives).await?;
         let reference =
             Reference::of(&lives, rbac_rules()?).with_context(|| scenario.to_string())?;
-        Ok(Self { scenario, reference, calls: calls(&lives) })
+        Ok(Self { scenario, reference, calls: calls(&lives), kinds: kinds(&lives) })
     }
 
     /// How many different calls came in one life or another.
@@ -57,8 +60,17 @@ impl Baseline {
         self.calls.keys().flat_map(|call| {
             InjectedFault::all().map(|fault| Case {
                 scenario: self.scenario,
-                call: call.clone(),
-                fault,
+                disturbance: Disturbance::One(Blow { call: call.clone(), fault }),
+            })
+        })
+    }
+
+    /// A brown-out of each kind of call, in every way.
+    pub(super) fn brown_outs(&self) -> impl Iterator<Item = Case> {
+        self.kinds.iter().flat_map(|kind| {
+            How::ALL.map(|how| Case {
+                scenario: self.scenario,
+                disturbance: Disturbance::BrownOut(BrownOut { kind: kind.clone(), how }),
             })
         })
     }
@@ -79,6 +91,11 @@ fn calls(lives: &[Life]) -> BTreeMap<Nth, Presence> {
         known.insert(call, if always { Presence::Always } else { Presence::Sometimes });
     }
     known
+}
+
+fn kinds(lives: &[Life]) -> BTreeSet<String> {
+    let requests = lives.iter().flat_map(|life| &life.history.requests);
+    requests.map(|it| kind(&it.verb, &it.resource, &it.subresource)).collect()
 }
 
 /// How many calls with this purpose were done.

@@ -4,13 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use futures::future::ready;
 use futures::stream::{self, StreamExt as _};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::baseline::{Baseline, Presence, TIMES};
-use super::case::Case;
+use super::case::{Case, Disturbance};
 use super::ground::Ground;
+use super::pairs::Sample;
 use super::scenario::Scenario;
+use super::selection::{Selection, interleaved};
 use super::verdict::{Ran, Verdict};
 
 /// The longest silence.
@@ -19,14 +22,28 @@ const BEAT: Duration = Duration::from_secs(5);
 /// How often a case is tried whose call does not come.
 const ATTEMPTS: usize = 2;
 
-/// Which cases to run.
+/// What to do.
 #[derive(Debug, Clone)]
-pub enum Selection {
-    /// Every fault at every call of every scenario.
-    All,
-    /// Those whose name contains one of these; a complete name is run even if its call did not come in
-    /// undisturbed lives.
-    Matching(Vec<String>),
+pub struct Plan {
+    /// Which cases.
+    pub selection: Selection,
+    /// What the cases are.
+    pub kind: Kind,
+    /// How many at a time.
+    pub lanes: usize,
+    /// After so long, no further case is begun.
+    pub time: Option<Duration>,
+}
+
+/// What goes wrong in the cases that are not named in full.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// One fault.
+    Single,
+    /// Two, of this sample of pairs of single faults.
+    Pairs(Sample),
+    /// A brown-out.
+    BrownOuts,
 }
 
 /// What came of a campaign.
@@ -36,35 +53,35 @@ pub struct Campaign {
     pub ran: Vec<Ran>,
     /// What is wrong with undisturbed lives, by scenario.
     pub failed_baselines: BTreeMap<Scenario, String>,
+    /// How many were to be run.
+    pub planned: usize,
     /// How long it took.
     pub took: Duration,
 }
 
 impl Campaign {
-    /// Runs a selection of cases, `lanes` at a time, and tells of its progress.
-    pub async fn run(selection: &Selection, lanes: usize, say: &dyn Fn(&str)) -> Result<Self> {
+    /// Runs the cases of a plan, and tells of its progress.
+    pub async fn run(plan: &Plan, say: &dyn Fn(&str)) -> Result<Self> {
         let began = Instant::now();
         say("starting a control plane");
         let ground = Ground::prepare().await?;
-        let baseline_runs = BaselineRuns::record(&ground, selection, lanes, say).await;
-        let cases = interleaved(baseline_runs.select(selection));
+        let baseline_runs = BaselineRuns::record(&ground, plan, say).await;
+        let cases = interleaved(baseline_runs.cases(plan));
         ensure!(
             !cases.is_empty() || !baseline_runs.failed_baselines.is_empty(),
             "there is no such case"
         );
-        say(&format!("{} cases, {lanes} at a time", cases.len()));
-        let ran = baseline_runs.run(&ground, cases, lanes, say).await;
-        Ok(Self { ran, failed_baselines: baseline_runs.failed_baselines, took: began.elapsed() })
+        let planned = cases.len();
+        say(&format!("{planned} cases, {} at a time", plan.lanes));
+        let ran = baseline_runs.run(&ground, cases, plan, say).await;
+        let failed_baselines = baseline_runs.failed_baselines;
+        Ok(Self { ran, failed_baselines, planned, took: began.elapsed() })
     }
 
-    /// The names of a selection of cases.
-    pub async fn list(
-        selection: &Selection,
-        lanes: usize,
-        say: &dyn Fn(&str),
-    ) -> Result<Vec<Case>> {
+    /// The names of the cases of a plan.
+    pub async fn list(plan: &Plan, say: &dyn Fn(&str)) -> Result<Vec<Case>> {
         let ground = Ground::prepare().await?;
-        Ok(BaselineRuns::record(&ground, selection, lanes, say).await.select(selection))
+        Ok(BaselineRuns::record(&ground, plan, say).await.cases(plan))
     }
 
     /// Whether nothing was wrong.
@@ -81,17 +98,12 @@ struct BaselineRuns {
 }
 
 impl BaselineRuns {
-    async fn record(
-        ground: &Ground,
-        selection: &Selection,
-        lanes: usize,
-        say: &dyn Fn(&str),
-    ) -> Self {
+    async fn record(ground: &Ground, plan: &Plan, say: &dyn Fn(&str)) -> Self {
         let mut baseline_runs =
             Self { baselines: BTreeMap::new(), failed_baselines: BTreeMap::new() };
-        let recording = stream::iter(selection.scenarios())
+        let recording = stream::iter(plan.selection.scenarios())
             .map(async |scenario| (scenario, Baseline::record(ground, scenario).await))
-            .buffer_unordered((lanes / TIMES).max(1));
+            .buffer_unordered((plan.lanes / TIMES).max(1));
         let mut recording = std::pin::pin!(recording);
         let mut beat = beats();
         loop {
@@ -112,31 +124,33 @@ impl BaselineRuns {
         }
     }
 
-    fn select(&self, selection: &Selection) -> Vec<Case> {
-        let known: BTreeSet<Case> = self.baselines.values().flat_map(Baseline::cases).collect();
-        let Selection::Matching(patterns) = selection else { return known.into_iter().collect() };
-        let matches = |case: &&Case| {
-            let name = case.to_string();
-            // A complete name is that of one case, though others may begin with it.
-            patterns.iter().any(|it| if is_case(it) { *it == name } else { name.contains(it) })
+    fn cases(&self, plan: &Plan) -> Vec<Case> {
+        let baselines = self.baselines.values();
+        let known: BTreeSet<Case> = match plan.kind {
+            Kind::Single | Kind::Pairs(_) => baselines.flat_map(Baseline::cases).collect(),
+            Kind::BrownOuts => baselines.flat_map(Baseline::brown_outs).collect(),
         };
-        let mut chosen: BTreeSet<Case> = known.iter().filter(matches).cloned().collect();
-        let complete = patterns.iter().filter_map(|it| it.parse::<Case>().ok());
-        chosen.extend(complete.filter(|case| self.baselines.contains_key(&case.scenario)));
-        chosen.into_iter().collect()
+        let lived = |scenario| self.baselines.contains_key(&scenario);
+        let chosen = plan.selection.of(known, lived);
+        match plan.kind {
+            Kind::Pairs(sample) => sample.draw(&chosen),
+            Kind::Single | Kind::BrownOuts => chosen,
+        }
     }
 
     async fn run(
         &self,
         ground: &Ground,
         cases: Vec<Case>,
-        lanes: usize,
+        plan: &Plan,
         say: &dyn Fn(&str),
     ) -> Vec<Ran> {
         let (all, began) = (cases.len(), Instant::now());
+        let in_time = |_: &Case| ready(plan.time.is_none_or(|time| began.elapsed() < time));
         let running = stream::iter(cases)
+            .take_while(in_time)
             .map(async |case| self.run_one(ground, case).await)
-            .buffer_unordered(lanes);
+            .buffer_unordered(plan.lanes);
         let mut running = std::pin::pin!(running);
         let (mut ran, mut violations, mut beat) = (Vec::new(), 0, beats());
         loop {
@@ -164,7 +178,7 @@ impl BaselineRuns {
     async fn run_one(&self, ground: &Ground, case: Case) -> Option<Ran> {
         let baseline = self.baselines.get(&case.scenario)?;
         let began = Instant::now();
-        for _ in 0..ATTEMPTS {
+        for _ in 0..attempts(&case) {
             let verdict = match ground.live(case.scenario, Some(&case)).await {
                 Ok(life) => Verdict::on(&life, &baseline.reference, &case),
                 Err(error) => {
@@ -175,87 +189,27 @@ impl BaselineRuns {
                 return Some(Ran { case, verdict, took: began.elapsed() });
             }
         }
-        let verdict = match baseline.presence(&case.call) {
-            Presence::Sometimes => Verdict::NotStruck,
-            Presence::Always => {
+        let verdict = match &case.disturbance {
+            Disturbance::One(blow) if baseline.presence(&blow.call) == Presence::Always => {
                 let wrong = vec!["the call, which always comes undisturbed, did not".to_owned()];
                 Verdict::Violated { wrong, trace: Vec::new() }
             }
+            _ => Verdict::NotStruck,
         };
         Some(Ran { case, verdict, took: began.elapsed() })
     }
 }
 
-impl Selection {
-    /// The scenarios that it may choose from.
-    fn scenarios(&self) -> Vec<Scenario> {
-        let Self::Matching(patterns) = self else { return Scenario::ALL.to_vec() };
-        let begins =
-            |pattern: &String, scenario: Scenario| pattern.starts_with(&format!("{scenario}/"));
-        let of_all = |pattern: &String| !Scenario::ALL.iter().any(|it| begins(pattern, *it));
-        let needed = |it: &Scenario| patterns.iter().any(|p| of_all(p) || begins(p, *it));
-        Scenario::ALL.into_iter().filter(needed).collect()
+/// After one fault, a call that another one is meant for need not come.
+const fn attempts(case: &Case) -> usize {
+    match case.disturbance {
+        Disturbance::Pair(..) => 1,
+        Disturbance::One(_) | Disturbance::BrownOut(_) => ATTEMPTS,
     }
-}
-
-/// All scenarios at all times: together, lives of one kind would all wait and then all work.
-fn interleaved(mut cases: Vec<Case>) -> Vec<Case> {
-    let mut totals: BTreeMap<Scenario, usize> = BTreeMap::new();
-    for case in &cases {
-        *totals.entry(case.scenario).or_default() += 1;
-    }
-    let mut turns: BTreeMap<Scenario, usize> = BTreeMap::new();
-    cases.sort_by_cached_key(|case| {
-        let turn = turns.entry(case.scenario).or_default();
-        *turn += 1;
-        let total = totals.get(&case.scenario).copied().unwrap_or(1);
-        (*turn * 1_000_000 / total, case.scenario)
-    });
-    cases
-}
-
-fn is_case(pattern: &str) -> bool {
-    pattern.parse::<Case>().is_ok()
 }
 
 fn beats() -> tokio::time::Interval {
     let mut beats = interval(BEAT);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     beats
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn matching(patterns: &[&str]) -> Selection {
-        Selection::Matching(patterns.iter().map(|&pattern| pattern.to_owned()).collect())
-    }
-
-    #[test]
-    fn only_the_scenarios_that_a_selection_may_mean_are_lived() {
-        use Scenario::{Deadline, DeadlineTtl, TtlZero};
-        for (patterns, scenarios) in [
-            (&["deadline/"][..], &[Deadline][..]),
-            (&["deadline-ttl/delete", "deadline/a 1/409"], &[Deadline, DeadlineTtl]),
-            (&["ttl-zero/a 1/lost"], &[TtlZero]),
-            (&["deadline/", "/409"], &Scenario::ALL),
-            (&["deadline"], &Scenario::ALL),
-        ] {
-            assert_eq!(matching(patterns).scenarios(), scenarios, "{patterns:?}");
-        }
-        assert_eq!(Selection::All.scenarios(), Scenario::ALL);
-    }
-
-    #[test]
-    fn cases_of_all_scenarios_are_spread_over_the_whole_campaign() {
-        let named = |names: &[&str]| -> Vec<Case> {
-            names.iter().map(|name| name.parse().unwrap()).collect()
-        };
-        let many = ["deadline/a 1/409", "deadline/a 2/409", "deadline/a 3/409", "deadline/a 4/409"];
-        let few = ["ttl-zero/a 1/409", "ttl-zero/a 2/409"];
-        let spread = interleaved(named(&[&many[..], &few[..]].concat()));
-        let expected = [many[0], many[1], few[0], many[2], many[3], few[1]];
-        assert_eq!(spread, named(&expected));
-    }
 }

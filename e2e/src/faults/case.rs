@@ -1,127 +1,88 @@
-//! One case of the loop: which life, which call of it, and what happens to that call.
+//! One case of the loop: which life, and what goes wrong in it.
 //!
 //! A case is written as it is asked for on the command line:
-//! `deadline/patch trainjobs status job Failed 1/before`.
+//! `deadline/patch trainjobs status job Failed 1/before`; two faults in one life as two such names with a plus between
+//! them; a brown-out as `deadline/patch trainjobs status/brown-out-500`.
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail, ensure};
 
+use super::blow::Blow;
+use super::brown_out::BrownOut;
 use super::scenario::Scenario;
 
-/// Every status that a call is answered with in place of the API server.
-pub const STATUSES: [u16; 8] = [409, 403, 404, 422, 429, 500, 503, 504];
-
-/// How often in a row an error comes.
-pub const TIMES: [usize; 2] = [1, 3];
-
-/// One fault in one life.
+/// One life, and what goes wrong in it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Case {
     /// The life.
     pub scenario: Scenario,
-    /// The call.
-    pub call: Nth,
-    /// What happens to it.
-    pub fault: InjectedFault,
+    /// What goes wrong.
+    pub disturbance: Disturbance,
 }
 
-/// A call, by what it is for: independent calls may change their order from run to run, but the n-th of
-/// its kind is the same in each.
+/// What goes wrong in a life.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Nth {
-    /// What it is for; see [`purpose`](super::purpose::purpose).
-    pub purpose: String,
-    /// Which one with this purpose it is, from 1.
-    pub number: usize,
+pub enum Disturbance {
+    /// One fault.
+    One(Blow),
+    /// Two, in whatever order their calls come.
+    Pair(Blow, Blow),
+    /// Some calls of a kind, for a while.
+    BrownOut(BrownOut),
 }
 
-/// What happens to a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum InjectedFault {
-    /// The operator is killed, and another one started.
-    Kill(Moment),
-    /// The call, and those of its purpose that follow, so many in all, get this status and never reach
-    /// the API server.
-    Answer {
-        /// The HTTP status.
-        status: u16,
-        /// How many.
-        times: usize,
-    },
-    /// So many calls in a row are carried out, but instead of an answer the connection breaks.
-    Lose {
-        /// How many.
-        times: usize,
-    },
-}
-
-/// When the operator is killed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Moment {
-    /// Before the call reaches the API server, which it never does.
-    Before,
-    /// After the API server has carried it out, before the answer reaches the operator.
-    Between,
-    /// After the answer has reached the operator.
-    After,
-}
-
-impl InjectedFault {
-    /// All of them, the kills first.
-    pub fn all() -> impl Iterator<Item = Self> {
-        let kills = [Moment::Before, Moment::Between, Moment::After].map(Self::Kill);
-        let answers =
-            STATUSES.iter().flat_map(|&status| TIMES.map(|times| Self::Answer { status, times }));
-        let losses = TIMES.map(|times| Self::Lose { times });
-        kills.into_iter().chain(answers).chain(losses)
+impl Case {
+    /// The faults.
+    pub fn blows(&self) -> impl Iterator<Item = &Blow> {
+        let blows = match &self.disturbance {
+            Disturbance::One(blow) => [Some(blow), None],
+            Disturbance::Pair(first, second) => [Some(first), Some(second)],
+            Disturbance::BrownOut(_) => [None, None],
+        };
+        blows.into_iter().flatten()
     }
 
-    /// How many calls it is in the way of.
+    /// The brown-out, if it is one.
     #[must_use]
-    pub const fn times(self) -> usize {
-        match self {
-            Self::Kill(_) => 1,
-            Self::Answer { times, .. } | Self::Lose { times } => times,
+    pub const fn brown_out(&self) -> Option<&BrownOut> {
+        match &self.disturbance {
+            Disturbance::BrownOut(brown_out) => Some(brown_out),
+            Disturbance::One(_) | Disturbance::Pair(..) => None,
         }
     }
 
-    /// Its column in a table: how often something comes in a row makes no difference there.
+    /// How many different things are to happen.
     #[must_use]
-    pub fn column(self) -> String {
-        match self {
-            Self::Kill(_) => self.to_string(),
-            Self::Answer { status, .. } => status.to_string(),
-            Self::Lose { .. } => "lost".to_owned(),
-        }
+    pub fn strikes(&self) -> usize {
+        self.blows().count() + usize::from(self.brown_out().is_some())
+    }
+
+    /// Its columns in a table.
+    #[must_use]
+    pub fn columns(&self) -> BTreeSet<String> {
+        let brown_out = self.brown_out().map(|brown_out| brown_out.how.name().to_owned());
+        self.blows().map(|blow| blow.fault.column()).chain(brown_out).collect()
+    }
+
+    /// Whether the operator is told of an error, or is told nothing, at some call.
+    #[must_use]
+    pub fn refuses(&self) -> bool {
+        self.brown_out().is_some() || self.blows().any(|blow| blow.fault.refuses())
     }
 }
 
 impl Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.scenario, self.call, self.fault)
-    }
-}
-
-impl Display for Nth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.purpose, self.number)
-    }
-}
-
-impl Display for InjectedFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, times) = match self {
-            Self::Kill(Moment::Before) => return f.write_str("before"),
-            Self::Kill(Moment::Between) => return f.write_str("between"),
-            Self::Kill(Moment::After) => return f.write_str("after"),
-            Self::Answer { status, times } => (status.to_string(), *times),
-            Self::Lose { times } => ("lost".to_owned(), *times),
-        };
-        match times {
-            1 => write!(f, "{what}"),
-            _ => write!(f, "{what}x{times}"),
+        let scenario = self.scenario;
+        match &self.disturbance {
+            Disturbance::One(blow) => write!(f, "{scenario}/{blow}"),
+            Disturbance::Pair(first, second) => {
+                write!(f, "{scenario}/{first}+{scenario}/{second}")
+            }
+            Disturbance::BrownOut(brown_out) => write!(f, "{scenario}/{brown_out}"),
         }
     }
 }
@@ -130,31 +91,32 @@ impl FromStr for Case {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> Result<Self> {
+        // The name of a call may have a plus in it, that of a fault has none.
         let parts: Vec<&str> = text.split('/').collect();
-        let [scenario, call, fault] = parts.as_slice() else {
-            bail!("{text:?} is no case: a case is SCENARIO/CALL NUMBER/FAULT");
-        };
-        Ok(Self { scenario: scenario.parse()?, call: call.parse()?, fault: fault.parse()? })
+        match parts.as_slice() {
+            [scenario, call, fault] => {
+                let disturbance = match fault.parse() {
+                    Ok(how) => Disturbance::BrownOut(BrownOut { kind: (*call).to_owned(), how }),
+                    Err(_) => Disturbance::One(blow(call, fault)?),
+                };
+                Ok(Self { scenario: scenario.parse()?, disturbance })
+            }
+            [scenario, first, middle, second, fault] => {
+                let Some((first_fault, same)) = middle.split_once('+') else {
+                    bail!("{text:?} is no pair: there is no plus between two cases");
+                };
+                ensure!(*scenario == same, "{text:?} is no pair: both faults are in one life");
+                let disturbance =
+                    Disturbance::Pair(blow(first, first_fault)?, blow(second, fault)?);
+                Ok(Self { scenario: scenario.parse()?, disturbance })
+            }
+            _ => bail!("{text:?} is no case: a case is SCENARIO/CALL NUMBER/FAULT"),
+        }
     }
 }
 
-impl FromStr for Nth {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let (purpose, number) = text.rsplit_once(' ').context("a call is PURPOSE NUMBER")?;
-        let number = number.parse().with_context(|| format!("{number:?} is no number"))?;
-        Ok(Self { purpose: purpose.to_owned(), number })
-    }
-}
-
-impl FromStr for InjectedFault {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let known = Self::all().find(|fault| fault.to_string() == text);
-        known.with_context(|| format!("nothing that can happen to a call is called {text:?}"))
-    }
+fn blow(call: &str, fault: &str) -> Result<Blow> {
+    Ok(Blow { call: call.parse()?, fault: fault.parse()? })
 }
 
 #[cfg(test)]
@@ -162,22 +124,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_of_21_faults_of_a_call_round_trips_through_its_name() {
-        let call = Nth { purpose: "patch trainjobs status job Failed".to_owned(), number: 2 };
-        let mut written = Vec::new();
-        for fault in InjectedFault::all() {
-            let case = Case { scenario: Scenario::Deadline, call: call.clone(), fault };
-            assert_eq!(case.to_string().parse::<Case>().unwrap(), case);
-            written.push(case.to_string());
+    fn a_case_round_trips_through_its_name() {
+        for (name, strikes, refuses) in [
+            ("deadline/patch trainjobs status job Failed 2/before", 1, false),
+            ("deadline/patch trainjobs status job not-Suspended+Failed 1/409x3", 1, true),
+            ("deadline/a 1/before+deadline/patch trainjobs status job a+b 2/after", 2, false),
+            ("deadline/a 1/before+deadline/b 1/lost", 2, true),
+            ("deadline/watch trainjobs/brown-out-hangs", 1, true),
+        ] {
+            let case: Case = name.parse().unwrap();
+            assert_eq!(case.to_string(), name);
+            assert_eq!((case.strikes(), case.refuses()), (strikes, refuses), "{name}");
         }
-        assert_eq!(written.len(), 3 + 2 * (STATUSES.len() + 1));
-        assert_eq!(written[0], "deadline/patch trainjobs status job Failed 2/before");
-        assert_eq!(written[4], "deadline/patch trainjobs status job Failed 2/409x3");
     }
 
     #[test]
     fn invalid_case_names_are_rejected() {
-        for text in ["deadline", "deadline/x/before", "no/x 1/before", "deadline/x 1/never"] {
+        for text in [
+            "deadline",
+            "deadline/x/before",
+            "no/x 1/before",
+            "deadline/x 1/never",
+            "deadline/x/brown-out-404",
+            "deadline/x 1/before+ttl-zero/x 1/before",
+            "deadline/x 1/before/deadline/x 1/before",
+        ] {
             assert!(text.parse::<Case>().is_err(), "{text}");
         }
     }

@@ -11,7 +11,9 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DeleteParams, ListParams};
 use trainjob_api::constants::EVENT_REPORTER;
 
-use super::case::{Case, InjectedFault};
+use super::blow::{Blow, InjectedFault};
+use super::brown_out;
+use super::case::Case;
 use super::left;
 use super::life::{Life, Made, live};
 use super::operator_slot::OperatorSlot;
@@ -28,8 +30,14 @@ use crate::testenv::recorder::Recorder;
 /// Seconds of a deadline that leave an operator the time to be killed and to come back before it.
 const DEADLINE: i64 = 7;
 
-/// The same for one that is told to wait a second, three times.
-const PATIENT_DEADLINE: i64 = 11;
+/// How much more for one that is told to wait a second, three times.
+const PATIENCE: i64 = 4;
+
+/// How much more for one that has two faults to get over.
+const SECOND: i64 = 4;
+
+/// How much more for one that has a brown-out to get over.
+const BROWN_OUT: i64 = 10;
 
 /// How late what is due may be, in milliseconds: an operator may be killed just before, and another one
 /// has to start on a busy machine.
@@ -58,12 +66,24 @@ impl Ground {
         let proxy = Proxy::start(cluster, Scope::Namespace(tenant.namespace.clone())).await?;
         let slot = OperatorSlot::new(cluster, &proxy, &self.kubeconfig)?;
         let stage = Stage { tenant: &tenant, slot: &slot, deadline: deadline(case) };
-        let strike = case.map(|case| Strike::prepare(&proxy, case.fault, &case.call));
+        let blows = case.into_iter().flat_map(Case::blows);
+        let strikes: Vec<Strike> = blows.map(|blow| Strike::prepare(&proxy, blow)).collect();
 
-        let end = Box::pin(live(scenario, &stage, &proxy, strike.as_ref())).await;
+        let brown_out = case.and_then(|case| {
+            Some(brown_out::UnderWay::prepare(&proxy, case.brown_out()?, &case.to_string()))
+        });
+
+        let lived = Box::pin(live(scenario, &stage, &proxy, &strikes));
+        let end = match &brown_out {
+            None => lived.await,
+            Some(brown_out) => {
+                tokio::select! { end = lived => end, never = brown_out.run() => never }
+            }
+        };
         let mut life = self.look(&tenant, &proxy).await?;
         life.trouble = end.err().map(|error| format!("{error:#}"));
-        life.struck = strike.map_or(0, |strike| strike.count());
+        life.struck = strikes.iter().filter(|strike| strike.count() > 0).count()
+            + brown_out.iter().filter(|brown_out| brown_out.has_struck()).count();
         let namespaces: Api<Namespace> = Api::all(tenant.client.clone());
         namespaces.delete(&tenant.namespace, &DeleteParams::background()).await?;
         Ok(life)
@@ -97,10 +117,14 @@ fn made(calls: &[Arc<Call>], requests: &[Request]) -> Vec<Made> {
 }
 
 fn deadline(case: Option<&Case>) -> i64 {
-    match case.map(|case| case.fault) {
-        Some(InjectedFault::Answer { status: 429, times }) if times > 1 => PATIENT_DEADLINE,
-        _ => DEADLINE,
-    }
+    let waits = |fault| matches!(fault, InjectedFault::Answer { status: 429, times } if times > 1);
+    let blows = case.into_iter().flat_map(Case::blows);
+    let patience = |(index, blow): (usize, &Blow)| {
+        let second = if index > 0 { SECOND } else { 0 };
+        second + if waits(blow.fault) { PATIENCE } else { 0 }
+    };
+    let brown_out = case.and_then(Case::brown_out).map_or(0, |_| BROWN_OUT);
+    DEADLINE + brown_out + blows.enumerate().map(patience).sum::<i64>()
 }
 
 fn is_ours(event: &Event) -> bool {

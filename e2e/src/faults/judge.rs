@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use anyhow::{Result, ensure};
 use invariants::{Outcome, RbacRule};
 
-use super::case::{Case, InjectedFault};
+use super::case::Case;
 use super::life::Life;
 
 /// Reasons of events that tell of errors.
@@ -54,7 +54,7 @@ impl Reference {
         if life.left != self.left {
             wrong.push(format!("left: {:?} instead of {:?}", life.left, self.left));
         }
-        let refused = case.is_some_and(|case| !matches!(case.fault, InjectedFault::Kill(_)));
+        let refused = case.is_some_and(Case::refuses);
         let admissible =
             |reason: &str| self.told.contains(reason) || (refused && COMPLAINTS.contains(&reason));
         let untrue = life.told.iter().filter(|reason| !admissible(reason));

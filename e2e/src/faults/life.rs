@@ -5,7 +5,9 @@ use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
+use futures::stream::{FuturesUnordered, StreamExt as _};
 use invariants::History;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::left;
@@ -29,7 +31,7 @@ pub struct Life {
     pub left: Vec<String>,
     /// The reasons of the operator's events.
     pub told: BTreeSet<String>,
-    /// How many calls the fault has struck.
+    /// How many of the faults have struck.
     pub struck: usize,
     /// Why it did not come to its end, if it did not.
     pub trouble: Option<String>,
@@ -49,49 +51,73 @@ pub(super) async fn live(
     scenario: Scenario,
     stage: &Stage<'_>,
     proxy: &Proxy,
-    strike: Option<&Strike>,
+    strikes: &[Strike],
 ) -> Result<()> {
     scenario.before_the_operator(stage.tenant).await?;
     stage.slot.launch().await?;
-    match strike.filter(|strike| strike.kills()) {
-        Some(strike) => Box::pin(with_crash(scenario, stage, proxy, strike)).await?,
-        None => scenario.play(stage).await?,
+    let kills: Vec<&Strike> = strikes.iter().filter(|strike| strike.kills()).collect();
+    if kills.is_empty() {
+        scenario.play(stage).await?;
+    } else {
+        Box::pin(with_crashes(scenario, stage, proxy, &kills)).await?;
     }
     left::nothing_but(stage.tenant, scenario.leaves()).await?;
     quiet(proxy).await?;
     stage.slot.still_runs()
 }
 
-/// Plays a life in which the operator is killed at one call, if that call comes.
-async fn with_crash(
+/// Plays a life in which the operator is killed at some calls, those of them that come.
+async fn with_crashes(
     scenario: Scenario,
     stage: &Stage<'_>,
     proxy: &Proxy,
-    strike: &Strike,
+    kills: &[&Strike],
 ) -> Result<()> {
-    let mut crash = pin!(crash(stage.slot, strike));
+    let killed = watch::Sender::new(0);
+    let mut killing = pin!(crashes(stage.slot, kills, &killed));
     let mut played = pin!(scenario.play(stage));
-    let crashed = tokio::select! {
-        crashed = &mut crash => { crashed?; true }
+    let all_crashed = tokio::select! {
+        crashed = &mut killing => { crashed?; true }
         told = &mut played => { told?; false }
     };
-    if crashed {
+    if all_crashed {
         played.await?;
     } else {
-        // What users see is over, but the call may be one of the last.
-        quiet(proxy).await?;
-        if strike.count() == 0 {
-            return Ok(());
+        // What users see is over, but a call may be one of the last.
+        tokio::select! {
+            crashed = killing => crashed?,
+            settled = settled(proxy, kills, &killed) => settled?,
         }
-        crash.await?;
     }
     stage.slot.ready().await
 }
 
-async fn crash(slot: &OperatorSlot<'_>, strike: &Strike) -> Result<()> {
-    strike.strikes().await;
-    slot.kill();
-    slot.launch().await
+/// Kills the operator whenever one of these strikes, until all have.
+async fn crashes(
+    slot: &OperatorSlot<'_>,
+    kills: &[&Strike],
+    killed: &watch::Sender<usize>,
+) -> Result<()> {
+    let mut strikes: FuturesUnordered<_> = kills.iter().map(|strike| strike.strikes()).collect();
+    while strikes.next().await.is_some() {
+        slot.kill();
+        slot.launch().await?;
+        killed.send_modify(|killed| *killed += 1);
+    }
+    Ok(())
+}
+
+/// Waits until the operator is quiet, and was killed as often as something has struck to kill it.
+async fn settled(proxy: &Proxy, kills: &[&Strike], killed: &watch::Sender<usize>) -> Result<()> {
+    let mut killed = killed.subscribe();
+    loop {
+        quiet(proxy).await?;
+        let struck = kills.iter().filter(|strike| strike.count() > 0).count();
+        if *killed.borrow_and_update() >= struck {
+            return Ok(());
+        }
+        killed.changed().await?;
+    }
 }
 
 /// Waits until the operator has asked for nothing but watches and the time for a while.

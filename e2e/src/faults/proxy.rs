@@ -21,6 +21,7 @@
 //! replies are passed on whole, watches as they come.
 
 mod call;
+mod date;
 mod dead_path;
 mod fault;
 mod log;
@@ -112,6 +113,17 @@ impl Proxy {
     /// client sends gets no acknowledgement. New connections work.
     pub async fn break_paths(&self) {
         self.state.paths.break_all().await;
+    }
+
+    /// Moves the `Date` of all answers from now on by so many seconds, as if the API server's clock had been set.
+    pub fn shift_dates(&self, seconds: i64) {
+        self.state.shift_dates(seconds);
+    }
+
+    /// Sends the calls that come from now on to another API server of the same cluster. Those under way, watches too,
+    /// stay where they are.
+    pub fn send_to(&self, address: &str) -> Result<()> {
+        self.state.upstream.send_to(address)
     }
 
     /// Every call so far, watches included, in the order in which they came. Of those that are still

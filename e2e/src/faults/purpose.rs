@@ -29,6 +29,15 @@ pub(super) fn purpose(call: &Call) -> String {
     words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
+/// The kind of a call, without what it is about: `patch trainjobs status`. What is about no kind of object asks for the
+/// version of the API server, for its date.
+#[must_use]
+pub(super) fn kind(verb: &str, resource: &str, subresource: &str) -> String {
+    let resource = if resource.is_empty() { "version" } else { resource };
+    let words = [verb, resource, subresource];
+    words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
 /// The conditions that a status is to have, or that it is about nothing but counts.
 fn status_aim(patch: &Value) -> String {
     let conditions = patch.pointer("/status/conditions").and_then(Value::as_array);
@@ -76,6 +85,17 @@ mod tests {
             owner: None,
             suspend,
             body: body.to_string().into(),
+        }
+    }
+
+    #[test]
+    fn a_kind_is_a_verb_and_a_resource() {
+        for (words, expected) in [
+            (["patch", "trainjobs", "status"], "patch trainjobs status"),
+            (["watch", "jobsets", ""], "watch jobsets"),
+            (["get", "", ""], "get version"),
+        ] {
+            assert_eq!(kind(words[0], words[1], words[2]), expected);
         }
     }
 

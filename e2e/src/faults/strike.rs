@@ -1,6 +1,6 @@
 //! A fault that waits for its call.
 
-use super::case::{InjectedFault, Moment, Nth};
+use super::blow::{Blow, InjectedFault, Moment};
 use super::purpose::purpose;
 use crate::faults::proxy::{Call, Fault, Injection, Proxy};
 
@@ -15,11 +15,12 @@ pub(super) struct Strike {
 
 impl Strike {
     /// Puts it in the way.
-    pub(super) fn prepare(proxy: &Proxy, fault: InjectedFault, call: &Nth) -> Self {
+    pub(super) fn prepare(proxy: &Proxy, blow: &Blow) -> Self {
+        let Blow { call, fault } = blow;
         let wanted = call.purpose.clone();
         let matches = move |call: &Call| !call.is_watch() && purpose(call) == wanted;
         let numbers = call.number..=call.number + fault.times() - 1;
-        Self { injection: proxy.inject(matches, numbers, proxy_fault(fault)), fault }
+        Self { injection: proxy.inject(matches, numbers, proxy_fault(*fault)), fault: *fault }
     }
 
     /// Whether the operator is to be killed when it strikes.

@@ -32,7 +32,7 @@ pub enum Verdict {
         /// What the operator asked for, in order.
         trace: Vec<String>,
     },
-    /// The call did not come, so nothing happened to it.
+    /// The call did not come, or not both of a pair, so nothing happened to it.
     NotStruck,
 }
 
@@ -44,7 +44,7 @@ impl Verdict {
         if !wrong.is_empty() {
             return Self::Violated { wrong, trace: trace(&life.history.requests) };
         }
-        if life.struck == 0 { Self::NotStruck } else { Self::Held }
+        if life.struck < case.strikes() { Self::NotStruck } else { Self::Held }
     }
 }
 
@@ -61,7 +61,7 @@ impl Display for Ran {
         let case = &self.case;
         match &self.verdict {
             Verdict::Held => write!(f, "{case}: held"),
-            Verdict::NotStruck => write!(f, "{case}: its call did not come"),
+            Verdict::NotStruck => write!(f, "{case}: a call of it did not come"),
             Verdict::Violated { wrong, trace } => {
                 writeln!(f, "VIOLATION in {case}; to see it again:")?;
                 write!(f, "  cargo faults --only '{case}'")?;

@@ -239,6 +239,16 @@ impl Cluster {
         self.site.ports.apiserver.address()
     }
 
+    /// The address of etcd.
+    pub(crate) fn etcd_address(&self) -> String {
+        self.site.ports.etcd.address()
+    }
+
+    /// The command line of one of its parts.
+    pub(crate) fn arguments(&self, component: Component) -> Vec<String> {
+        self.site.arguments(component)
+    }
+
     pub(crate) const fn has_controllers(&self) -> bool {
         self.site.options.controllers
     }

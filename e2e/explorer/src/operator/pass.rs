@@ -46,10 +46,20 @@ impl Operator {
 
     pub(super) fn go_on(&mut self, name: usize, fate: Fate, server: &mut Server) {
         let Some(mut pass) = self.passes.remove(&name) else { return };
-        let goes_on = match pass.under_way.take() {
+        let under_way = match pass.under_way.take() {
+            Some(under_way) if fate == Fate::Later && under_way.is_check() => {
+                self.goes_on_without(name, &mut pass, under_way, server);
+                self.passes.insert(name, pass);
+                return;
+            }
+            under_way => under_way,
+        };
+        // Everything else is waited for.
+        let fate = if fate == Fate::Later { Fate::Arrives } else { fate };
+        let goes_on = match under_way {
             None => self.advance(name, &mut pass, server),
             Some(UnderWay::Sent(request)) => match fate {
-                Fate::Arrives => {
+                Fate::Arrives | Fate::Later => {
                     let answer = server.serve(&request);
                     pass.under_way = Some(UnderWay::Served(request, answer));
                     true
@@ -124,7 +134,7 @@ impl Operator {
     }
 
     /// Gives the machine what is remembered of the job that it works on; nothing is, once that is gone.
-    fn remember<T>(
+    pub(super) fn remember<T>(
         &mut self,
         name: usize,
         pass: &mut Pass,
@@ -203,7 +213,7 @@ impl Operator {
     }
 
     /// Arms the next try.
-    fn retry(&mut self, name: usize, retry: Option<Retry>, server: &Server) {
+    pub(super) fn retry(&mut self, name: usize, retry: Option<Retry>, server: &Server) {
         self.retries.remove(&name);
         self.armed.remove(&name);
         let Some(Retry { backoff, at_least }) = retry else { return };
@@ -227,7 +237,7 @@ fn call(call: pass::Call<'_>) -> Option<Call> {
     }
 }
 
-fn monotonic(now: Millis) -> Duration {
+pub(super) fn monotonic(now: Millis) -> Duration {
     Duration::from_millis(u64::try_from(now).unwrap_or(0))
 }
 

@@ -13,7 +13,7 @@ use trainjob_core::{
 use super::{
     cache::Cache,
     streams::{Deliveries, Kind},
-    under_way::{Fate, Pass},
+    under_way::{Fate, LateCheck, Pass},
 };
 use crate::{
     defect::{Defect, Memory},
@@ -37,6 +37,8 @@ pub struct Operator {
     pub(super) initial_pods_listed: bool,
     pub(super) queue: BTreeSet<usize>,
     pub(super) passes: BTreeMap<usize, Pass>,
+    /// Checks that no pass waits for any more.
+    pub(super) late: Vec<LateCheck>,
     pub(super) requeues: BTreeMap<usize, Timestamp>,
     pub(super) retries: BTreeMap<usize, Millis>,
     /// When a failure armed the retry.
@@ -77,6 +79,8 @@ pub enum Turn {
     Begin(usize),
     /// Go on with the pass over this name.
     Continue(usize),
+    /// Go on with this check that no pass waits for.
+    Late(usize),
     /// Event that a timer of this name has come.
     Timer(usize),
 }
@@ -94,6 +98,7 @@ impl Operator {
             initial_pods_listed: false,
             queue: BTreeSet::new(),
             passes: BTreeMap::new(),
+            late: Vec::new(),
             requeues: BTreeMap::new(),
             retries: BTreeMap::new(),
             armed: BTreeMap::new(),
@@ -127,7 +132,8 @@ impl Operator {
             self.requeues.iter().filter(|(_, at)| clock.has_come(**at)).map(|(name, _)| *name);
         let retries = self.retries.iter().filter(|(_, at)| **at <= server.now);
         let timers: BTreeSet<_> = requeues.chain(retries.map(|(name, _)| *name)).collect();
-        under_way.chain(begin).chain(timers.into_iter().map(Turn::Timer)).collect()
+        let late = (0..self.late_checks()).map(Turn::Late);
+        under_way.chain(begin).chain(late).chain(timers.into_iter().map(Turn::Timer)).collect()
     }
 
     /// Takes one of its [turns](Self::turns); what is under way meets this fate.
@@ -135,6 +141,7 @@ impl Operator {
         match turn {
             Turn::Begin(name) => self.begin(name, server),
             Turn::Continue(name) => self.go_on(name, fate, server),
+            Turn::Late(number) => self.go_on_late(number, fate, server),
             Turn::Timer(name) => self.fire(name, server),
         }
     }

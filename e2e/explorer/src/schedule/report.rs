@@ -22,6 +22,8 @@ pub struct Report {
     pub crashes: usize,
     /// Requests that met another version than they were decided on.
     pub conflicts: usize,
+    /// Checks for Pods that passes went on without.
+    pub late_checks: usize,
     /// Whether two operators acted at once.
     pub two_leaders: bool,
     /// The first rule that was broken.

@@ -156,13 +156,18 @@ impl World {
             _ => None,
         };
         let sent_before = self.server.history.requests.len();
+        let late_before = operator.late_checks();
         operator.take(turn, fate, &mut self.server);
+        self.report.late_checks += usize::from(operator.late_checks() > late_before);
         let process = operator.process;
         self.strays.extend(given_up);
         let sent = self.server.history.requests.get(sent_before);
         let sent = sent.map(|sent| format!(", {} {} {}", sent.verb, sent.resource, sent.name));
-        let fate =
-            if matches!(turn, Turn::Continue(_)) { format!(": {fate:?}") } else { String::new() };
+        let fate = if matches!(turn, Turn::Continue(_) | Turn::Late(_)) {
+            format!(": {fate:?}")
+        } else {
+            String::new()
+        };
         self.note(|| format!("operator {process} {turn:?}{fate}{}", sent.unwrap_or_default()));
     }
 

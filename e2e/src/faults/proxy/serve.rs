@@ -1,7 +1,7 @@
 //! The side of the operator: connections, and the way of one call through the proxy.
 
 use std::ops::RangeInclusive;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, bail};
@@ -23,7 +23,7 @@ use super::dead_path::Paths;
 use super::fault::{Fault, Injection, Matcher, Rule};
 use super::log::{Entry, Log};
 use super::upstream::Upstream;
-use super::{path, status, watch};
+use super::{date, path, status, watch};
 use crate::testenv::cluster::Cluster;
 
 /// What all connections share.
@@ -32,8 +32,10 @@ pub(super) struct State {
     pub(super) log: Arc<Log>,
     rules: Mutex<Vec<Arc<Rule>>>,
     process: AtomicU32,
+    /// Seconds by which the dates of answers are moved.
+    date_shift: AtomicI64,
     scope: Scope,
-    upstream: Upstream,
+    pub(super) upstream: Upstream,
     pub(super) paths: Paths,
     /// Calls on their way to the API server and back. A client that goes away does not call them back.
     forwarded: Mutex<JoinSet<()>>,
@@ -47,6 +49,7 @@ impl State {
             log: Arc::default(),
             rules: Mutex::default(),
             process: AtomicU32::new(1),
+            date_shift: AtomicI64::new(0),
             scope,
             upstream: Upstream::new(cluster)?,
             paths: Paths::default(),
@@ -56,6 +59,10 @@ impl State {
 
     pub(super) fn process(&self, number: u32) {
         self.process.store(number, Ordering::Relaxed);
+    }
+
+    pub(super) fn shift_dates(&self, seconds: i64) {
+        self.date_shift.store(seconds, Ordering::Relaxed);
     }
 
     pub(super) fn inject(
@@ -86,9 +93,16 @@ impl State {
         (entry, first)
     }
 
-    /// Takes one call through the proxy. An error breaks the client's connection.
+    /// Answers one call. An error breaks the client's connection.
     ///
     /// When the client goes away, this ends where it is: a call that is held then is never forwarded.
+    async fn answer(self: Arc<Self>, request: http::Request<Incoming>) -> Result<Reply> {
+        let mut reply = Arc::clone(&self).pass(request).await?;
+        date::shift(reply.headers_mut(), self.date_shift.load(Ordering::Relaxed));
+        Ok(reply)
+    }
+
+    /// Takes one call through the proxy.
     async fn pass(self: Arc<Self>, request: http::Request<Incoming>) -> Result<Reply> {
         let (head, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
@@ -233,7 +247,7 @@ async fn talk(tls: TlsAcceptor, stream: TcpStream, state: Arc<State>) {
     let Ok(path) = state.paths.opened(&stream) else { return };
     let serving = async {
         let Ok(stream) = tls.accept(stream).await else { return };
-        let service = service_fn(|request| Box::pin(Arc::clone(&state).pass(request)));
+        let service = service_fn(|request| Box::pin(Arc::clone(&state).answer(request)));
         let server = auto::Builder::new(TokioExecutor::new());
         let _ = server.serve_connection(TokioIo::new(stream), service).await;
     };

@@ -1,5 +1,7 @@
 //! The side of the API server.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use anyhow::{Context, Result};
 use http::header::{
     ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, TE, TRANSFER_ENCODING, UPGRADE,
@@ -27,7 +29,7 @@ const OF_ONE_CONNECTION: [http::HeaderName; 6] =
 #[derive(Debug, Clone)]
 pub(super) struct Upstream {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
-    authority: Authority,
+    authority: Arc<Mutex<Authority>>,
 }
 
 impl Upstream {
@@ -45,7 +47,18 @@ impl Upstream {
             .enable_http1()
             .wrap_connector(tcp);
         let client = Client::builder(TokioExecutor::new()).build(connector);
-        Ok(Self { client, authority: cluster.address().parse()? })
+        let authority = Arc::new(Mutex::new(cluster.address().parse()?));
+        Ok(Self { client, authority })
+    }
+
+    /// Calls that come from now on go to another API server.
+    pub(super) fn send_to(&self, address: &str) -> Result<()> {
+        *self.authority.lock().unwrap_or_else(PoisonError::into_inner) = address.parse()?;
+        Ok(())
+    }
+
+    fn authority(&self) -> Authority {
+        self.authority.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Forwards a call; its reply comes as it comes.
@@ -61,7 +74,7 @@ impl Upstream {
         head.version = http::Version::HTTP_11;
         head.uri = http::Uri::builder()
             .scheme(Scheme::HTTPS)
-            .authority(self.authority.clone())
+            .authority(self.authority())
             .path_and_query(path)
             .build()?;
         let request = http::Request::from_parts(head, Full::new(body));
