@@ -61,6 +61,8 @@ mod rbac;
 mod resilience;
 #[path = "runtimes.rs"]
 mod runtimes;
+#[path = "second_controller/main.rs"]
+mod second_controller;
 #[path = "suspension.rs"]
 mod suspension;
 #[path = "version_skew.rs"]
