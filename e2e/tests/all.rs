@@ -63,6 +63,8 @@ mod rbac;
 mod resilience;
 #[path = "runtimes.rs"]
 mod runtimes;
+#[path = "second_controller/main.rs"]
+mod second_controller;
 #[path = "suspension.rs"]
 mod suspension;
 #[path = "time_travel.rs"]

@@ -35,8 +35,6 @@ use trainjob_engine::{
     clock::Clock,
     error::RequestError,
     leader::LeaderGuard,
-    limit::Limiter,
-    places::Place,
     stripped,
 };
 
@@ -44,6 +42,7 @@ pub use self::operation::operation;
 use crate::{
     cache::{Cache, Lists},
     events::Events,
+    queue::{Limiter, Place},
 };
 
 /// What sends the requests of the operator.

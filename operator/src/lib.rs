@@ -17,6 +17,7 @@ pub mod kinds;
 pub mod legacy_finalizer;
 pub mod manual;
 pub mod metrics;
+pub mod queue;
 pub mod reconcile;
 pub mod run;
 pub mod secrets;

@@ -7,7 +7,10 @@ mod late;
 mod report;
 mod timings;
 
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
@@ -22,10 +25,9 @@ use trainjob_core::{
 };
 use trainjob_engine::{
     clock::{Clock, monotonic},
+    controller::{Controller, Passed},
     error::RequestError,
     jitter,
-    places::Place,
-    queue::{Attempt, Queue},
     shares::{Flow, Operation},
 };
 
@@ -36,7 +38,8 @@ use self::{
 use crate::{
     cache::{Cache, JobRecord},
     execute::{Context, Executor, Replied, operation},
-    metrics::{Metrics, work::End},
+    metrics::Metrics,
+    queue::{Place, Queue},
 };
 
 /// What works on jobs.
@@ -54,15 +57,6 @@ pub struct Reconciler {
     /// The operator's settings.
     pub settings: Settings,
     timings: Timings,
-}
-
-/// How work on a job went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Worked {
-    /// It has ended so.
-    Ended(End),
-    /// It goes on when a request of this operation may be sent.
-    WaitsFor(Operation),
 }
 
 /// The job that a pass works on, as it was planned last.
@@ -84,82 +78,6 @@ impl Reconciler {
     ) -> Self {
         let clock = executor.clock.clone();
         Self { cache, queue, executor, metrics, clock, settings, timings: Timings::default() }
-    }
-
-    /// The position that a job's next pass belongs in; `None` when there is no such job.
-    #[must_use]
-    pub fn position(&self, key: &ObjectKey) -> Option<QueuePosition> {
-        let now = self.clock.now();
-        self.cache.with_job(key, |job, job_set, pods| {
-            priority::position(job, job_set, pods, &self.settings, now)
-        })
-    }
-
-    /// From now on there is somebody who works: every job that is known is looked at, and is told its next
-    /// instant then.
-    pub fn take_over(&self) {
-        // What is news from here on is queued; what was before is in the cache.
-        self.queue.open();
-        let positioned = |key| Some((self.position(&key)?, key));
-        self.queue.add_all(self.cache.keys().into_iter().filter_map(positioned).collect());
-    }
-
-    /// A pass over the job has ended otherwise than by itself: it is tried again.
-    pub fn broken_off(&self, key: &ObjectKey, priority: Priority) {
-        let retry = self.cache.remember(key, None, |memory| memory.broken_off(priority));
-        self.arm(key, Some(retry));
-        self.queue.done(key);
-    }
-
-    /// Work on a job goes on when a request of this operation may be sent.
-    pub fn wait_for(&self, key: &ObjectKey, attempt: Attempt, operation: Operation) {
-        match self.position(key) {
-            Some(position) => self.queue.wait_for(key, position, attempt, operation),
-            None => self.queue.done(key),
-        }
-    }
-
-    /// Works on one job until there is nothing to do for now, and arms its timers.
-    pub async fn work(
-        self: &Arc<Self>,
-        key: &ObjectKey,
-        priority: Priority,
-        place: &Place,
-    ) -> Worked {
-        let mut pass = Pass::new(priority);
-        let mut planned: Option<Planned> = None;
-        let mut begun = false;
-        loop {
-            let priority = self.priority(key);
-            let next = self
-                .remember(key, planned.as_ref(), |memory| pass.next(memory, priority, monotonic()));
-            match (next, &planned) {
-                (Next::Plan, _) => {
-                    planned = self.plan(key, &mut pass);
-                    if planned.is_none() {
-                        self.forget(key);
-                        return Worked::Ended(End::Gone);
-                    }
-                }
-                (Next::Call, Some(planned)) => {
-                    if let Some(operation) = must_wait_for(key, &pass, place, begun).await {
-                        self.remember(key, Some(planned), |memory| pass.give_way(memory));
-                        return Worked::WaitsFor(operation);
-                    }
-                    self.call(key, &mut pass, planned, place).await;
-                    begun = true;
-                }
-                // A pass has nothing to call before it has a plan.
-                (Next::Call, None) => {}
-                (Next::Over(over), planned) => {
-                    self.arm(key, over.retry);
-                    if let (pass::End::Settled, Some(planned)) = (over.end, planned) {
-                        self.timings.settled(&planned.job.facts, over.retry.is_none());
-                    }
-                    return Worked::Ended(over.end.into());
-                }
-            }
-        }
     }
 
     /// Plans what a pass does next; `None` when there is no such job.
@@ -331,22 +249,82 @@ impl Reconciler {
     }
 }
 
-impl From<Worked> for End {
-    fn from(worked: Worked) -> Self {
-        match worked {
-            Worked::Ended(end) => end,
-            Worked::WaitsFor(_) => Self::Parked,
+impl Controller for Reconciler {
+    type Key = ObjectKey;
+    type Priority = Priority;
+
+    fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    fn keys(&self) -> Vec<ObjectKey> {
+        self.cache.keys()
+    }
+
+    fn position(&self, key: &ObjectKey) -> Option<QueuePosition> {
+        let now = self.clock.now();
+        self.cache.with_job(key, |job, job_set, pods| {
+            priority::position(job, job_set, pods, &self.settings, now)
+        })
+    }
+
+    async fn pass(self: &Arc<Self>, key: &ObjectKey, priority: Priority, place: &Place) -> Passed {
+        let mut pass = Pass::new(priority);
+        let mut planned: Option<Planned> = None;
+        let mut begun = false;
+        loop {
+            let priority = self.priority(key);
+            let next = self
+                .remember(key, planned.as_ref(), |memory| pass.next(memory, priority, monotonic()));
+            match (next, &planned) {
+                (Next::Plan, _) => {
+                    planned = self.plan(key, &mut pass);
+                    if planned.is_none() {
+                        self.forget(key);
+                        return Passed::Gone;
+                    }
+                }
+                (Next::Call, Some(planned)) => {
+                    if let Some(operation) = must_wait_for(key, &pass, place, begun).await {
+                        self.remember(key, Some(planned), |memory| pass.give_way(memory));
+                        return Passed::WaitsFor(operation);
+                    }
+                    self.call(key, &mut pass, planned, place).await;
+                    begun = true;
+                }
+                // A pass has nothing to call before it has a plan.
+                (Next::Call, None) => {}
+                (Next::Over(over), planned) => {
+                    self.arm(key, over.retry);
+                    if let (pass::End::Settled, Some(planned)) = (over.end, planned) {
+                        self.timings.settled(&planned.job.facts, over.retry.is_none());
+                    }
+                    return passed(over.end);
+                }
+            }
         }
+    }
+
+    fn begun(&self, priority: Priority, waited: Duration) {
+        self.metrics.work.begun(priority, waited);
+    }
+
+    fn ended(&self, priority: Priority, passed: Passed, took: Duration) {
+        self.metrics.work.ended(priority, passed, took);
+    }
+
+    fn broken_off(&self, key: &ObjectKey, priority: Priority) {
+        let retry = self.cache.remember(key, None, |memory| memory.broken_off(priority));
+        self.arm(key, Some(retry));
     }
 }
 
-impl From<pass::End> for End {
-    fn from(end: pass::End) -> Self {
-        match end {
-            pass::End::Settled => Self::Settled,
-            pass::End::Failed => Self::Failed,
-            pass::End::Postponed => Self::Postponed,
-        }
+/// How a pass has ended, as the engine names it.
+const fn passed(end: pass::End) -> Passed {
+    match end {
+        pass::End::Settled => Passed::Settled,
+        pass::End::Failed => Passed::Failed,
+        pass::End::Postponed => Passed::Postponed,
     }
 }
 

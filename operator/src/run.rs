@@ -8,31 +8,22 @@
 
 use std::{
     collections::HashSet,
-    convert::Infallible,
     future::pending,
     io,
     sync::{Arc, atomic::AtomicBool},
-    time::{Duration, Instant},
 };
 
 use thiserror::Error;
-use tokio::{
-    sync::{oneshot, watch},
-    task::JoinSet,
-};
+use tokio::{sync::watch, task::JoinSet};
 use trainjob_api::constants::EVENT_REPORTER;
-use trainjob_core::{
-    facts::ObjectKey,
-    priority::{Priority, QueuePosition},
-};
+use trainjob_core::priority::{Priority, QueuePosition};
 use trainjob_engine::{
     clock::{self, Clock},
+    controller::{self, Controller},
     events::{self, Sender},
     leader::LeaderGuard,
     lease::{self, Election, Watched},
-    limit::Limiter,
-    places::{Place, Places},
-    queue::{Attempt, Next, Queue},
+    places::Places,
     shares::FEWEST_PLACES,
 };
 use trainjob_process::{
@@ -50,12 +41,10 @@ use crate::{
     initial_pods,
     kinds::Kind,
     legacy_finalizer::{self, Finder, Remover},
-    metrics::{Metrics, gauges::Sources, work::End},
-    reconcile::{Reconciler, Worked},
+    metrics::{Metrics, gauges::Sources},
+    queue::{Limiter, Queue},
+    reconcile::Reconciler,
 };
-
-/// How long work under way may take at the end. Less than the 30 seconds a Pod is given by default.
-const DRAIN: Duration = Duration::from_secs(20);
 
 /// Why the operator ended.
 #[derive(Debug, Error)]
@@ -109,7 +98,7 @@ pub async fn run(
     let (legacy, remover) = legacy_finalizer::channel(clients.work.clone(), leader.clone());
     let watcher = watcher(&clients, &reconciler, legacy, readiness.clone(), (listed, unreachable));
 
-    let timers = timers(&reconciler).map_err(RunError::Timers)?;
+    let timers = controller::timers(&reconciler).map_err(RunError::Timers)?;
     let queue = Arc::clone(&reconciler.queue);
     let time = clock::keep(clients.work.clone(), Arc::clone(&clients.server_time), move || {
         queue.precision()
@@ -157,7 +146,7 @@ fn reconciler(
     clients: &Clients,
     leader: &LeaderGuard,
     metrics: Arc<Metrics>,
-) -> Result<(Arc<Reconciler>, Sender), RunError> {
+) -> Result<(Arc<Reconciler>, Sender<Priority>), RunError> {
     let clock = Clock::new(Arc::clone(&clients.server_time));
     let limit = config.rate_limit.as_ref();
     let limiter = limit.map(|rate| Arc::new(Limiter::new(rate.per_second, rate.burst.get())));
@@ -198,7 +187,7 @@ fn reconciler(
 /// Starts what never ends by itself; each says what it was.
 fn tasks(
     watcher: Watcher,
-    sender: Sender,
+    sender: Sender<Priority>,
     remover: Remover,
     timers: impl Future<Output = ()> + Send + 'static,
     time: impl Future<Output = ()> + Send + 'static,
@@ -275,20 +264,6 @@ async fn lost(election: &mut Option<Election>) -> String {
     }
 }
 
-/// Starts the thread of the timers; waits for its end.
-fn timers(reconciler: &Arc<Reconciler>) -> io::Result<impl Future<Output = ()> + use<>> {
-    let (running, ended) = oneshot::channel::<Infallible>();
-    let reconciler = Arc::clone(reconciler);
-    std::thread::Builder::new().name("timers".to_owned()).spawn(move || {
-        let _running = running;
-        reconciler.queue.run_timers(|key| reconciler.position(key));
-    })?;
-    Ok(async {
-        // Nothing is ever sent: the other end is dropped when the thread ends, however it does.
-        let _ = ended.await;
-    })
-}
-
 fn watcher(
     clients: &Clients,
     reconciler: &Arc<Reconciler>,
@@ -300,11 +275,7 @@ fn watcher(
     Watcher {
         client: clients.watch.clone(),
         cache: Arc::clone(&reconciler.cache),
-        wake: Box::new(move |key| {
-            // A job that is gone is looked at too, to forget what belonged to it.
-            let position = waker.position(&key).unwrap_or(QueuePosition::LIVE);
-            waker.queue.add(key, position);
-        }),
+        wake: Box::new(move |key| waker.wake(key, QueuePosition::LIVE)),
         legacy,
         readiness,
         listed,
@@ -331,66 +302,5 @@ async fn work(
         () = initial_pods::pods(&clients.work, &reconciler.cache) => {}
         _ = stop.wait_for(|stop| *stop) => return,
     }
-    reconciler.take_over();
-    let mut workers = JoinSet::new();
-    loop {
-        let next = tokio::select! {
-            next = reconciler.queue.next() => next,
-            _ = stop.wait_for(|stop| *stop) => break,
-        };
-        workers.spawn(Turn::new(Arc::clone(reconciler), next).take());
-        while let Some(ended) = workers.try_join_next() {
-            if let Err(error) = ended {
-                tracing::error!(%error, "a pass broke off; its job is tried again");
-            }
-        }
-    }
-    readiness.shutting_down();
-    tracing::info!(under_way = workers.len(), "stopping");
-    let drain = async { while workers.join_next().await.is_some() {} };
-    if tokio::time::timeout(DRAIN, drain).await.is_err() {
-        tracing::warn!(
-            "some work under way did not end in time; it is repeated after the next start"
-        );
-    }
-}
-
-/// One pass over one key. However it ends, its place and its key are given back.
-struct Turn {
-    reconciler: Arc<Reconciler>,
-    key: ObjectKey,
-    priority: Priority,
-    attempt: Attempt,
-    place: Option<Place>,
-    begun: Instant,
-    worked: Worked,
-}
-
-impl Turn {
-    fn new(reconciler: Arc<Reconciler>, next: Next) -> Self {
-        let Next { key, priority, waited, attempt, place } = next;
-        reconciler.metrics.work.begun(priority, waited);
-        let (begun, worked) = (Instant::now(), Worked::Ended(End::BrokenOff));
-        Self { reconciler, key, priority, attempt, place: Some(place), begun, worked }
-    }
-
-    async fn take(mut self) {
-        if let Some(place) = &self.place {
-            self.worked = self.reconciler.work(&self.key, self.priority, place).await;
-        }
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        // The place first: the queue wakes who looks for one.
-        self.place = None;
-        let (key, priority) = (&self.key, self.priority);
-        self.reconciler.metrics.work.ended(priority, self.worked.into(), self.begun.elapsed());
-        match self.worked {
-            _ if std::thread::panicking() => self.reconciler.broken_off(key, priority),
-            Worked::Ended(_) => self.reconciler.queue.done(key),
-            Worked::WaitsFor(operation) => self.reconciler.wait_for(key, self.attempt, operation),
-        }
-    }
+    controller::work(reconciler, stop, || readiness.shutting_down()).await;
 }

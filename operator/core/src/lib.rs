@@ -65,6 +65,7 @@
 //! * [`out_of_memory`]: which container of a failed job was killed for its memory.
 //! * [`running_pods`]: which Pods hold up a release, and why they probably still run.
 //! * [`priority`]: which work goes first.
+//! * [`queue_position`]: the same for any controller: what its priorities and keys have to say.
 //! * [`undiscovered`]: how long an API server that does not know the kind yet is waited for.
 //! * [`job_stats`]: how all jobs are, in numbers.
 //! * [`lease`]: which of several replicas works.
@@ -89,6 +90,7 @@ pub mod out_of_memory;
 pub mod pass;
 pub mod plan;
 pub mod priority;
+pub mod queue_position;
 pub mod running_pods;
 pub mod scheduler;
 pub mod server_time;

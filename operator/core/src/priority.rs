@@ -10,11 +10,18 @@ use crate::{
     lifecycle::deadline,
     now::Now,
     observed::{Reading, Settings},
+    queue_position::{self, QueuePriority},
     running_pods::RunningPods,
 };
 
-/// Of so many turns, one belongs to the last priority even when the others have work.
+/// Of so many turns, one begins with the last priority even when the others have work: it could starve otherwise.
 const TURNS_PER_CLEANUP: u8 = 8;
+
+/// One place in so many is kept for stopping.
+const KEPT_FOR_STOP: usize = 8;
+
+/// Where a job's next pass waits.
+pub type QueuePosition = queue_position::QueuePosition<Priority>;
 
 /// A priority; the lesser goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,26 +37,22 @@ pub enum Priority {
 impl Priority {
     /// All priorities, the first first.
     pub const ALL: [Self; 3] = [Self::Stop, Self::Live, Self::Cleanup];
-
-    /// The order of the priorities at a turn, of which there are any number. One turn in eight begins with
-    /// the last priority, which could starve otherwise.
-    #[must_use]
-    pub const fn order(turn: u8) -> [Self; 3] {
-        if turn.is_multiple_of(TURNS_PER_CLEANUP) {
-            [Self::Cleanup, Self::Stop, Self::Live]
-        } else {
-            Self::ALL
-        }
-    }
 }
 
-/// Where a job's next pass waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct QueuePosition {
-    /// The priority.
-    pub priority: Priority,
-    /// Since when the pass has been due; within a priority the earlier goes first.
-    pub due: Timestamp,
+impl QueuePriority for Priority {
+    const ALL: &'static [Self] = &Self::ALL;
+    const EVENTS: Self = Self::Cleanup;
+
+    fn begins(turn: u8) -> Self {
+        if turn.is_multiple_of(TURNS_PER_CLEANUP) { Self::Cleanup } else { Self::Stop }
+    }
+
+    fn kept(self, places: usize) -> usize {
+        match self {
+            Self::Stop if places >= KEPT_FOR_STOP => places / KEPT_FOR_STOP,
+            Self::Stop | Self::Live | Self::Cleanup => 1,
+        }
+    }
 }
 
 impl QueuePosition {
@@ -220,11 +223,11 @@ mod tests {
 
     #[test]
     fn one_turn_in_eight_begins_with_the_last_lane() {
-        let first: Vec<_> = (0..=u8::MAX).map(|turn| Priority::order(turn)[0]).collect();
+        let first: Vec<_> = (0..=u8::MAX).map(|turn| Priority::begins(turn)).collect();
         assert_eq!(first.iter().filter(|priority| **priority == Priority::Cleanup).count(), 32);
         assert!(first.windows(8).all(|turns| turns.contains(&Priority::Cleanup)));
         for turn in 0..=u8::MAX {
-            let mut priorities = Priority::order(turn);
+            let mut priorities: Vec<_> = Priority::order(turn).collect();
             priorities.sort();
             assert_eq!(priorities, Priority::ALL, "every lane has its turn");
         }

@@ -27,7 +27,7 @@ use k8s_openapi::{
 use kube::{Api, Client, api::PostParams};
 use prometheus::IntCounter;
 use tokio::{sync::Notify, task::JoinSet, time::Instant};
-use trainjob_core::{event::Severity, pass::Class, priority::Priority};
+use trainjob_core::{event::Severity, pass::Class, queue_position::QueuePriority};
 use trainjob_process::config::Rate;
 
 use self::backlog::Backlog;
@@ -115,15 +115,15 @@ struct Warned {
 }
 
 /// Sends what was handed in.
-pub struct Sender {
+pub struct Sender<P> {
     state: Arc<State>,
-    line: Arc<Line>,
+    line: Arc<Line<P>>,
 }
 
 /// How events are sent.
-struct Line {
+struct Line<P> {
     client: Client,
-    limiter: Option<Arc<Limiter>>,
+    limiter: Option<Arc<Limiter<P>>>,
     leader: LeaderGuard,
     reporter: Reporter,
     /// Whether the API server was seen to refuse events.
@@ -141,15 +141,15 @@ struct Reporter {
 /// The two ends of telling, as `reporter`. `normal` limits Normal events; `None` sends none. What is not sent because
 /// there was too much is counted by `dropped`.
 #[must_use]
-pub fn channel(
+pub fn channel<P>(
     reporter: &'static str,
     client: Client,
     clock: Clock,
-    limiter: Option<Arc<Limiter>>,
+    limiter: Option<Arc<Limiter<P>>>,
     leader: LeaderGuard,
     normal: Option<Rate>,
     dropped: IntCounter,
-) -> (EventRecorder, Sender) {
+) -> (EventRecorder, Sender<P>) {
     let bucket = normal.map(|rate| Mutex::new(Bucket::new(rate.per_second, rate.burst.get())));
     let warnings = Mutex::new(Warnings { told: HashMap::new(), sweep_at: REMEMBER_AT_LEAST });
     let backlog = Mutex::new(Backlog::new(BACKLOG));
@@ -235,7 +235,7 @@ impl State {
     }
 }
 
-impl Sender {
+impl<P: QueuePriority> Sender<P> {
     /// Sends events, for ever.
     pub async fn run(self) {
         let mut sending = JoinSet::new();
@@ -280,7 +280,7 @@ impl Drop for Turn {
     }
 }
 
-impl Line {
+impl<P: QueuePriority> Line<P> {
     /// Tells what was handed in.
     async fn tell(&self, (handed_in, pending): HandedIn) {
         tokio::time::sleep_until(handed_in + AFTER).await;
@@ -305,7 +305,7 @@ impl Line {
 
     async fn may_send(&self) -> bool {
         if let Some(limiter) = &self.limiter {
-            limiter.acquire(Priority::Cleanup).await;
+            limiter.acquire(P::EVENTS).await;
         }
         self.leader.holds()
     }

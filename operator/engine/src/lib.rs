@@ -1,6 +1,6 @@
 //! What a controller is made of, apart from what it decides.
 //!
-//! The way of data through a controller: a [watch](mod@watch) that is tried again for ever fills a store that keeps
+//! The way of data through a [controller]: a [watch](mod@watch) that is tried again for ever fills a store that keeps
 //! the [newest version](versions) of each object; what changed waits as a key in the [queue], with a priority, until a
 //! worker takes it with one of the [places](places::Places) for requests, which are [shared](shares) fairly; the worker
 //! sends requests, each [in its time](answer), within the [configured rate](limit) and only
@@ -15,6 +15,7 @@
 
 pub mod answer;
 pub mod clock;
+pub mod controller;
 pub mod error;
 pub mod events;
 mod jitter;
@@ -24,6 +25,7 @@ pub mod limit;
 pub mod places;
 pub mod queue;
 mod readable;
+pub mod records;
 pub mod shares;
 pub mod stripped;
 pub mod versions;

@@ -5,12 +5,13 @@
 //! token is decided by priority, as everywhere else.
 
 use std::{
+    collections::BTreeMap,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
 use tokio::time::Instant;
-use trainjob_core::priority::Priority;
+use trainjob_core::queue_position::QueuePriority;
 
 /// Tokens that are refilled at a steady rate, up to a burst.
 #[derive(Debug)]
@@ -51,28 +52,28 @@ impl Bucket {
 
 /// A bucket whose tokens go to the best priority that waits.
 #[derive(Debug)]
-pub struct Limiter {
-    state: Mutex<State>,
+pub struct Limiter<P> {
+    state: Mutex<State<P>>,
 }
 
 #[derive(Debug)]
-struct State {
+struct State<P> {
     bucket: Bucket,
     /// How many requests wait, by priority.
-    waiting: [usize; Priority::ALL.len()],
+    waiting: BTreeMap<P, usize>,
     turn: u8,
 }
 
-impl Limiter {
+impl<P: QueuePriority> Limiter<P> {
     /// See [`Bucket::new`].
     #[must_use]
     pub fn new(per_second: f64, burst: u32) -> Self {
         let bucket = Bucket::new(per_second, burst);
-        Self { state: Mutex::new(State { bucket, waiting: [0; Priority::ALL.len()], turn: 1 }) }
+        Self { state: Mutex::new(State { bucket, waiting: BTreeMap::new(), turn: 1 }) }
     }
 
     /// Waits for a token.
-    pub async fn acquire(&self, priority: Priority) {
+    pub async fn acquire(&self, priority: P) {
         let _place = match self.try_take(priority) {
             Ok(()) => return,
             Err(_) => Place::new(self, priority),
@@ -86,12 +87,11 @@ impl Limiter {
     }
 
     /// A token, or how long it is until there may be one for this priority.
-    fn try_take(&self, priority: Priority) -> Result<(), Duration> {
+    fn try_take(&self, priority: P) -> Result<(), Duration> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // Tokens that priorities before it wait for are not there for this one.
-        let order = Priority::order(state.turn);
-        let before = order.iter().take_while(|other| **other != priority);
-        let better: usize = before.filter_map(|other| state.waiting.get(*other as usize)).sum();
+        let before = P::order(state.turn).take_while(|other| *other != priority);
+        let better: usize = before.filter_map(|other| state.waiting.get(&other)).sum();
         #[expect(clippy::cast_precision_loss, reason = "far fewer requests wait than 2^52")]
         let needed = better as f64 + 1.0;
         state.bucket.take(needed)?;
@@ -101,13 +101,13 @@ impl Limiter {
 }
 
 /// A place among those that wait, given up when dropped.
-struct Place<'a> {
-    limiter: &'a Limiter,
-    priority: Priority,
+struct Place<'a, P: QueuePriority> {
+    limiter: &'a Limiter<P>,
+    priority: P,
 }
 
-impl<'a> Place<'a> {
-    fn new(limiter: &'a Limiter, priority: Priority) -> Self {
+impl<'a, P: QueuePriority> Place<'a, P> {
+    fn new(limiter: &'a Limiter<P>, priority: P) -> Self {
         let place = Self { limiter, priority };
         place.count(|waiting| waiting + 1);
         place
@@ -115,13 +115,12 @@ impl<'a> Place<'a> {
 
     fn count(&self, change: impl Fn(usize) -> usize) {
         let mut state = self.limiter.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(waiting) = state.waiting.get_mut(self.priority as usize) {
-            *waiting = change(*waiting);
-        }
+        let waiting = state.waiting.entry(self.priority).or_default();
+        *waiting = change(*waiting);
     }
 }
 
-impl Drop for Place<'_> {
+impl<P: QueuePriority> Drop for Place<'_, P> {
     fn drop(&mut self) {
         self.count(|waiting| waiting.saturating_sub(1));
     }
@@ -129,6 +128,8 @@ impl Drop for Place<'_> {
 
 #[cfg(test)]
 mod tests {
+    use trainjob_core::priority::Priority;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]

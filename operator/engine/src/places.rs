@@ -9,7 +9,7 @@ use tokio::{
     sync::{Notify, futures::Notified},
     time::{Instant, timeout},
 };
-use trainjob_core::priority::Priority;
+use trainjob_core::queue_position::QueuePriority;
 
 use crate::shares::{Flow, PlaceId, Shares};
 
@@ -19,12 +19,12 @@ const WAIT_WITH_PLACE: Duration = Duration::from_secs(1);
 
 /// A number of places, shared by all that send requests.
 #[derive(Debug)]
-pub struct Places {
-    shares: Mutex<Shares>,
+pub struct Places<P: QueuePriority> {
+    shares: Mutex<Shares<P>>,
     freed: Notify,
 }
 
-impl Places {
+impl<P: QueuePriority> Places<P> {
     /// So many, at least [`FEWEST_PLACES`](crate::shares::FEWEST_PLACES).
     #[must_use]
     pub fn new(places: usize) -> Arc<Self> {
@@ -32,7 +32,7 @@ impl Places {
     }
 
     /// The rules, to ask several things of the same moment.
-    pub(crate) fn shares(&self) -> MutexGuard<'_, Shares> {
+    pub(crate) fn shares(&self) -> MutexGuard<'_, Shares<P>> {
         // Every change under the lock is complete in itself, so a poisoned state is still a good one.
         self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -45,11 +45,11 @@ impl Places {
     /// Takes a place that the rules allow.
     pub(crate) fn take(
         self: &Arc<Self>,
-        shares: &mut Shares,
-        priority: Priority,
+        shares: &mut Shares<P>,
+        priority: P,
         namespace: Arc<str>,
         reserved: Option<Flow>,
-    ) -> Place {
+    ) -> Place<P> {
         let id = shares.take(priority, namespace, reserved);
         Place(Arc::new(Held { places: Arc::clone(self), id }))
     }
@@ -60,15 +60,15 @@ impl Places {
 /// A request that is not waited for any more keeps the place until it is answered, so that it counts as under way for as
 /// long as it is.
 #[derive(Debug)]
-pub struct Place(Arc<Held>);
+pub struct Place<P: QueuePriority>(Arc<Held<P>>);
 
 #[derive(Debug)]
-struct Held {
-    places: Arc<Places>,
+struct Held<P: QueuePriority> {
+    places: Arc<Places<P>>,
     id: PlaceId,
 }
 
-impl Place {
+impl<P: QueuePriority> Place<P> {
     /// Uses it for a request of this flow. False if too many of those are under way.
     #[must_use]
     pub fn enter(&self, flow: &Flow) -> bool {
@@ -92,19 +92,19 @@ impl Place {
 
     /// The request is sent. It is under way until what this returns is dropped.
     #[must_use]
-    pub fn ask(&self) -> UnderWay {
+    pub fn ask(&self) -> UnderWay<P> {
         self.0.places.shares().asked(self.0.id, Instant::now());
         UnderWay(Arc::clone(&self.0))
     }
 }
 
-impl Drop for Place {
+impl<P: QueuePriority> Drop for Place<P> {
     fn drop(&mut self) {
         self.0.places.shares().leave(self.0.id);
     }
 }
 
-impl Drop for Held {
+impl<P: QueuePriority> Drop for Held<P> {
     fn drop(&mut self) {
         self.places.shares().give_back(self.id);
         self.places.freed.notify_waiters();
@@ -113,9 +113,9 @@ impl Drop for Held {
 
 /// A request under way.
 #[derive(Debug)]
-pub struct UnderWay(Arc<Held>);
+pub struct UnderWay<P: QueuePriority>(Arc<Held<P>>);
 
-impl Drop for UnderWay {
+impl<P: QueuePriority> Drop for UnderWay<P> {
     fn drop(&mut self) {
         self.0.places.shares().answered(self.0.id, Instant::now());
         self.0.places.freed.notify_waiters();
@@ -124,6 +124,8 @@ impl Drop for UnderWay {
 
 #[cfg(test)]
 mod tests {
+    use trainjob_core::priority::Priority;
+
     use super::*;
     use crate::shares::{Operation, Verb};
 
@@ -134,7 +136,7 @@ mod tests {
         Flow { namespace: "ns".into(), operation: Operation { verb: Verb::Get, kind: "jobsets" } }
     }
 
-    fn take(places: &Arc<Places>) -> Place {
+    fn take(places: &Arc<Places<Priority>>) -> Place<Priority> {
         places.take(&mut places.shares(), Priority::Live, "ns".into(), None)
     }
 

@@ -40,11 +40,11 @@
 //! ```
 
 pub mod numbers;
+mod state;
 mod timers;
 mod turns;
 
 use std::{
-    collections::{HashMap, HashSet},
     future::pending,
     pin::pin,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
@@ -57,24 +57,18 @@ use tokio::{
 };
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
-    facts::ObjectKey,
-    priority::{Priority, QueuePosition},
+    queue_position::{QueueKey, QueuePosition, QueuePriority},
     server_time::Precision,
 };
 
+use self::state::State;
 pub use self::turns::Attempt;
-use self::{
-    timers::Timers,
-    turns::{Line, Priorities},
-};
 use crate::{
     clock::Clock,
     places::{Place, Places},
     shares::Operation,
 };
 
-/// The longest sleep between two looks at the clock. What is learned of the API server's time is noticed this late.
-const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// What is due so soon makes it worth to know the time as well as can be: to find out takes about as many answers, one a
 /// second.
 const SOON: Duration = Duration::from_secs(10);
@@ -84,65 +78,31 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// The queue, shared by watches, workers and the timer thread.
 #[derive(Debug)]
-pub struct Queue {
-    places: Arc<Places>,
+pub struct Queue<K, P: QueuePriority> {
+    places: Arc<Places<P>>,
     clock: Clock,
-    state: Mutex<State>,
+    state: Mutex<State<K, P>>,
     work: Notify,
     timer: Condvar,
 }
 
-#[derive(Debug)]
-struct State {
-    priorities: Priorities,
-    waiting: HashMap<ObjectKey, Ticket>,
-    running: HashSet<ObjectKey>,
-    again: HashMap<ObjectKey, (QueuePosition, Attempt)>,
-    requeues: Timers<Timestamp>,
-    retries: Timers<Instant>,
-    turn: u8,
-    tickets: u64,
-    standby: bool,
-    closed: bool,
-}
-
-/// Where a key waits.
-#[derive(Debug, Clone, Copy)]
-struct Ticket {
-    position: QueuePosition,
-    number: u64,
-    attempt: Attempt,
-    operation: Option<Operation>,
-}
-
-impl Ticket {
-    fn line(&self, key: &ObjectKey) -> Line {
-        Line { namespace: Arc::clone(&key.namespace), operation: self.operation }
-    }
-
-    /// News of a key are a better reason to look at it than that it failed.
-    fn goes_before(&self, position: QueuePosition, attempt: Attempt) -> bool {
-        (self.position, self.attempt) <= (position, attempt)
-    }
-}
-
 /// What is worked on next.
 #[derive(Debug)]
-pub struct Next {
-    /// The job.
-    pub key: ObjectKey,
+pub struct Next<K, P: QueuePriority> {
+    /// What to work on.
+    pub key: K,
     /// The priority it waited with.
-    pub priority: Priority,
+    pub priority: P,
     /// For how long.
     pub waited: Duration,
     /// Whether it was tried before.
     pub attempt: Attempt,
     /// The place for its requests.
-    pub place: Place,
+    pub place: Place<P>,
 }
 
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl<K: QueueKey, P: QueuePriority> Queue<K, P> {
+    fn lock(&self) -> MutexGuard<'_, State<K, P>> {
         // Every change under the lock is complete in itself, so a poisoned state is still a good one.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -150,20 +110,8 @@ impl Queue {
     /// One whose keys are taken with these places, and whose requeues are by this clock. It takes in nothing before
     /// [`Self::open`].
     #[must_use]
-    pub fn standby(places: Arc<Places>, clock: Clock) -> Self {
-        let state = State {
-            priorities: Priorities::default(),
-            waiting: HashMap::new(),
-            running: HashSet::new(),
-            again: HashMap::new(),
-            requeues: Timers::default(),
-            retries: Timers::default(),
-            turn: 0,
-            tickets: 0,
-            standby: true,
-            closed: false,
-        };
-        let state = Mutex::new(state);
+    pub fn standby(places: Arc<Places<P>>, clock: Clock) -> Self {
+        let state = Mutex::new(State::standby());
         Self { places, clock, state, work: Notify::new(), timer: Condvar::new() }
     }
 
@@ -173,14 +121,14 @@ impl Queue {
     }
 
     /// Puts a key to be worked on. A better position than it waits in moves it there.
-    pub fn add(&self, key: ObjectKey, position: QueuePosition) {
+    pub fn add(&self, key: K, position: QueuePosition<P>) {
         self.lock().add(key, position, Attempt::First, Instant::now());
         self.work.notify_one();
     }
 
     /// Waits for the next key to work on, and a place for its requests. The caller must call [`Self::done`] or
     /// [`Self::wait_for`] for a key it got.
-    pub async fn next(&self) -> Next {
+    pub async fn next(&self) -> Next<K, P> {
         loop {
             let mut freed = pin!(self.places.freed());
             freed.as_mut().enable();
@@ -203,15 +151,14 @@ impl Queue {
         sleep(LOOK_AGAIN).await;
     }
 
-    fn pop(&self, now: Instant) -> Option<Next> {
+    fn pop(&self, now: Instant) -> Option<Next<K, P>> {
         self.lock().pop(&self.places, now)
     }
 
     /// A key has been worked on. If it was put again meanwhile, it waits now.
-    pub fn done(&self, key: &ObjectKey) {
+    pub fn done(&self, key: &K) {
         let mut state = self.lock();
-        state.running.remove(key);
-        if let Some((position, attempt)) = state.again.remove(key) {
+        if let Some((position, attempt)) = state.ended(key) {
             state.add(key.clone(), position, attempt, Instant::now());
         }
         self.work.notify_one();
@@ -221,14 +168,13 @@ impl Queue {
     /// begun anew instead.
     pub fn wait_for(
         &self,
-        key: &ObjectKey,
-        position: QueuePosition,
+        key: &K,
+        position: QueuePosition<P>,
         attempt: Attempt,
         operation: Operation,
     ) {
         let (mut state, now) = (self.lock(), Instant::now());
-        state.running.remove(key);
-        match state.again.remove(key) {
+        match state.ended(key) {
             Some((position, attempt)) => state.add(key.clone(), position, attempt, now),
             None => state.insert(key.clone(), position, attempt, Some(operation), now),
         }
@@ -236,7 +182,7 @@ impl Queue {
     }
 
     /// Brings a key back when `at` has come; `None`: not any more.
-    pub fn requeue_at(&self, key: &ObjectKey, at: Option<Timestamp>) {
+    pub fn requeue_at(&self, key: &K, at: Option<Timestamp>) {
         if self.lock().requeues.set(key, at) {
             self.timer.notify_one();
         }
@@ -251,7 +197,7 @@ impl Queue {
     }
 
     /// Brings a key back after `delay`; `None`: not any more.
-    pub fn retry(&self, key: &ObjectKey, delay: Option<Duration>) {
+    pub fn retry(&self, key: &K, delay: Option<Duration>) {
         if self.lock().retries.set(key, delay.map(|delay| Instant::now() + delay)) {
             self.timer.notify_one();
         }
@@ -262,7 +208,7 @@ impl Queue {
     ///
     /// Blocks the thread that calls it, which is woken a tenth of a millisecond late; the timers of the
     /// async runtime count whole milliseconds and are one or two late.
-    pub fn run_timers(&self, position_of: impl Fn(&ObjectKey) -> Option<QueuePosition>) {
+    pub fn run_timers(&self, position_of: impl Fn(&K) -> Option<QueuePosition<P>>) {
         while let Some(due) = self.due() {
             let position = |(key, attempt)| Some((position_of(&key)?, attempt, key));
             self.put(due.into_iter().filter_map(position));
@@ -276,11 +222,11 @@ impl Queue {
     }
 
     /// Puts what is due at the same instant, before any of it is begun.
-    pub fn add_all(&self, positioned: Vec<(QueuePosition, ObjectKey)>) {
+    pub fn add_all(&self, positioned: Vec<(QueuePosition<P>, K)>) {
         self.put(positioned.into_iter().map(|(position, key)| (position, Attempt::First, key)));
     }
 
-    fn put(&self, positioned: impl Iterator<Item = (QueuePosition, Attempt, ObjectKey)>) {
+    fn put(&self, positioned: impl Iterator<Item = (QueuePosition<P>, Attempt, K)>) {
         // Whoever gives a position may need what the lock keeps.
         let positioned: Vec<_> = positioned.collect();
         let (mut state, now) = (self.lock(), Instant::now());
@@ -291,7 +237,7 @@ impl Queue {
     }
 
     /// Waits for keys whose time has come; `None` once the queue is closed.
-    fn due(&self) -> Option<Vec<(ObjectKey, Attempt)>> {
+    fn due(&self) -> Option<Vec<(K, Attempt)>> {
         let mut state = self.lock();
         while !state.closed {
             let due = state.take_due(&self.clock);
@@ -301,93 +247,6 @@ impl Queue {
             let sleep = state.sleep(&self.clock);
             let woken = self.timer.wait_timeout(state, sleep);
             (state, _) = woken.unwrap_or_else(PoisonError::into_inner);
-        }
-        None
-    }
-}
-
-impl State {
-    /// The keys whose time has come.
-    fn take_due(&mut self, clock: &Clock) -> Vec<(ObjectKey, Attempt)> {
-        let mut due = Vec::new();
-        let (reached, monotonic) = (clock.now().reached(), Instant::now());
-        while let Some(key) = reached.and_then(|reached| self.requeues.take(reached)) {
-            due.push((key, Attempt::First));
-        }
-        while let Some(key) = self.retries.take(monotonic) {
-            due.push((key, Attempt::Repeated));
-        }
-        due
-    }
-
-    /// How long to sleep until the time of the next key may have come.
-    fn sleep(&mut self, clock: &Clock) -> Duration {
-        let now = Instant::now();
-        let requeue_at = self.requeues.earliest().and_then(|at| clock.until(at));
-        let retry = self.retries.earliest().map(|at| at.saturating_duration_since(now));
-        requeue_at.into_iter().chain(retry).chain([LONGEST_SLEEP]).min().unwrap_or(LONGEST_SLEEP)
-    }
-
-    fn add(&mut self, key: ObjectKey, position: QueuePosition, attempt: Attempt, now: Instant) {
-        if self.standby {
-            return;
-        }
-        if self.running.contains(&key) {
-            let again = self.again.entry(key).or_insert((position, attempt));
-            *again = (position, attempt).min(*again);
-            return;
-        }
-        if let Some(ticket) = self.waiting.get(&key).copied() {
-            // What waits for a flow was planned before the news.
-            if ticket.operation.is_none() && ticket.goes_before(position, attempt) {
-                return;
-            }
-            let turn = (ticket.position.due, ticket.number);
-            self.priorities.of(ticket.position.priority).remove(
-                ticket.attempt,
-                &ticket.line(&key),
-                turn,
-            );
-            let (position, attempt) = (position, attempt).min((ticket.position, ticket.attempt));
-            return self.insert(key, position, attempt, None, now);
-        }
-        self.insert(key, position, attempt, None, now);
-    }
-
-    fn insert(
-        &mut self,
-        key: ObjectKey,
-        position: QueuePosition,
-        attempt: Attempt,
-        operation: Option<Operation>,
-        now: Instant,
-    ) {
-        self.tickets += 1;
-        let ticket = Ticket { position, number: self.tickets, attempt, operation };
-        let (line, turn) = (ticket.line(&key), (position.due, ticket.number));
-        self.waiting.insert(key.clone(), ticket);
-        self.priorities.of(position.priority).insert(attempt, line, turn, (key, now));
-    }
-
-    fn pop(&mut self, places: &Arc<Places>, now: Instant) -> Option<Next> {
-        let mut shares = places.shares();
-        for priority in Priority::order(self.turn) {
-            if !shares.has_place(priority) {
-                continue;
-            }
-            let may_go = |line: &Line| {
-                shares.has_share(priority, &line.namespace)
-                    && line.flow().is_none_or(|flow| shares.admits(&flow, now))
-            };
-            if let Some((line, (key, since))) = self.priorities.of(priority).pop(may_go) {
-                self.turn = self.turn.wrapping_add(1);
-                let attempt = self.waiting.remove(&key).map_or(Attempt::First, |it| it.attempt);
-                self.running.insert(key.clone());
-                let namespace = Arc::clone(&key.namespace);
-                let place = places.take(&mut shares, priority, namespace, line.flow());
-                let waited = now.saturating_duration_since(since);
-                return Some(Next { key, priority, waited, attempt, place });
-            }
         }
         None
     }

@@ -4,8 +4,7 @@
 //! webhook that never answers. Such requests must not take the places of all others. So requests are told apart by
 //! their [`Flow`], and a place is given by these rules (`docs/semantics.md`, §6):
 //!
-//! 1. Every priority keeps some places that the others do not get: one in eight for stopping, one for each of the
-//!    others.
+//! 1. Every priority keeps some places that the others do not get, as many as it [says](QueuePriority::kept).
 //! 2. One namespace has at most half of what its priority can get.
 //! 3. A flow is slow whose last answer took, or whose oldest request has waited, over a second and over four times the
 //!    median of recent answers. One request of it is waited for at a time; of all slow flows together, a quarter of the
@@ -28,7 +27,7 @@ use std::{
 };
 
 use tokio::time::Instant;
-use trainjob_core::priority::Priority;
+use trainjob_core::queue_position::QueuePriority;
 
 use self::answers::{Answers, Pace};
 
@@ -38,9 +37,6 @@ pub const FEWEST_PLACES: usize = 3;
 /// So many requests of slow flows are waited for at least, each of another namespace: a flow that was slow once must not
 /// wait for one that hangs.
 const FEWEST_SLOW: usize = 2;
-
-/// One place in so many is kept for stopping.
-const KEPT_FOR_STOP: usize = 8;
 
 /// What a request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,9 +70,9 @@ pub struct Flow {
 
 /// A number of places, and who has them.
 #[derive(Debug)]
-pub struct Shares {
+pub struct Shares<P> {
     places: usize,
-    taken: BTreeMap<PlaceId, Taken>,
+    taken: BTreeMap<PlaceId, Taken<P>>,
     next: PlaceId,
     answers: Answers,
 }
@@ -86,8 +82,8 @@ pub type PlaceId = u64;
 
 /// Who has a place.
 #[derive(Debug)]
-struct Taken {
-    priority: Priority,
+struct Taken<P> {
+    priority: P,
     namespace: Arc<str>,
     /// The flow it was given for, until it has [entered](Shares::enter) that.
     reserved: Option<Flow>,
@@ -99,14 +95,14 @@ struct Taken {
     left: bool,
 }
 
-impl Taken {
+impl<P> Taken<P> {
     /// The flow that it counts for.
     fn flows(&self) -> impl Iterator<Item = &Flow> {
         self.reserved.iter().chain(&self.entered)
     }
 }
 
-impl Shares {
+impl<P: QueuePriority> Shares<P> {
     /// So many places, at least [`FEWEST_PLACES`].
     #[must_use]
     pub fn new(places: usize) -> Self {
@@ -126,17 +122,18 @@ impl Shares {
 
     /// Whether there is a place for this priority (rule 1).
     #[must_use]
-    pub fn has_place(&self, priority: Priority) -> bool {
-        let kept: usize = others(priority)
-            .map(|other| self.kept_for(other).saturating_sub(self.taken_with(other)))
+    pub fn has_place(&self, priority: P) -> bool {
+        let kept: usize = priority
+            .others()
+            .map(|other| other.kept(self.places).saturating_sub(self.taken_with(other)))
             .sum();
         self.taken.len() + kept < self.places
     }
 
     /// Whether this namespace may have one more place (rule 2).
     #[must_use]
-    pub fn has_share(&self, priority: Priority, namespace: &str) -> bool {
-        let kept: usize = others(priority).map(|other| self.kept_for(other)).sum();
+    pub fn has_share(&self, priority: P, namespace: &str) -> bool {
+        let kept: usize = priority.others().map(|other| other.kept(self.places)).sum();
         let most = self.places.saturating_sub(kept).div_ceil(2);
         self.taken.values().filter(|taken| &*taken.namespace == namespace).count() < most
     }
@@ -148,12 +145,7 @@ impl Shares {
     }
 
     /// Takes a place; in a flow, if it is for a request of that.
-    pub fn take(
-        &mut self,
-        priority: Priority,
-        namespace: Arc<str>,
-        reserved: Option<Flow>,
-    ) -> PlaceId {
+    pub fn take(&mut self, priority: P, namespace: Arc<str>, reserved: Option<Flow>) -> PlaceId {
         self.next += 1;
         let taken =
             Taken { priority, namespace, reserved, entered: None, asked: None, left: false };
@@ -198,14 +190,7 @@ impl Shares {
         self.taken.remove(&place);
     }
 
-    const fn kept_for(&self, priority: Priority) -> usize {
-        match priority {
-            Priority::Stop if self.places >= KEPT_FOR_STOP => self.places / KEPT_FOR_STOP,
-            Priority::Stop | Priority::Live | Priority::Cleanup => 1,
-        }
-    }
-
-    fn taken_with(&self, priority: Priority) -> usize {
+    fn taken_with(&self, priority: P) -> usize {
         self.taken.values().filter(|taken| taken.priority == priority).count()
     }
 
@@ -242,9 +227,4 @@ impl Shares {
         let oldest = under_way.filter_map(|taken| taken.asked).min();
         self.answers.pace(flow, oldest.map(|asked| now.saturating_duration_since(asked)))
     }
-}
-
-/// The other priorities.
-fn others(priority: Priority) -> impl Iterator<Item = Priority> {
-    Priority::ALL.into_iter().filter(move |other| *other != priority)
 }

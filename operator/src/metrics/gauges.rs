@@ -12,11 +12,11 @@ use trainjob_core::{
     observed::Settings,
     priority::Priority,
 };
-use trainjob_engine::{clock::Clock, leader::LeaderGuard, queue::Queue};
+use trainjob_engine::{clock::Clock, leader::LeaderGuard};
 use trainjob_process::metrics::Sampled;
 
 use super::{jobs::label, work::priority_name};
-use crate::{cache::Cache, kinds::Kind};
+use crate::{cache::Cache, kinds::Kind, queue::Queue};
 
 /// Where the truth is.
 pub struct Sources {
@@ -105,7 +105,7 @@ impl OperatorGauges {
         for ((depth, oldest), waiting) in
             self.depth.iter().zip(&self.oldest).zip(numbers.priorities)
         {
-            set(depth, waiting.jobs);
+            set(depth, waiting.keys);
             set(oldest, waiting.longest.as_secs());
         }
         for (timers, armed) in self.timers.iter().zip([numbers.requeues, numbers.retries]) {

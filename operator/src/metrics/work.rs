@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use prometheus::{Histogram, IntCounter, IntCounterVec, IntGauge, Opts, Registry, Result};
 use trainjob_core::priority::Priority;
-use trainjob_engine::lease;
+use trainjob_engine::{controller::Passed, lease};
 use trainjob_process::metrics::{counter, counters, histograms};
 
 use crate::kinds::Kind;
@@ -15,43 +15,13 @@ const DURATION: [f64; 17] = [
     10.0, 30.0, 60.0,
 ];
 
-/// How a pass over one job ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// There is nothing left to do for now.
-    Settled,
-    /// A request failed.
-    Failed,
-    /// The job was told to wait, or took too many rounds.
-    Postponed,
-    /// Its next request has to wait until others like it are answered.
-    Parked,
-    /// There is no such job any more.
-    Gone,
-    /// By a panic, or because the process stops.
-    BrokenOff,
-}
-
-impl End {
-    const ALL: [Self; 6] =
-        [Self::Settled, Self::Failed, Self::Postponed, Self::Parked, Self::Gone, Self::BrokenOff];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Settled => "settled",
-            Self::Failed => "failed",
-            Self::Postponed => "postponed",
-            Self::Parked => "parked",
-            Self::Gone => "gone",
-            Self::BrokenOff => "broken_off",
-        }
-    }
-}
+/// What passes are counted by.
+const RESULTS: [&str; 6] = ["settled", "failed", "postponed", "parked", "gone", "broken_off"];
 
 /// Metrics about passes, watches and events.
 #[derive(Debug)]
 pub struct Work {
-    passes: [IntCounter; End::ALL.len()],
+    passes: [IntCounter; RESULTS.len()],
     duration: [Histogram; Priority::ALL.len()],
     under_way: IntGauge,
     concurrency: IntGauge,
@@ -76,7 +46,7 @@ impl Work {
                 registry,
                 ("trainjob_operator_reconciles_total", "Passes over one job, by how they ended."),
                 "result",
-                End::ALL.map(End::name),
+                RESULTS,
             )?,
             duration: histograms(
                 registry,
@@ -125,9 +95,10 @@ impl Work {
     }
 
     /// A pass that began has ended so, after so long.
-    pub fn ended(&self, priority: Priority, end: End, took: Duration) {
+    pub fn ended(&self, priority: Priority, passed: Passed, took: Duration) {
         self.under_way.dec();
-        for (passes, _) in self.passes.iter().zip(End::ALL).filter(|(_, it)| *it == end) {
+        let result = result(passed);
+        for (passes, _) in self.passes.iter().zip(RESULTS).filter(|(_, it)| *it == result) {
             passes.inc();
         }
         of_priority(&self.duration, priority)
@@ -139,6 +110,17 @@ impl Work {
     pub fn restarts(&self, kind: &str) -> &IntCounter {
         let known = self.restarts.iter().zip(Kind::ALL).find(|(_, it)| it.name() == kind);
         known.map_or(&self.lease_restarts, |(counter, _)| counter)
+    }
+}
+
+const fn result(passed: Passed) -> &'static str {
+    match passed {
+        Passed::Settled => "settled",
+        Passed::Failed => "failed",
+        Passed::Postponed => "postponed",
+        Passed::WaitsFor(_) => "parked",
+        Passed::Gone => "gone",
+        Passed::BrokenOff => "broken_off",
     }
 }
 
@@ -186,7 +168,7 @@ mod tests {
         assert!(has("trainjob_operator_reconciles_in_progress 1"));
         assert!(has(r#"trainjob_operator_queue_wait_seconds_bucket{lane="stop",le="1"} 0"#));
         assert!(has(r#"trainjob_operator_queue_wait_seconds_bucket{lane="stop",le="2.5"} 1"#));
-        work.ended(Priority::Stop, End::Failed, Duration::from_millis(3));
+        work.ended(Priority::Stop, Passed::Failed, Duration::from_millis(3));
         assert!(has("trainjob_operator_reconciles_in_progress 0"));
         assert!(has(r#"trainjob_operator_reconciles_total{result="failed"} 1"#));
         assert!(has(r#"trainjob_operator_reconcile_duration_seconds_count{lane="stop"} 1"#));

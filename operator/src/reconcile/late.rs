@@ -9,7 +9,9 @@ use trainjob_core::{
     priority::{Priority, QueuePosition},
     running_pods::PodCheck,
 };
-use trainjob_engine::{answer::LateAnswer, clock::monotonic, error::RequestError};
+use trainjob_engine::{
+    answer::LateAnswer, clock::monotonic, controller::Controller, error::RequestError,
+};
 
 use super::{Planned, Reconciler};
 
@@ -52,8 +54,7 @@ impl Reconciler {
         match (late, shown, error) {
             (Late::Known, Some(shown), _) => {
                 self.done(job, action, &shown);
-                let position = self.position(key).unwrap_or(QueuePosition::LIVE);
-                self.queue.add(key.clone(), position);
+                self.wake(key.clone(), QueuePosition::LIVE);
             }
             (Late::Failed { retry, tell }, _, Some(error)) => {
                 self.failed(job, worked_in, action, &error, tell);

@@ -1,13 +1,20 @@
 use futures::FutureExt;
 use tokio::time::advance;
-use trainjob_core::server_time::Sample;
+use trainjob_core::{
+    facts::ObjectKey,
+    priority::{Priority, QueuePosition},
+    server_time::Sample,
+};
 use trainjob_process::server_time::{ServerTime, boot_time};
 
-use super::{timers::SWEEP_FROM, *};
+use super::{state::LONGEST_SLEEP, timers::SWEEP_FROM, *};
 use crate::{
     places::UnderWay,
     shares::{Flow, Verb},
 };
+
+type Queue = super::Queue<ObjectKey, Priority>;
+type Next = super::Next<ObjectKey, Priority>;
 
 /// A clock that knows the time.
 fn clock() -> Clock {
@@ -153,7 +160,7 @@ fn news_make_a_repeated_attempt_a_first_one() {
 const DELETE: Operation = Operation { verb: Verb::Delete, kind: "jobsets" };
 
 /// A queue in which `a` sends a request that is not answered, and `b` waits to send one like it.
-async fn hanging() -> (Queue, (Place, UnderWay)) {
+async fn hanging() -> (Queue, (Place<Priority>, UnderWay<Priority>)) {
     let queue = open_queue();
     for name in ["a", "b"] {
         queue.add(key(name), QueuePosition::LIVE);

@@ -8,35 +8,32 @@ use std::{
     collections::{BinaryHeap, HashMap},
 };
 
-use trainjob_core::facts::ObjectKey;
+use trainjob_core::queue_position::QueueKey;
 
 /// A heap is swept when it is at least this long and mostly of no use.
 pub(super) const SWEEP_FROM: usize = 1_024;
 
 /// Armed timers of one kind.
 #[derive(Debug)]
-pub(super) struct Timers<At> {
-    heap: BinaryHeap<Reverse<(At, ObjectKey)>>,
-    armed: HashMap<ObjectKey, At>,
+pub(super) struct Timers<K, At> {
+    heap: BinaryHeap<Reverse<(At, K)>>,
+    armed: HashMap<K, At>,
 }
 
-impl<At> Default for Timers<At>
-where
-    At: Ord,
-{
+impl<K: Ord, At: Ord> Default for Timers<K, At> {
     fn default() -> Self {
         Self { heap: BinaryHeap::new(), armed: HashMap::new() }
     }
 }
 
-impl<At: Ord + Copy> Timers<At> {
+impl<K: QueueKey, At: Ord + Copy> Timers<K, At> {
     /// How many keys are armed.
     pub(super) fn len(&self) -> usize {
         self.armed.len()
     }
 
     /// Arms a key, in place of what it was armed with. True when that is before all others.
-    pub(super) fn set(&mut self, key: &ObjectKey, at: Option<At>) -> bool {
+    pub(super) fn set(&mut self, key: &K, at: Option<At>) -> bool {
         let Some(at) = at else {
             self.armed.remove(key);
             return false;
@@ -77,7 +74,7 @@ impl<At: Ord + Copy> Timers<At> {
     }
 
     /// Takes a key whose instant has come.
-    pub(super) fn take(&mut self, now: At) -> Option<ObjectKey> {
+    pub(super) fn take(&mut self, now: At) -> Option<K> {
         if self.earliest()? > now {
             return None;
         }

@@ -5,11 +5,9 @@ use std::{
     sync::Arc,
 };
 
+use crate::shares::{Flow, Operation};
 use tokio::time::Instant;
 use trainjob_api::time::Timestamp;
-use trainjob_core::{facts::ObjectKey, priority::Priority};
-
-use crate::shares::{Flow, Operation};
 
 /// Of so many turns, one belongs to repeated attempts even when there are first ones: they could starve otherwise.
 const TURNS_PER_REPEATED: u8 = 8;
@@ -43,36 +41,24 @@ impl Line {
 pub(super) type Turn = (Timestamp, u64);
 
 /// A key, and since when it waits.
-pub(super) type Waiter = (ObjectKey, Instant);
-
-/// What waits, by priority.
-#[derive(Debug, Default)]
-pub(super) struct Priorities {
-    pub(super) stop: Turns,
-    pub(super) live: Turns,
-    pub(super) cleanup: Turns,
-}
-
-impl Priorities {
-    pub(super) const fn of(&mut self, priority: Priority) -> &mut Turns {
-        match priority {
-            Priority::Stop => &mut self.stop,
-            Priority::Live => &mut self.live,
-            Priority::Cleanup => &mut self.cleanup,
-        }
-    }
-}
+pub(super) type Waiter<K> = (K, Instant);
 
 /// What waits with one priority.
-#[derive(Debug, Default)]
-pub(super) struct Turns {
-    first: Lines,
-    repeated: Lines,
+#[derive(Debug)]
+pub(super) struct Turns<K> {
+    first: Lines<K>,
+    repeated: Lines<K>,
     taken: u8,
 }
 
-impl Turns {
-    pub(super) fn insert(&mut self, attempt: Attempt, line: Line, turn: Turn, waiter: Waiter) {
+impl<K> Default for Turns<K> {
+    fn default() -> Self {
+        Self { first: Lines::default(), repeated: Lines::default(), taken: 0 }
+    }
+}
+
+impl<K> Turns<K> {
+    pub(super) fn insert(&mut self, attempt: Attempt, line: Line, turn: Turn, waiter: Waiter<K>) {
         self.of(attempt).insert(line, turn, waiter);
     }
 
@@ -83,7 +69,7 @@ impl Turns {
     }
 
     /// Takes the first of the next line that may go.
-    pub(super) fn pop(&mut self, may_go: impl Fn(&Line) -> bool) -> Option<(Line, Waiter)> {
+    pub(super) fn pop(&mut self, may_go: impl Fn(&Line) -> bool) -> Option<(Line, Waiter<K>)> {
         self.taken = self.taken.wrapping_add(1);
         let (earlier, later) = if self.taken.is_multiple_of(TURNS_PER_REPEATED) {
             (&mut self.repeated, &mut self.first)
@@ -93,13 +79,13 @@ impl Turns {
         earlier.pop(&may_go).or_else(|| later.pop(&may_go))
     }
 
-    pub(super) fn waiters(&self) -> impl Iterator<Item = &Waiter> {
+    pub(super) fn waiters(&self) -> impl Iterator<Item = &Waiter<K>> {
         [&self.first, &self.repeated]
             .into_iter()
             .flat_map(|lines| lines.waiters.values().flat_map(BTreeMap::values))
     }
 
-    const fn of(&mut self, attempt: Attempt) -> &mut Lines {
+    const fn of(&mut self, attempt: Attempt) -> &mut Lines<K> {
         match attempt {
             Attempt::First => &mut self.first,
             Attempt::Repeated => &mut self.repeated,
@@ -108,14 +94,20 @@ impl Turns {
 }
 
 /// Lines, and which of them is next. Each is in the order once, until it was found empty.
-#[derive(Debug, Default)]
-struct Lines {
-    waiters: HashMap<Line, BTreeMap<Turn, Waiter>>,
+#[derive(Debug)]
+struct Lines<K> {
+    waiters: HashMap<Line, BTreeMap<Turn, Waiter<K>>>,
     order: VecDeque<Line>,
 }
 
-impl Lines {
-    fn insert(&mut self, line: Line, turn: Turn, waiter: Waiter) {
+impl<K> Default for Lines<K> {
+    fn default() -> Self {
+        Self { waiters: HashMap::new(), order: VecDeque::new() }
+    }
+}
+
+impl<K> Lines<K> {
+    fn insert(&mut self, line: Line, turn: Turn, waiter: Waiter<K>) {
         if let Some(waiters) = self.waiters.get_mut(&line) {
             waiters.insert(turn, waiter);
         } else {
@@ -124,7 +116,7 @@ impl Lines {
         }
     }
 
-    fn pop(&mut self, may_go: impl Fn(&Line) -> bool) -> Option<(Line, Waiter)> {
+    fn pop(&mut self, may_go: impl Fn(&Line) -> bool) -> Option<(Line, Waiter<K>)> {
         for _ in 0..self.order.len() {
             let line = self.order.pop_front()?;
             let Some(waiters) = self.waiters.get_mut(&line) else { continue };

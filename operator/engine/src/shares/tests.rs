@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use trainjob_core::priority::Priority;
+
 use super::*;
 
 /// Creations of JobSets in this namespace.
@@ -11,7 +13,12 @@ pub(super) fn flow(namespace: &str) -> Flow {
 }
 
 /// Takes a place and sends a request of `flow`, if that is allowed.
-fn send(shares: &mut Shares, priority: Priority, flow: &Flow, now: Instant) -> Option<PlaceId> {
+fn send(
+    shares: &mut Shares<Priority>,
+    priority: Priority,
+    flow: &Flow,
+    now: Instant,
+) -> Option<PlaceId> {
     let namespace = &flow.namespace;
     let allowed = shares.has_place(priority)
         && shares.has_share(priority, namespace)
@@ -24,18 +31,18 @@ fn send(shares: &mut Shares, priority: Priority, flow: &Flow, now: Instant) -> O
     })
 }
 
-fn answer(shares: &mut Shares, place: PlaceId, now: Instant) {
+fn answer(shares: &mut Shares<Priority>, place: PlaceId, now: Instant) {
     shares.answered(place, now);
     shares.give_back(place);
 }
 
 /// Sends as many requests of `flow` as are allowed.
-fn flood(shares: &mut Shares, flow: &Flow, now: Instant) -> Vec<PlaceId> {
+fn flood(shares: &mut Shares<Priority>, flow: &Flow, now: Instant) -> Vec<PlaceId> {
     std::iter::from_fn(|| send(shares, Priority::Live, flow, now)).collect()
 }
 
 /// One request of each namespace is answered at once.
-fn know(shares: &mut Shares, namespaces: &[&str], now: Instant) {
+fn know(shares: &mut Shares<Priority>, namespaces: &[&str], now: Instant) {
     for namespace in namespaces {
         let place = send(shares, Priority::Live, &flow(namespace), now).unwrap();
         answer(shares, place, now);
@@ -51,7 +58,7 @@ fn every_priority_has_a_place_that_others_do_not_get() {
                 shares.take(hungry, "ns".into(), None);
             }
             assert!(shares.taken() >= 1, "{hungry:?} of {places} gets none");
-            for other in others(hungry) {
+            for other in hungry.others() {
                 assert!(shares.has_place(other), "{hungry:?} of {places} leaves {other:?} none");
                 shares.take(other, "ns".into(), None);
             }
@@ -201,6 +208,8 @@ fn place_given_for_a_flow_is_counted_in_it_while_another_request_is_sent_first()
 mod hostile {
     use proptest::prelude::*;
 
+    use trainjob_core::priority::Priority;
+
     use super::*;
 
     /// What happens next: a request of one of many flows is to be sent, one is answered, or time passes.
@@ -222,7 +231,7 @@ mod hostile {
 
     /// Places, and the requests under way.
     struct Scene {
-        shares: Shares,
+        shares: Shares<Priority>,
         now: Instant,
         sent: Vec<PlaceId>,
     }

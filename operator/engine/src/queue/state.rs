@@ -1,0 +1,176 @@
+//! What waits, what is worked on, and what is armed.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use trainjob_api::time::Timestamp;
+use trainjob_core::queue_position::{QueueKey, QueuePosition, QueuePriority};
+
+use super::{
+    Next,
+    timers::Timers,
+    turns::{Attempt, Line, Turns},
+};
+use crate::{clock::Clock, places::Places, shares::Operation};
+
+/// The longest sleep between two looks at the clock. What is learned of the API server's time is noticed this late.
+pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(super) struct State<K, P> {
+    priorities: BTreeMap<P, Turns<K>>,
+    pub(super) waiting: HashMap<K, Ticket<P>>,
+    running: HashSet<K>,
+    again: HashMap<K, (QueuePosition<P>, Attempt)>,
+    pub(super) requeues: Timers<K, Timestamp>,
+    pub(super) retries: Timers<K, Instant>,
+    pub(super) turn: u8,
+    tickets: u64,
+    /// Nobody works yet: nothing is taken in.
+    pub(super) standby: bool,
+    pub(super) closed: bool,
+}
+
+/// Where a key waits.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ticket<P> {
+    position: QueuePosition<P>,
+    number: u64,
+    attempt: Attempt,
+    operation: Option<Operation>,
+}
+
+impl<P: QueuePriority> Ticket<P> {
+    fn line<K: QueueKey>(&self, key: &K) -> Line {
+        Line { namespace: Arc::clone(key.namespace()), operation: self.operation }
+    }
+
+    /// News of a key are a better reason to look at it than that it failed.
+    fn goes_before(&self, position: QueuePosition<P>, attempt: Attempt) -> bool {
+        (self.position, self.attempt) <= (position, attempt)
+    }
+}
+
+impl<K: QueueKey, P: QueuePriority> State<K, P> {
+    /// On standby.
+    pub(super) fn standby() -> Self {
+        Self {
+            priorities: BTreeMap::new(),
+            waiting: HashMap::new(),
+            running: HashSet::new(),
+            again: HashMap::new(),
+            requeues: Timers::default(),
+            retries: Timers::default(),
+            turn: 0,
+            tickets: 0,
+            standby: true,
+            closed: false,
+        }
+    }
+
+    /// Since when keys of this priority wait.
+    pub(super) fn since(&self, priority: P) -> impl Iterator<Item = Instant> {
+        let turns = self.priorities.get(&priority).into_iter();
+        turns.flat_map(|turns| turns.waiters().map(|(_, since)| *since))
+    }
+
+    /// Nobody works on a key any more. Where it waits, if it was put again meanwhile.
+    pub(super) fn ended(&mut self, key: &K) -> Option<(QueuePosition<P>, Attempt)> {
+        self.running.remove(key);
+        self.again.remove(key)
+    }
+
+    /// The keys whose time has come.
+    pub(super) fn take_due(&mut self, clock: &Clock) -> Vec<(K, Attempt)> {
+        let mut due = Vec::new();
+        let (reached, monotonic) = (clock.now().reached(), Instant::now());
+        while let Some(key) = reached.and_then(|reached| self.requeues.take(reached)) {
+            due.push((key, Attempt::First));
+        }
+        while let Some(key) = self.retries.take(monotonic) {
+            due.push((key, Attempt::Repeated));
+        }
+        due
+    }
+
+    /// How long to sleep until the time of the next key may have come.
+    pub(super) fn sleep(&mut self, clock: &Clock) -> Duration {
+        let now = Instant::now();
+        let requeue_at = self.requeues.earliest().and_then(|at| clock.until(at));
+        let retry = self.retries.earliest().map(|at| at.saturating_duration_since(now));
+        requeue_at.into_iter().chain(retry).chain([LONGEST_SLEEP]).min().unwrap_or(LONGEST_SLEEP)
+    }
+
+    pub(super) fn add(
+        &mut self,
+        key: K,
+        position: QueuePosition<P>,
+        attempt: Attempt,
+        now: Instant,
+    ) {
+        if self.standby {
+            return;
+        }
+        if self.running.contains(&key) {
+            let again = self.again.entry(key).or_insert((position, attempt));
+            *again = (position, attempt).min(*again);
+            return;
+        }
+        if let Some(ticket) = self.waiting.get(&key).copied() {
+            // What waits for a flow was planned before the news.
+            if ticket.operation.is_none() && ticket.goes_before(position, attempt) {
+                return;
+            }
+            let turn = (ticket.position.due, ticket.number);
+            let turns = self.priorities.entry(ticket.position.priority).or_default();
+            turns.remove(ticket.attempt, &ticket.line(&key), turn);
+            let (position, attempt) = (position, attempt).min((ticket.position, ticket.attempt));
+            return self.insert(key, position, attempt, None, now);
+        }
+        self.insert(key, position, attempt, None, now);
+    }
+
+    pub(super) fn insert(
+        &mut self,
+        key: K,
+        position: QueuePosition<P>,
+        attempt: Attempt,
+        operation: Option<Operation>,
+        now: Instant,
+    ) {
+        self.tickets += 1;
+        let ticket = Ticket { position, number: self.tickets, attempt, operation };
+        let (line, turn) = (ticket.line(&key), (position.due, ticket.number));
+        self.waiting.insert(key.clone(), ticket);
+        let turns = self.priorities.entry(position.priority).or_default();
+        turns.insert(attempt, line, turn, (key, now));
+    }
+
+    pub(super) fn pop(&mut self, places: &Arc<Places<P>>, now: Instant) -> Option<Next<K, P>> {
+        let mut shares = places.shares();
+        for priority in P::order(self.turn) {
+            if !shares.has_place(priority) {
+                continue;
+            }
+            let may_go = |line: &Line| {
+                shares.has_share(priority, &line.namespace)
+                    && line.flow().is_none_or(|flow| shares.admits(&flow, now))
+            };
+            let turns = self.priorities.get_mut(&priority);
+            if let Some((line, (key, since))) = turns.and_then(|turns| turns.pop(may_go)) {
+                self.turn = self.turn.wrapping_add(1);
+                let attempt = self.waiting.remove(&key).map_or(Attempt::First, |it| it.attempt);
+                self.running.insert(key.clone());
+                let namespace = Arc::clone(key.namespace());
+                let place = places.take(&mut shares, priority, namespace, line.flow());
+                let waited = now.saturating_duration_since(since);
+                return Some(Next { key, priority, waited, attempt, place });
+            }
+        }
+        None
+    }
+}
