@@ -3,15 +3,17 @@
 //! The port the system hands out for port 0 is free only until the next outgoing connection, of
 //! this test or of another, happens to get it; an API server that is stopped and started again
 //! would not get its port back. So ports are taken from below the range of outgoing connections,
-//! and a lock file each keeps other boxes away for as long as this process lives, however it ends.
+//! and a lock each keeps other boxes away for as long as this process lives, however it ends. The lock
+//! is a Unix socket with an abstract name: like the port, there is one for the whole network namespace,
+//! whatever user or cache folder the other box has.
 
-use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
 
-use anyhow::{Context, Result, bail};
-
-use crate::testenv::cache;
+use anyhow::{Result, bail};
 
 /// Below every system's range of outgoing connections and off the node ports.
 const FIRST: u16 = 12_000;
@@ -21,21 +23,19 @@ const COUNT: u16 = 4_000;
 #[derive(Debug)]
 pub struct Port {
     number: u16,
-    _lock: File,
+    _lock: UnixListener,
 }
 
 impl Port {
     /// Takes a free port.
     pub fn take() -> Result<Self> {
-        let locks = cache::directory()?.join("ports");
-        fs::create_dir_all(&locks).with_context(|| format!("cannot create {}", locks.display()))?;
         // Starting anywhere keeps boxes that start at the same moment out of each other's way.
         let start = RandomState::new().hash_one(std::process::id());
         for step in 0..u64::from(COUNT) {
             let offset = u16::try_from((start.wrapping_add(step)) % u64::from(COUNT))?;
             let number = FIRST + offset;
-            let lock = File::create(locks.join(number.to_string()))?;
-            if lock.try_lock().is_ok() && is_free(number) {
+            let Ok(lock) = lock(number) else { continue };
+            if is_free(number) {
                 return Ok(Self { number, _lock: lock });
             }
         }
@@ -53,6 +53,12 @@ impl Port {
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.number)
     }
+}
+
+/// Fails if the port is somebody else's.
+fn lock(number: u16) -> io::Result<UnixListener> {
+    let name = SocketAddr::from_abstract_name(format!("trainjob-box-port-{number}"))?;
+    UnixListener::bind_addr(&name)
 }
 
 fn is_free(number: u16) -> bool {
