@@ -39,6 +39,7 @@ fn order_and_blank_lines_of_imports_matter() {
     for (text, expected) in [
         ("use std::fs;\n\nuse serde::{\n    A,\n};\nuse zebra::B;\n\nuse super::c;\n", true),
         ("mod part;\n\nuse std::fs;\n\nuse part::Part;\n\npub use part::Other;\n", true),
+        ("use std::fs;\n\nuse self::a::A;\npub use self::b::B;\nuse crate::c;\n", true),
         ("use serde::A;\n\nuse std::fs;\n", false),
         ("use std::fs;\nuse serde::A;\n", false),
         ("use crate::a;\n\nuse super::b;\n", false),
@@ -77,13 +78,19 @@ fn groups(text: &str) -> Vec<Vec<Origin>> {
                 _ => groups.push(vec![origin]),
             }
             adjoins = true;
-        } else if line.is_empty() || line.starts_with("pub") && line.contains(" use ") {
+        } else if line.is_empty() {
             adjoins = false;
-        } else if !line.starts_with([' ', '}', '/', '#', ']', ')']) && module(line).is_none() {
+        } else if !may_stand_between(line) && module(line).is_none() {
             break;
         }
     }
     groups
+}
+
+/// Whether imports may follow: it is a re-export, or belongs to what came before.
+fn may_stand_between(line: &str) -> bool {
+    line.starts_with([' ', '}', '/', '#', ']', ')'])
+        || line.starts_with("pub") && line.contains(" use ")
 }
 
 fn origin(path: &str, modules: &BTreeSet<String>) -> Origin {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff;
 use kube::api::{Api, DeleteParams, Preconditions};
@@ -80,10 +81,11 @@ pub(super) struct Cleaner {
 
 impl Cleaner {
     /// Runs until `stop` becomes true.
-    pub(super) async fn run(clients: Clients, stop: watch::Receiver<bool>) -> std::io::Result<()> {
+    pub(super) async fn run(clients: Clients, stop: watch::Receiver<bool>) -> Result<()> {
         let clock = Clock::new(Arc::clone(&clients.server_time));
         let queue = Queue::standby(Places::new(4), clock.clone());
         let cleaner = Arc::new(Self { clients, finished: Records::default(), queue, clock });
+        let restarts = IntCounter::new("restarts", "Failed watches.")?;
         let timers = controller::timers(&cleaner)?;
         let (work, server_time) = (&cleaner.clients.work, &cleaner.clients.server_time);
         let work_begins = async {
@@ -91,7 +93,7 @@ impl Cleaner {
             controller::work(&cleaner, stop, || cleaner.queue.close()).await;
         };
         tokio::select! {
-            () = cleaner.watch() => {}
+            () = cleaner.watch(&restarts) => {}
             () = clock::keep(work.clone(), server_time.clone(), || cleaner.queue.precision()) => {}
             () = timers => {}
             () = work_begins => {}
@@ -99,10 +101,8 @@ impl Cleaner {
         Ok(())
     }
 
-    async fn watch(&self) {
-        let restarts = IntCounter::new("restarts", "Failed watches.").expect("a valid name");
-        let subject =
-            Subject { kind: "ConfigMap", install: Some("it is there"), restarts: &restarts };
+    async fn watch(&self, restarts: &IntCounter) {
+        let subject = Subject { kind: "ConfigMap", install: Some("it is there"), restarts };
         let unreachable = AtomicBool::new(false);
         let maps: Api<ConfigMap> = Api::all(self.clients.watch.clone());
         let changed = |key| self.wake(key, position(Timestamp(0)));

@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn one_turn_in_eight_begins_with_the_last_lane() {
-        let first: Vec<_> = (0..=u8::MAX).map(|turn| Priority::begins(turn)).collect();
+        let first: Vec<_> = (0..=u8::MAX).map(Priority::begins).collect();
         assert_eq!(first.iter().filter(|priority| **priority == Priority::Cleanup).count(), 32);
         assert!(first.windows(8).all(|turns| turns.contains(&Priority::Cleanup)));
         for turn in 0..=u8::MAX {

@@ -39,6 +39,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod next;
 pub mod numbers;
 mod state;
 mod timers;
@@ -62,12 +63,8 @@ use trainjob_core::{
 };
 
 use self::state::State;
-pub use self::turns::Attempt;
-use crate::{
-    clock::Clock,
-    places::{Place, Places},
-    shares::Operation,
-};
+pub use self::{next::Next, turns::Attempt};
+use crate::{clock::Clock, places::Places, shares::Operation};
 
 /// What is due so soon makes it worth to know the time as well as can be: to find out takes about as many answers, one a
 /// second.
@@ -84,21 +81,6 @@ pub struct Queue<K, P: QueuePriority> {
     state: Mutex<State<K, P>>,
     work: Notify,
     timer: Condvar,
-}
-
-/// What is worked on next.
-#[derive(Debug)]
-pub struct Next<K, P: QueuePriority> {
-    /// What to work on.
-    pub key: K,
-    /// The priority it waited with.
-    pub priority: P,
-    /// For how long.
-    pub waited: Duration,
-    /// Whether it was tried before.
-    pub attempt: Attempt,
-    /// The place for its requests.
-    pub place: Place<P>,
 }
 
 impl<K: QueueKey, P: QueuePriority> Queue<K, P> {

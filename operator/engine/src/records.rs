@@ -67,7 +67,9 @@ impl<T: Clone> Records<T> {
             Ok(Event::Delete(object)) => seen(&object, None),
             Ok(Event::InitDone) => {
                 let vanished = self.lock().listed();
-                vanished.into_iter().for_each(|(key, _)| changed(key));
+                for (key, _) in vanished {
+                    changed(key);
+                }
                 self.is_listed.send_replace(true);
             }
             Err(_) => {}

@@ -11,7 +11,7 @@ use trainjob_api::time::Timestamp;
 use trainjob_core::queue_position::{QueueKey, QueuePosition, QueuePriority};
 
 use super::{
-    Next,
+    next::Next,
     timers::Timers,
     turns::{Attempt, Line, Turns},
 };

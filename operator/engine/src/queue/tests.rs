@@ -9,7 +9,7 @@ use trainjob_process::server_time::{ServerTime, boot_time};
 
 use super::{state::LONGEST_SLEEP, timers::SWEEP_FROM, *};
 use crate::{
-    places::UnderWay,
+    places::{Place, UnderWay},
     shares::{Flow, Verb},
 };
 
