@@ -5,9 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use crate::shares::{Flow, Operation};
 use tokio::time::Instant;
 use trainjob_api::time::Timestamp;
+
+use crate::shares::{Flow, Operation};
 
 /// Of so many turns, one belongs to repeated attempts even when there are first ones: they could starve otherwise.
 const TURNS_PER_REPEATED: u8 = 8;
