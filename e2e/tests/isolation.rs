@@ -13,13 +13,20 @@ use serde_json::{Value, json};
 const MANY: usize = 150;
 
 /// Sees that a neighbour is served while all requests of this kind hang in another namespace, where jobs with `spec` cause
-/// them.
+/// them. So many jobs of that namespace were served quickly before.
 async fn delays_nobody(
     verb: &'static str,
     (resource, subresource): (&'static str, &'static str),
     spec: Value,
+    quick: usize,
 ) -> Result<()> {
     POOL.test_behind_proxy("hostile", async |hostile, proxy| {
+        let serve = |number: usize| async move {
+            let name = format!("quick-{number}");
+            hostile.create(&name, RUNS, json!({"suspend": true})).await?;
+            hostile.has_job_set(&name).await
+        };
+        stream::iter((0..quick).map(serve)).buffer_unordered(16).try_collect::<Vec<_>>().await?;
         let namespace = hostile.namespace.clone();
         let hangs = proxy.inject(
             move |call| {
@@ -70,20 +77,26 @@ fn due() -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deletions_of_jobsets_that_hang_delay_no_other_namespace() -> Result<()> {
-    delays_nobody("delete", ("jobsets", ""), due()).await
+    delays_nobody("delete", ("jobsets", ""), due(), 0).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn status_writes_that_hang_delay_no_other_namespace() -> Result<()> {
-    delays_nobody("patch", ("trainjobs", "status"), due()).await
+    delays_nobody("patch", ("trainjobs", "status"), due(), 0).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn creations_of_jobsets_that_hang_delay_no_other_namespace() -> Result<()> {
-    delays_nobody("create", ("jobsets", ""), json!({"suspend": true})).await
+    delays_nobody("create", ("jobsets", ""), json!({"suspend": true}), 0).await
+}
+
+/// Of a flow that was quick, many requests are under way at once: more than the namespace's share (`docs/semantics.md`, O2).
+#[tokio::test(flavor = "multi_thread")]
+async fn creations_that_were_quick_and_begin_to_hang_delay_no_other_namespace() -> Result<()> {
+    delays_nobody("create", ("jobsets", ""), json!({"suspend": true}), MANY).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_of_pods_that_hang_delay_no_other_namespace() -> Result<()> {
-    delays_nobody("list", ("pods", ""), due()).await
+    delays_nobody("list", ("pods", ""), due(), 0).await
 }

@@ -120,7 +120,9 @@ impl Cluster {
             }
             let program = self.site.binaries.path(component.program());
             let arguments = self.site.arguments(component);
-            let process = Arc::new(self.spawn(component.name(), program, &arguments, &[])?);
+            let environment = self.site.environment();
+            let process = self.spawn(component.name(), program, &arguments, &environment)?;
+            let process = Arc::new(process);
             running.insert(component, Arc::clone(&process));
             process
         };

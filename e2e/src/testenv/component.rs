@@ -42,6 +42,17 @@ impl Component {
 }
 
 impl Site {
+    /// What the components find in their environment. Tests wait for processors, not for memory: so garbage is collected
+    /// less often than by default, but in a cluster that is measured, which writes to the disk, too.
+    pub(crate) fn environment(&self) -> Vec<(String, String)> {
+        if self.options.fsync {
+            return Vec::new();
+        }
+        [("GOGC", "400"), ("GOMEMLIMIT", "1GiB")]
+            .map(|(name, value)| (name.into(), value.into()))
+            .into()
+    }
+
     /// The command line of `component`.
     pub(crate) fn arguments(&self, component: Component) -> Vec<String> {
         match component {
