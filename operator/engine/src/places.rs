@@ -51,7 +51,7 @@ impl<P: QueuePriority> Places<P> {
         share: Share,
         reserved: Option<Flow>,
     ) -> Place<P> {
-        let id = shares.take(priority, namespace, share, reserved, Instant::now());
+        let id = shares.take(priority, namespace, share, reserved);
         Place(Arc::new(Held { places: Arc::clone(self), id }))
     }
 }

@@ -5,9 +5,9 @@
 //! their [`Flow`], and a place is given by these rules (`docs/semantics.md`, §6):
 //!
 //! 1. Every priority keeps some places that the others do not get, as many as it [says](QueuePriority::kept).
-//! 2. One namespace has half of what its priority can get. While no other one has work and answers are quick, it may
-//!    borrow the other half: a place [on loan](Share::OnLoan) is for requests of flows that are known to be quick, and a
-//!    request on loan is given up after [`LOAN`], so that a flow that begins to hang holds up others no longer than that.
+//! 2. One namespace has half of what its priority can get. While answers are quick it may borrow the other half: a place
+//!    [on loan](Share::OnLoan) is for requests of flows that are known to be quick, and a request on loan is given up after
+//!    [`LOAN`], so that a flow that begins to hang holds up others no longer than that.
 //! 3. A flow is slow whose last answer took, or whose oldest request has waited, over a second and over four times the
 //!    median of recent answers. One request of it is waited for at a time; of all slow flows together, a quarter of the
 //!    places but at least two; of those of one namespace, half as many.
@@ -43,10 +43,6 @@ const FEWEST_SLOW: usize = 2;
 
 /// How long a request may take that has a place on loan (rule 2).
 pub const LOAN: Duration = Duration::from_secs(1);
-
-/// Another namespace has work if it took a place so lately (rule 2): what one has under way is what the others wait
-/// behind in the API server.
-const LATELY: Duration = Duration::from_secs(2);
 
 /// What a request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -85,8 +81,6 @@ pub struct Shares<P> {
     taken: BTreeMap<PlaceId, Taken<P>>,
     next: PlaceId,
     answers: Answers,
-    /// The two namespaces that took places last, and when.
-    latest: Vec<(Arc<str>, Instant)>,
 }
 
 /// Which place.
@@ -133,7 +127,6 @@ impl<P: QueuePriority> Shares<P> {
             taken: BTreeMap::new(),
             next: 0,
             answers: Answers::default(),
-            latest: Vec::new(),
         }
     }
 
@@ -164,16 +157,7 @@ impl<P: QueuePriority> Shares<P> {
         }
         let oldest = of_namespace().filter_map(|taken| taken.asked).min();
         let waited = oldest.map(|asked| now.saturating_duration_since(asked));
-        let lends = self.is_alone(namespace, now) && self.answers.are_quick(waited);
-        lends.then_some(Share::OnLoan)
-    }
-
-    /// Whether no other namespace has work.
-    fn is_alone(&self, namespace: &str, now: Instant) -> bool {
-        let lately = |at: Instant| now.saturating_duration_since(at) < LATELY;
-        let others = |other: &str| other != namespace;
-        !self.latest.iter().any(|(other, at)| others(other) && lately(*at))
-            && !self.taken.values().any(|taken| others(&taken.namespace))
+        self.answers.are_quick(waited).then_some(Share::OnLoan)
     }
 
     /// Whether a request of this flow may be sent from such a place (rules 2, 3 and 4).
@@ -189,12 +173,8 @@ impl<P: QueuePriority> Shares<P> {
         namespace: Arc<str>,
         share: Share,
         reserved: Option<Flow>,
-        now: Instant,
     ) -> PlaceId {
         self.next += 1;
-        self.latest.retain(|(other, _)| *other != namespace);
-        self.latest.insert(0, (Arc::clone(&namespace), now));
-        self.latest.truncate(2);
         let taken =
             Taken { priority, namespace, share, reserved, entered: None, asked: None, left: false };
         self.taken.insert(self.next, taken);
