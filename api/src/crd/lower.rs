@@ -96,7 +96,7 @@ impl Definitions {
         let int_or_string = schema.get("x-kubernetes-int-or-string").and_then(Value::as_bool);
         let names = names(schema);
         JSONSchemaProps {
-            type_: if names.is_empty() { type_name(schema) } else { Some("string".into()) },
+            type_: type_name(schema),
             enum_: (!names.is_empty()).then(|| names.into_iter().map(JSON).collect()),
             format: schema
                 .get("format")
@@ -172,9 +172,12 @@ fn nullable(schema: &Value) -> Option<&Value> {
         .find(|choice| type_name(choice).as_deref() != Some("null"))
 }
 
-/// The type, `null` aside.
+/// The type, `null` aside. That of a choice is what it is a choice of.
 fn type_name(schema: &Value) -> Option<String> {
-    let name = match schema.get("type")? {
+    let Some(stated) = schema.get("type") else {
+        return choices(schema).find_map(type_name);
+    };
+    let name = match stated {
         Value::Array(names) => names.iter().find(|name| *name != "null")?,
         name => name,
     };

@@ -295,3 +295,16 @@ impl PolicyReason {
         }
     }
 }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_condition_and_reason_is_documented() {
+        let page = include_str!("../../../../docs/retention.md");
+        let conditions = PolicyCondition::ALL.map(PolicyCondition::as_str);
+        for name in conditions.into_iter().chain(PolicyReason::ALL.map(PolicyReason::as_str)) {
+            assert!(page.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+}
