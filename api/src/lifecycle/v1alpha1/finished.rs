@@ -18,20 +18,20 @@ pub struct Finished {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 8))]
     pub requires: Vec<Requirement>,
-    /// Conditions in `status.conditions` that mean an end, up to 8. The first of this list that holds decides the
-    /// outcome; its reason and its `lastTransitionTime` are those of the end.
+    /// Conditions in `status.conditions` that mean an end, up to 8. The first of this list that holds decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 8))]
     pub conditions: Vec<FinishedCondition>,
     /// A field whose value decides if no condition does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// Path of the reason, such as `status.reason`, where the phase decides. Absent: there is no reason.
+    /// Path of the reason, such as `status.reason`. Absent, or without a value there: the reason of the condition, or the
+    /// value of the phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub reason_path: Option<String>,
-    /// Path of the finish time, such as `status.endTime`, where the phase decides or the condition has no time. Without a
-    /// usable time the newest time in `managedFields` counts, which is not earlier.
+    /// Path of the finish time, such as `status.endTime`. Absent, or without a usable time there: the `lastTransitionTime`
+    /// of the condition, else the newest time in `managedFields`, which is not earlier than the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub time_path: Option<String>,

@@ -28,6 +28,9 @@ pub struct RetentionPolicyStatus {
     /// All that was due until then has been handed on for deletion under this digest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforced_through: Option<Time>,
+    /// How many objects that were due well before that have been handed on and are still there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backlog: Option<u64>,
     /// How many finished objects the policy selects, and how they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,
@@ -154,7 +157,7 @@ pub struct Trip {
     pub unexpected: u64,
     /// Of how many finished objects that the policy may delete.
     pub stock: u64,
-    /// The namespaces that wait, up to 16 of them. Absent: the whole policy waits.
+    /// The namespaces that wait, up to 16. Absent: the whole policy waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16))]
     pub namespaces: Option<Vec<TrippedNamespace>>,
