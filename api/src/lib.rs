@@ -5,17 +5,19 @@
 //! decision core (`trainjob-core`) can use it.
 //!
 //! * [`trainer`]: TrainJobs and their runtimes, by version of their API. The version that is stored is [`v1alpha1`].
+//! * [`lifecycle`]: retention policies.
 //! * [`jobset`]: the parts of JobSet `v1alpha2` that are written and read.
 //! * [`conditions`]: condition types and reasons, and how a condition list is changed.
 //! * [`time`]: the one bridge between Kubernetes' timestamps and ours.
 //! * [`constants`]: names that clients rely on.
-//! * [`crd`]: the three `CustomResourceDefinition`s, made from the types.
+//! * [`crd`]: the `CustomResourceDefinition`s, made from the types.
 //! * [`validate`]: what those require of a value, as functions.
 
 pub mod conditions;
 pub mod constants;
 pub mod crd;
 pub mod jobset;
+pub mod lifecycle;
 pub mod podgroup;
 pub mod time;
 pub mod trainer;

@@ -4,9 +4,8 @@ use std::{env, error::Error, fs, path::Path, process::ExitCode};
 
 use trainjob_api::crd;
 
-/// Where the chart keeps its CRDs.
-const DIRECTORY: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../charts/trainjob-operator/files/crds");
+/// Where the chart keeps its files; the folders of the CRDs are in there.
+const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../charts/trainjob-operator/files");
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its terminal")]
 fn main() -> Result<ExitCode, Box<dyn Error>> {
@@ -18,14 +17,12 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             return Ok(ExitCode::from(2));
         }
     };
-    let directory = Path::new(DIRECTORY);
     let mut drifted = false;
-    if !check {
-        fs::create_dir_all(directory)?;
-    }
-    for (name, content) in crd::files()? {
+    for (folder, name, content) in crd::files()? {
+        let directory = Path::new(DIRECTORY).join(folder);
         let path = directory.join(&name);
         if !check {
+            fs::create_dir_all(&directory)?;
             fs::write(&path, &content)?;
             println!("{name}: {} KiB", content.len().div_ceil(1024));
         } else if fs::read_to_string(&path).ok().as_deref() != Some(&content) {

@@ -1,9 +1,9 @@
 //! Facts of a schema that Rust types do not state.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    JSON, JSONSchemaProps, JSONSchemaPropsOrArray, ValidationRule,
+    JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool, ValidationRule,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::field_updates::FieldUpdates;
 
@@ -42,8 +42,12 @@ pub(super) enum Fact {
     MaxLength(i64),
     /// A number of at least this.
     Minimum(f64),
+    /// A number of at most this.
+    Maximum(f64),
     /// An object with at least this many fields.
     MinProperties(i64),
+    /// An object with at most this many fields.
+    MaxProperties(i64),
     /// An integer of no fixed width.
     AnyWidth,
     /// A list whose items are merged by these fields.
@@ -60,8 +64,12 @@ pub(super) enum Fact {
     Rule(&'static str, &'static str),
     /// A CEL rule and its message, under [`FieldUpdates::Immutable`].
     RuleWhileImmutable(&'static str, &'static str),
+    /// A CEL rule, its message, and the field, from here, that the refusal names, with its reason.
+    RuleAt { rule: &'static str, message: &'static str, path: &'static str, reason: &'static str },
     /// Facts of a list's items.
     Items(&'static [Fact]),
+    /// Facts of a map's values.
+    Values(&'static [Fact]),
     /// Of an object's fields, only these.
     Only(&'static [&'static str]),
 }
@@ -75,13 +83,12 @@ pub(super) enum Literal {
     Bool(bool),
     Int(i64),
     Str(&'static str),
+    EmptyObject,
 }
 
 /// Lays the facts of a definition over its schema.
 pub(super) fn lay_over(schema: &mut JSONSchemaProps, facts: &Facts, updates: FieldUpdates) {
-    for fact in facts.whole {
-        apply(schema, *fact, updates);
-    }
+    apply_all(schema, facts.whole, updates);
     for (field, facts) in facts.fields {
         let required = schema.required.get_or_insert_default();
         for fact in *facts {
@@ -101,9 +108,7 @@ pub(super) fn lay_over(schema: &mut JSONSchemaProps, facts: &Facts, updates: Fie
         else {
             continue;
         };
-        for fact in *facts {
-            apply(schema, *fact, updates);
-        }
+        apply_all(schema, facts, updates);
     }
 }
 
@@ -119,7 +124,9 @@ fn apply(schema: &mut JSONSchemaProps, fact: Fact, updates: FieldUpdates) {
         Fact::MinLength(length) => schema.min_length = Some(length),
         Fact::MaxLength(length) => schema.max_length = Some(length),
         Fact::Minimum(value) => schema.minimum = Some(value),
+        Fact::Maximum(value) => schema.maximum = Some(value),
         Fact::MinProperties(count) => schema.min_properties = Some(count),
+        Fact::MaxProperties(count) => schema.max_properties = Some(count),
         Fact::AnyWidth => schema.format = None,
         Fact::MapBy(keys) => {
             schema.x_kubernetes_list_type = Some("map".into());
@@ -134,11 +141,21 @@ fn apply(schema: &mut JSONSchemaProps, fact: Fact, updates: FieldUpdates) {
         Fact::Rule(text, message) | Fact::RuleWhileImmutable(text, message) => {
             schema.x_kubernetes_validations.get_or_insert_default().push(rule((text, message)));
         }
+        Fact::RuleAt { rule: text, message, path, reason } => {
+            schema.x_kubernetes_validations.get_or_insert_default().push(ValidationRule {
+                field_path: Some(path.into()),
+                reason: Some(reason.into()),
+                ..rule((text, message))
+            });
+        }
         Fact::Items(facts) => {
             if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
-                for fact in facts {
-                    apply(items, *fact, updates);
-                }
+                apply_all(items, facts, updates);
+            }
+        }
+        Fact::Values(facts) => {
+            if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
+                apply_all(values, facts, updates);
             }
         }
         Fact::Only(fields) => {
@@ -149,12 +166,19 @@ fn apply(schema: &mut JSONSchemaProps, fact: Fact, updates: FieldUpdates) {
     }
 }
 
+fn apply_all(schema: &mut JSONSchemaProps, facts: &[Fact], updates: FieldUpdates) {
+    for fact in facts {
+        apply(schema, *fact, updates);
+    }
+}
+
 impl From<Literal> for Value {
     fn from(literal: Literal) -> Self {
         match literal {
             Literal::Bool(value) => value.into(),
             Literal::Int(value) => value.into(),
             Literal::Str(value) => value.into(),
+            Literal::EmptyObject => Self::Object(Map::new()),
         }
     }
 }

@@ -13,9 +13,10 @@ use crate::testenv::guard::Guard;
 use crate::testenv::workspace;
 
 /// Integration tests, and what they show.
-const TESTS: [(&str, &str); 4] = [
+const TESTS: [(&str, &str); 5] = [
     ("admission", "admission"),
     ("frozen", "snapshots, updates of suspended jobs"),
+    ("retention_policies", "definitions of retention policies"),
     ("runtimes", "every runtime that ships"),
     ("version_skew", "definitions and webhook configurations of other versions"),
 ];

@@ -12,7 +12,16 @@ pub(crate) const CHART: &str = "charts/trainjob-operator";
 
 /// Installs the chart's custom resource definitions and waits until they are served.
 pub async fn install_crds(client: &Client) -> Result<()> {
-    let texts = workspace::read_all(&format!("{CHART}/files/crds"))?;
+    install_folder(client, "crds").await
+}
+
+/// Installs the definitions of retention policies, which the chart does not do yet, and waits until they are served.
+pub async fn install_retention_crds(client: &Client) -> Result<()> {
+    install_folder(client, "retention-crds").await
+}
+
+async fn install_folder(client: &Client, folder: &str) -> Result<()> {
+    let texts = workspace::read_all(&format!("{CHART}/files/{folder}"))?;
     let definitions = apply(client, "default", yaml::documents(&texts.join("\n---\n"))?).await?;
     established(client, &definitions).await
 }
