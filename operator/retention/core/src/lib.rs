@@ -2,3 +2,16 @@
 //!
 //! Everything here is pure: facts, policies and a time go in, decisions come out. The rules are those of
 //! `docs/retention.md`.
+
+pub mod facts;
+pub mod finished;
+mod instant;
+pub mod interner;
+pub mod kind;
+pub mod labels;
+pub mod metadata;
+pub mod outcome;
+pub mod pattern;
+pub mod seconds;
+pub mod uid;
+pub mod wish;
