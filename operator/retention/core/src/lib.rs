@@ -2,3 +2,22 @@
 //!
 //! Everything here is pure: facts, policies and a time go in, decisions come out. The rules are those of
 //! `docs/retention.md`.
+
+pub mod facts;
+pub mod finished;
+mod instant;
+pub mod interner;
+pub mod keep_last;
+pub mod kind;
+pub mod labels;
+pub mod metadata;
+pub mod outcome;
+pub mod pattern;
+pub mod plan;
+pub mod pod_label;
+pub mod policies;
+pub mod policy;
+pub mod seconds;
+pub mod selector;
+pub mod uid;
+pub mod wish;

@@ -1,0 +1,188 @@
+//! The newest objects of each group, which a rule with `keepLast` keeps (`docs/retention.md`, R21).
+//!
+//! Objects of one namespace and with the same values of some labels make a group, in which they are ranked by finish time,
+//! creation and UID. What is kept for another reason takes no place in it, but is ranked all the same when that reason
+//! ends.
+//!
+//! An object is dispensable from the moment at which so many newer ones had finished as are kept. One of a group is
+//! deleted at a time: what the watch has not shown yet may have changed the ranks.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+
+use trainjob_api::time::Timestamp;
+
+use crate::{
+    policy::{GroupValues, KeepLast},
+    uid::Uid,
+};
+
+/// Which group of which rule.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct GroupKey {
+    /// The policy.
+    pub policy: Uid,
+    /// The name of the rule.
+    pub rule: Arc<str>,
+    /// The namespace.
+    pub namespace: Arc<str>,
+    /// The values of the labels.
+    pub values: GroupValues,
+}
+
+/// Where an object stands in a group; the greater is the newer.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    /// When it finished.
+    pub finished: Timestamp,
+    /// When it was created.
+    pub created: Timestamp,
+    /// What tells objects of the same second apart.
+    pub uid: Uid,
+}
+
+/// An object as a candidate for a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// The group.
+    pub group: GroupKey,
+    /// Its rank there.
+    pub rank: Rank,
+    /// Whether it takes a place, so that others can be dispensed with. What is kept for another reason does not.
+    pub takes_place: bool,
+}
+
+/// The objects that take places in a group.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Group {
+    /// The oldest first. Objects come at the one end and go at the other.
+    ranks: VecDeque<Rank>,
+    /// The object whose deletion was sent and has not been seen.
+    deleting: Option<Uid>,
+}
+
+impl Group {
+    /// Since when an object of this rank is dispensable: when the last of as many newer ones had finished as are kept.
+    /// `None` if there are not as many.
+    #[must_use]
+    pub fn dispensable_since(&self, rank: &Rank, count: u16) -> Option<Timestamp> {
+        let not_newer = self.ranks.partition_point(|other| other <= rank);
+        let last_needed = not_newer.checked_add(usize::from(count).checked_sub(1)?)?;
+        self.ranks.get(last_needed).map(|rank| rank.finished)
+    }
+
+    /// Whether it is another object's turn to go.
+    #[must_use]
+    pub fn is_deleting_other_than(&self, uid: &Uid) -> bool {
+        self.deleting.as_ref().is_some_and(|deleting| deleting != uid)
+    }
+
+    /// The objects that are dispensable, the oldest first.
+    pub fn dispensable(&self, count: u16) -> impl Iterator<Item = &Uid> {
+        let dispensable = self.ranks.len().saturating_sub(usize::from(count));
+        self.ranks.iter().take(dispensable).map(|rank| &rank.uid)
+    }
+
+    fn add(&mut self, rank: Rank) {
+        if let Err(index) = self.ranks.binary_search(&rank) {
+            self.ranks.insert(index, rank);
+        }
+    }
+
+    fn remove(&mut self, rank: &Rank) {
+        if let Ok(index) = self.ranks.binary_search(rank) {
+            self.ranks.remove(index);
+        }
+    }
+
+    fn is_unused(&self) -> bool {
+        self.ranks.is_empty() && self.deleting.is_none()
+    }
+}
+
+/// All groups of the policies of one kind.
+#[derive(Debug, Clone, Default)]
+pub struct Groups {
+    groups: HashMap<GroupKey, Group>,
+}
+
+impl Groups {
+    /// The group of this key, if anything takes a place in it.
+    #[must_use]
+    pub fn get(&self, key: &GroupKey) -> Option<&Group> {
+        self.groups.get(key)
+    }
+
+    /// Notes where an object stands now. Where it stood before is to be [left](Self::leave) first if its rank or its group
+    /// has changed.
+    pub fn enter(&mut self, candidate: &Candidate) {
+        if candidate.takes_place {
+            let group = self.groups.entry(candidate.group.clone()).or_default();
+            group.add(candidate.rank.clone());
+        } else {
+            self.change(&candidate.group, |group| group.remove(&candidate.rank));
+        }
+    }
+
+    /// Notes that an object does not stand there any more: it is gone, is going, or has changed. If it was its turn to go,
+    /// it is the next one's.
+    pub fn leave(&mut self, candidate: &Candidate) {
+        self.change(&candidate.group, |group| {
+            group.remove(&candidate.rank);
+            group.deleting.take_if(|deleting| *deleting == candidate.rank.uid);
+        });
+    }
+
+    /// Notes that the deletion of an object is being sent.
+    pub fn begin_deletion(&mut self, candidate: &Candidate) {
+        let group = self.groups.entry(candidate.group.clone()).or_default();
+        group.deleting = Some(candidate.rank.uid.clone());
+    }
+
+    /// Notes that a deletion was refused, so that it does not hold up others.
+    pub fn end_deletion(&mut self, candidate: &Candidate) {
+        self.change(&candidate.group, |group| {
+            group.deleting.take_if(|deleting| *deleting == candidate.rank.uid);
+        });
+    }
+
+    fn change(&mut self, key: &GroupKey, change: impl FnOnce(&mut Group)) {
+        let Some(group) = self.groups.get_mut(key) else { return };
+        change(group);
+        if group.is_unused() {
+            self.groups.remove(key);
+        }
+    }
+}
+
+/// When an object is due by such a rule, as far as is known: since it is dispensable and old enough, or at the maximum
+/// age.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KeptUntil {
+    /// When its rank lets it go.
+    pub(crate) dispensable: Option<Timestamp>,
+    /// When its age does.
+    pub(crate) too_old: Option<Timestamp>,
+}
+
+impl KeptUntil {
+    /// For an object of this start and rank.
+    pub(crate) fn of(
+        rule: &KeepLast,
+        group: Option<&Group>,
+        rank: &Rank,
+        start: Timestamp,
+    ) -> Self {
+        let since = group.and_then(|group| group.dispensable_since(rank, rule.count()));
+        let old_enough = start.plus(rule.minimum_age().get());
+        Self {
+            dispensable: since.map(|since| since.max(old_enough)),
+            too_old: rule.maximum_age().map(|age| start.plus(age.get())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+use proptest::{collection::vec, prelude::*};
+
+use super::*;
+
+fn candidate(uid: u8, finished: i64, takes_place: bool) -> Candidate {
+    let group = GroupKey {
+        policy: Uid::from("p"),
+        rule: "r".into(),
+        namespace: "a".into(),
+        values: [const { None }; 4],
+    };
+    let rank = Rank {
+        finished: Timestamp(finished),
+        created: Timestamp(0),
+        uid: Uid::from(&*uid.to_string()),
+    };
+    Candidate { group, rank, takes_place }
+}
+
+#[test]
+fn a_group_that_nothing_belongs_to_takes_no_memory() {
+    let mut groups = Groups::default();
+    let (one, other) = (candidate(1, 1, true), candidate(2, 2, false));
+    groups.enter(&one);
+    groups.enter(&other);
+    assert_eq!(groups.groups.len(), 1);
+    groups.begin_deletion(&one);
+    groups.leave(&one);
+    assert_eq!(groups.groups.len(), 0);
+    groups.leave(&one);
+    groups.end_deletion(&one);
+    groups.begin_deletion(&other);
+    assert_eq!(groups.groups.len(), 1);
+    groups.end_deletion(&one);
+    assert!(groups.get(&one.group).unwrap().is_deleting_other_than(&one.rank.uid));
+    groups.end_deletion(&other);
+    assert_eq!(groups.groups.len(), 0);
+}
+
+#[test]
+fn the_oldest_are_dispensable_first() {
+    let mut groups = Groups::default();
+    for (uid, finished) in [(1, 30), (2, 10), (3, 20), (4, 40)] {
+        groups.enter(&candidate(uid, finished, true));
+    }
+    let group = groups.get(&candidate(1, 0, true).group).unwrap();
+    let uids = |count| group.dispensable(count).map(Uid::to_string).collect::<Vec<_>>();
+    assert_eq!(uids(1), ["2", "3", "1"]);
+    assert_eq!(uids(3), ["2"]);
+    assert!(uids(4).is_empty() && uids(9).is_empty());
+}
+
+proptest! {
+    #[test]
+    fn an_object_is_dispensable_since_as_many_newer_ones_as_are_kept_had_finished(
+        changes in vec((0..12_u8, 0..6_i64, any::<bool>()), 0..40),
+        count in 1..5_u16,
+        (uid, finished) in (0..12_u8, 0..6_i64),
+    ) {
+        let mut groups = Groups::default();
+        let mut places = Vec::new();
+        for (uid, finished, takes_place) in changes {
+            let candidate = candidate(uid, finished, takes_place);
+            groups.enter(&candidate);
+            places.retain(|rank| *rank != candidate.rank);
+            if takes_place {
+                places.push(candidate.rank);
+            }
+        }
+        let candidate = candidate(uid, finished, true);
+        let mut newer: Vec<_> = places.into_iter().filter(|rank| *rank > candidate.rank).collect();
+        newer.sort();
+        let expected = newer.get(usize::from(count) - 1).map(|rank| rank.finished);
+        let group = groups.get(&candidate.group);
+        let since = group.and_then(|group| group.dispensable_since(&candidate.rank, count));
+        prop_assert_eq!(since, expected);
+    }
+}

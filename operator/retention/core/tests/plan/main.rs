@@ -1,0 +1,12 @@
+//! What is to be done about finished objects, as tables and as properties.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+mod acts;
+mod governing;
+mod keep_last;
+mod owners;
+mod pods;
+mod precedence;
+mod properties;
+mod scene;
