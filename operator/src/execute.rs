@@ -250,9 +250,6 @@ impl Executor {
         request: impl Future<Output = Result<T, kube::Error>> + Send + 'static,
     ) -> Result<T, RequestError> {
         let request = self.admitted(of, request).await?;
-        if let Some(loan) = of.place.loan() {
-            return answer::within(loan, request).await;
-        }
         match of.priority {
             Priority::Stop => answer::detach_after(request).await,
             Priority::Live | Priority::Cleanup => {

@@ -11,7 +11,7 @@ use tokio::{
 };
 use trainjob_core::queue_position::QueuePriority;
 
-use crate::shares::{Flow, PlaceId, Share, Shares};
+use crate::shares::{Flow, PlaceId, Shares};
 
 /// How long whoever has a place waits with it for the turn of a request. A flow that was not asked before answers within
 /// that time, so that work that has begun is seldom begun anew.
@@ -48,10 +48,9 @@ impl<P: QueuePriority> Places<P> {
         shares: &mut Shares<P>,
         priority: P,
         namespace: Arc<str>,
-        share: Share,
         reserved: Option<Flow>,
     ) -> Place<P> {
-        let id = shares.take(priority, namespace, share, reserved);
+        let id = shares.take(priority, namespace, reserved);
         Place(Arc::new(Held { places: Arc::clone(self), id }))
     }
 }
@@ -91,12 +90,6 @@ impl<P: QueuePriority> Place<P> {
         timeout(WAIT_WITH_PLACE, enter).await.is_ok()
     }
 
-    /// How long a request may take, if the place is on loan: then it must be given up, for the place is that of others.
-    #[must_use]
-    pub fn loan(&self) -> Option<Duration> {
-        self.0.places.shares().loan(self.0.id)
-    }
-
     /// The request is sent. It is under way until what this returns is dropped.
     #[must_use]
     pub fn ask(&self) -> UnderWay<P> {
@@ -134,7 +127,7 @@ mod tests {
     use trainjob_core::priority::Priority;
 
     use super::*;
-    use crate::shares::{LOAN, Operation, Verb};
+    use crate::shares::{Operation, Verb};
 
     /// So few that a flow which has not answered yet has one request at a time.
     const FEW: usize = 5;
@@ -144,7 +137,7 @@ mod tests {
     }
 
     fn take(places: &Arc<Places<Priority>>) -> Place<Priority> {
-        places.take(&mut places.shares(), Priority::Live, "ns".into(), Share::Own, None)
+        places.take(&mut places.shares(), Priority::Live, "ns".into(), None)
     }
 
     #[tokio::test]
@@ -157,15 +150,6 @@ mod tests {
         assert_eq!(places.shares().taken(), 1);
         drop(request);
         assert_eq!(places.shares().taken(), 0);
-    }
-
-    #[test]
-    fn place_on_loan_limits_its_requests() {
-        let places = Places::new(64);
-        for (share, limit) in [(Share::Own, None), (Share::OnLoan, Some(LOAN))] {
-            let place = places.take(&mut places.shares(), Priority::Live, "ns".into(), share, None);
-            assert_eq!(place.loan(), limit, "{share:?}");
-        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -5,9 +5,7 @@
 //! their [`Flow`], and a place is given by these rules (`docs/semantics.md`, §6):
 //!
 //! 1. Every priority keeps some places that the others do not get, as many as it [says](QueuePriority::kept).
-//! 2. One namespace has half of what its priority can get. While answers are quick it may borrow the other half: a place
-//!    [on loan](Share::OnLoan) is for requests of flows that are known to be quick, and a request on loan is given up after
-//!    [`LOAN`], so that a flow that begins to hang holds up others no longer than that.
+//! 2. One namespace has at most half of what its priority can get.
 //! 3. A flow is slow whose last answer took, or whose oldest request has waited, over a second and over four times the
 //!    median of recent answers. One request of it is waited for at a time; of all slow flows together, a quarter of the
 //!    places but at least two; of those of one namespace, half as many.
@@ -26,7 +24,6 @@ mod tests;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::Duration,
 };
 
 use tokio::time::Instant;
@@ -40,9 +37,6 @@ pub const FEWEST_PLACES: usize = 3;
 /// So many requests of slow flows are waited for at least, each of another namespace: a flow that was slow once must not
 /// wait for one that hangs.
 const FEWEST_SLOW: usize = 2;
-
-/// How long a request may take that has a place on loan (rule 2).
-pub const LOAN: Duration = Duration::from_secs(1);
 
 /// What a request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,21 +80,11 @@ pub struct Shares<P> {
 /// Which place.
 pub type PlaceId = u64;
 
-/// Whether a place is of its namespace's own half (rule 2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Share {
-    /// It is.
-    Own,
-    /// It is of the other half: its requests are given up after [`LOAN`].
-    OnLoan,
-}
-
 /// Who has a place.
 #[derive(Debug)]
 struct Taken<P> {
     priority: P,
     namespace: Arc<str>,
-    share: Share,
     /// The flow it was given for, until it has [entered](Shares::enter) that.
     reserved: Option<Flow>,
     /// The flow of its request, or of the last one.
@@ -146,51 +130,32 @@ impl<P: QueuePriority> Shares<P> {
         self.taken.len() + kept < self.places
     }
 
-    /// Which place this namespace may have, if it may have one more (rule 2).
+    /// Whether this namespace may have one more place (rule 2).
     #[must_use]
-    pub fn share(&self, priority: P, namespace: &str, now: Instant) -> Option<Share> {
+    pub fn has_share(&self, priority: P, namespace: &str) -> bool {
         let kept: usize = priority.others().map(|other| other.kept(self.places)).sum();
-        let half = self.places.saturating_sub(kept).div_ceil(2);
-        let of_namespace = || self.taken.values().filter(|taken| &*taken.namespace == namespace);
-        if of_namespace().filter(|taken| taken.share == Share::Own).count() < half {
-            return Some(Share::Own);
-        }
-        let oldest = of_namespace().filter_map(|taken| taken.asked).min();
-        let waited = oldest.map(|asked| now.saturating_duration_since(asked));
-        self.answers.are_quick(waited).then_some(Share::OnLoan)
+        let most = self.places.saturating_sub(kept).div_ceil(2);
+        self.taken.values().filter(|taken| &*taken.namespace == namespace).count() < most
     }
 
-    /// Whether a request of this flow may be sent from such a place (rules 2, 3 and 4).
+    /// Whether a request of this flow may be sent (rules 3 and 4).
     #[must_use]
-    pub fn admits(&self, flow: &Flow, share: Share, now: Instant) -> bool {
-        self.admits_beside(flow, share, None, now)
+    pub fn admits(&self, flow: &Flow, now: Instant) -> bool {
+        self.admits_beside(flow, None, now)
     }
 
     /// Takes a place; in a flow, if it is for a request of that.
-    pub fn take(
-        &mut self,
-        priority: P,
-        namespace: Arc<str>,
-        share: Share,
-        reserved: Option<Flow>,
-    ) -> PlaceId {
+    pub fn take(&mut self, priority: P, namespace: Arc<str>, reserved: Option<Flow>) -> PlaceId {
         self.next += 1;
         let taken =
-            Taken { priority, namespace, share, reserved, entered: None, asked: None, left: false };
+            Taken { priority, namespace, reserved, entered: None, asked: None, left: false };
         self.taken.insert(self.next, taken);
         self.next
     }
 
-    /// How long a request from this place may take, if it is on loan.
-    #[must_use]
-    pub fn loan(&self, place: PlaceId) -> Option<Duration> {
-        self.taken.get(&place).filter(|taken| taken.share == Share::OnLoan).map(|_| LOAN)
-    }
-
     /// Uses a place for a request of this flow, if that is admitted.
     pub fn enter(&mut self, place: PlaceId, flow: &Flow, now: Instant) -> bool {
-        let Some(share) = self.taken.get(&place).map(|taken| taken.share) else { return false };
-        let admitted = self.admits_beside(flow, share, Some(place), now);
+        let admitted = self.admits_beside(flow, Some(place), now);
         if let (true, Some(taken)) = (admitted, self.taken.get_mut(&place)) {
             taken.entered = Some(flow.clone());
             taken.reserved = taken.reserved.take().filter(|reserved| reserved != flow);
@@ -229,12 +194,11 @@ impl<P: QueuePriority> Shares<P> {
         self.taken.values().filter(|taken| taken.priority == priority).count()
     }
 
-    fn admits_beside(&self, flow: &Flow, share: Share, own: Option<PlaceId>, now: Instant) -> bool {
+    fn admits_beside(&self, flow: &Flow, own: Option<PlaceId>, now: Instant) -> bool {
         let others = || self.taken.iter().filter(|(place, _)| Some(**place) != own);
         let quarter = (self.places / 4).max(1);
         match self.pace(flow, now) {
             Pace::Normal => true,
-            Pace::Slow | Pace::Unknown if share == Share::OnLoan => false,
             Pace::Slow => {
                 let most = quarter.max(FEWEST_SLOW);
                 let slow: BTreeSet<&Flow> = others()

@@ -18,7 +18,7 @@ use trainjob_core::{
     running_pods::{Maker, PodCheck, RunningPod, RunningPods},
 };
 use trainjob_engine::{
-    answer::{Answer, or_later, within},
+    answer::{Answer, or_later},
     clock::Clock,
     error::RequestError,
 };
@@ -50,9 +50,6 @@ impl Executor {
             foreign: foreign.map(str::to_owned),
         };
         let check = self.admitted(of, check.run(name_them)).await?;
-        if let Some(loan) = of.place.loan() {
-            return Ok(Replied::Now(Reply::Pods(within(loan, check).await?)));
-        }
         Ok(match or_later(check).await? {
             Answer::Now(found) => Replied::Now(Reply::Pods(found)),
             Answer::Later(answer) => Replied::Later(answer),

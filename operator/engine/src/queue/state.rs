@@ -157,17 +157,16 @@ impl<K: QueueKey, P: QueuePriority> State<K, P> {
                 continue;
             }
             let may_go = |line: &Line| {
-                let share = shares.share(priority, &line.namespace, now)?;
-                let admits = line.flow().is_none_or(|flow| shares.admits(&flow, share, now));
-                admits.then_some(share)
+                shares.has_share(priority, &line.namespace)
+                    && line.flow().is_none_or(|flow| shares.admits(&flow, now))
             };
             let turns = self.priorities.get_mut(&priority);
-            if let Some((line, share, (key, since))) = turns.and_then(|turns| turns.pop(may_go)) {
+            if let Some((line, (key, since))) = turns.and_then(|turns| turns.pop(may_go)) {
                 self.turn = self.turn.wrapping_add(1);
                 let attempt = self.waiting.remove(&key).map_or(Attempt::First, |it| it.attempt);
                 self.running.insert(key.clone());
                 let namespace = Arc::clone(key.namespace());
-                let place = places.take(&mut shares, priority, namespace, share, line.flow());
+                let place = places.take(&mut shares, priority, namespace, line.flow());
                 let waited = now.saturating_duration_since(since);
                 return Some(Next { key, priority, waited, attempt, place });
             }

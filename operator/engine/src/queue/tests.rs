@@ -10,7 +10,7 @@ use trainjob_process::server_time::{ServerTime, boot_time};
 use super::{state::LONGEST_SLEEP, timers::SWEEP_FROM, *};
 use crate::{
     places::{Place, UnderWay},
-    shares::{Flow, Share, Verb},
+    shares::{Flow, Verb},
 };
 
 type Queue = super::Queue<ObjectKey, Priority>;
@@ -200,8 +200,7 @@ async fn key_goes_on_once_flows_that_have_not_answered_are_slow() {
     let take = |namespace: &str| {
         let flow = Flow { namespace: namespace.into(), operation: DELETE };
         let mut shares = queue.places.shares();
-        let place =
-            queue.places.take(&mut shares, Priority::Live, namespace.into(), Share::Own, None);
+        let place = queue.places.take(&mut shares, Priority::Live, namespace.into(), None);
         drop(shares);
         assert!(place.enter(&flow));
         let request = place.ask();

@@ -8,7 +8,7 @@ use std::{
 use tokio::time::Instant;
 use trainjob_api::time::Timestamp;
 
-use crate::shares::{Flow, Operation, Share};
+use crate::shares::{Flow, Operation};
 
 /// Of so many turns, one belongs to repeated attempts even when there are first ones: they could starve otherwise.
 const TURNS_PER_REPEATED: u8 = 8;
@@ -69,11 +69,8 @@ impl<K> Turns<K> {
         }
     }
 
-    /// Takes the first of the next line that may go, with the place it may have.
-    pub(super) fn pop(
-        &mut self,
-        may_go: impl Fn(&Line) -> Option<Share>,
-    ) -> Option<(Line, Share, Waiter<K>)> {
+    /// Takes the first of the next line that may go.
+    pub(super) fn pop(&mut self, may_go: impl Fn(&Line) -> bool) -> Option<(Line, Waiter<K>)> {
         self.taken = self.taken.wrapping_add(1);
         let (earlier, later) = if self.taken.is_multiple_of(TURNS_PER_REPEATED) {
             (&mut self.repeated, &mut self.first)
@@ -120,7 +117,7 @@ impl<K> Lines<K> {
         }
     }
 
-    fn pop(&mut self, may_go: impl Fn(&Line) -> Option<Share>) -> Option<(Line, Share, Waiter<K>)> {
+    fn pop(&mut self, may_go: impl Fn(&Line) -> bool) -> Option<(Line, Waiter<K>)> {
         for _ in 0..self.order.len() {
             let line = self.order.pop_front()?;
             let Some(waiters) = self.waiters.get_mut(&line) else { continue };
@@ -128,10 +125,10 @@ impl<K> Lines<K> {
                 self.waiters.remove(&line);
                 continue;
             }
-            let popped = may_go(&line).and_then(|share| Some((share, waiters.pop_first()?)));
+            let popped = if may_go(&line) { waiters.pop_first() } else { None };
             self.order.push_back(line.clone());
-            if let Some((share, (_, waiter))) = popped {
-                return Some((line, share, waiter));
+            if let Some((_, waiter)) = popped {
+                return Some((line, waiter));
             }
         }
         None
