@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 /// The crates of the product, by their sources.
-const PRODUCT: [&str; 6] = [
+const PRODUCT: [&str; 7] = [
     "api/src",
     "operator/core/src",
     "operator/engine/src",
     "operator/process/src",
+    "operator/retention/core/src",
     "operator/src",
     "webhook/src",
 ];

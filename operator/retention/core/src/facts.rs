@@ -150,8 +150,8 @@ impl Reader {
                     finishes.extend(finish(definition, own, interner));
                     continue;
                 }
-                (_, Some(own)) => overridden(definition.read(object)?, own),
-                (_, None) => definition.read(object)?,
+                (definition, Some(own)) => overridden(definition, definition.read(object)?, own),
+                (definition, None) => definition.read(object)?,
             };
             finishes.extend(finish(definition, &reading, interner));
             metadata = Some(reading.metadata);
@@ -182,11 +182,15 @@ impl Reader {
     }
 }
 
-/// What a policy's definition says of an object of a kind that is known. It decides about the end; what the kind's
-/// controllers do is not for it to say.
-fn overridden(described: Reading, own: &Reading) -> Reading {
+/// What a policy's definition says of an object of a kind that is known. It decides about the end, and may name another
+/// field for the kind's own TTL. What the kind's controllers do is not for it to say.
+fn overridden(definition: &Definition, described: Reading, own: &Reading) -> Reading {
+    let own_ttl = match definition {
+        Definition::Configured(configured) if configured.has_own_ttl() => described.own_ttl,
+        Definition::Configured(_) | Definition::BuiltIn(_) => own.own_ttl,
+    };
     let guards = Guards { release: own.guards.release, ..described.guards };
-    Reading { own_ttl: own.own_ttl, bond: own.bond, guards, ..described }
+    Reading { own_ttl, bond: own.bond, guards, ..described }
 }
 
 fn finish(

@@ -10,6 +10,7 @@ mod job_set;
 mod pod;
 mod pruned;
 mod record;
+mod test;
 mod train_job;
 mod workload;
 

@@ -11,6 +11,7 @@ pub mod keep_last;
 pub mod kind;
 pub mod labels;
 pub mod metadata;
+pub mod operator;
 pub mod outcome;
 pub mod pattern;
 pub mod plan;

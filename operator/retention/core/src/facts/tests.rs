@@ -2,7 +2,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    finished::configured::{Configured, DescribedOutcome, Description, EndCondition},
+    finished::configured::{
+        Configured, DescribedOutcome, Description, EndCondition, FieldPath, OwnTtlField,
+    },
     wish::{HOLD_ANNOTATION, HoldWish, TTL_ANNOTATION, TtlWish},
 };
 
@@ -30,13 +32,20 @@ fn built_in(kind: BuiltIn) -> Arc<Definition> {
     Arc::new(Definition::BuiltIn(kind))
 }
 
+fn describing(description: Description) -> Arc<Definition> {
+    Arc::new(Definition::Configured(Box::new(Configured::new(description).unwrap())))
+}
+
 /// A condition of this type is an end of outcome Other.
-fn described(type_: &str) -> Arc<Definition> {
+fn ends_with(type_: &str) -> Description {
     let outcome = DescribedOutcome::Other;
     let (type_, reasons) = (type_.to_owned(), Vec::new());
     let conditions = vec![EndCondition { type_, status: true, reasons, outcome }];
-    let description = Description { conditions, ..Description::default() };
-    Arc::new(Definition::Configured(Box::new(Configured::new(description).unwrap())))
+    Description { conditions, ..Description::default() }
+}
+
+fn described(type_: &str) -> Arc<Definition> {
+    describing(ends_with(type_))
 }
 
 fn read_job(object: &str) -> Option<Facts> {
@@ -150,6 +159,24 @@ fn a_description_changes_neither_own_ttl_nor_guard_nor_bond_of_a_known_kind() {
         let finish = facts.finish(&definition).unwrap();
         let found = (finish.own_ttl, finish.guards.release, finish.bond);
         assert_eq!(found, (own_ttl, release, bond), "{kind:?}");
+    }
+}
+
+#[test]
+fn a_description_may_name_another_field_for_the_own_ttl() {
+    let path = FieldPath::parse("spec.activeDeadlineSeconds").unwrap();
+    let own_ttl = vec![OwnTtlField { path, outcomes: Vec::new() }];
+    let definition = describing(Description { own_ttl, ..ends_with("Failed") });
+    let end = json!({"type": "Failed", "status": "True"});
+    for (spec, expected) in [
+        (json!({"ttlSecondsAfterFinished": 60, "activeDeadlineSeconds": 7}), Seconds::new(7)),
+        (json!({"ttlSecondsAfterFinished": 60}), None),
+    ] {
+        let object = json!({"metadata": {}, "spec": spec, "status": {"conditions": [end]}});
+        let definitions = vec![Arc::clone(&definition)];
+        let reader = Reader::new(Some(BuiltIn::Job), definitions, LabelKeys::default());
+        let facts = reader.read(&object.to_string(), &mut Interner::default()).unwrap().unwrap();
+        assert_eq!(facts.finish(&definition).unwrap().own_ttl, expected, "{spec}");
     }
 }
 

@@ -3,13 +3,19 @@
 //! The first condition that holds tells the end, else the phase. What the controllers of such kinds add before an object
 //! can be taken for finished, or after that before it may go, is described beside it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::conditions::Condition;
-pub use super::pruned::{FieldPath, PathError};
-use super::pruned::{Fields, Pruned};
+use super::{
+    conditions::Condition,
+    pruned::{Fields, Pruned},
+    test,
+};
+pub use super::{
+    pruned::{FieldPath, PathError},
+    test::{Subject, Test},
+};
 use crate::{
     instant,
     metadata::Metadata,
@@ -31,20 +37,20 @@ pub struct Configured {
 /// The parts of such a description.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Description {
+    /// What has to hold besides.
+    pub requires: Vec<Test>,
     /// Conditions that tell an end; the first that holds counts.
     pub conditions: Vec<EndCondition>,
-    /// A field that tells an end by its value.
+    /// A field that tells an end by its value if no condition does.
     pub phase: Option<Phase>,
-    /// Where the time of the end is; else it is that of the condition.
-    pub time: Option<FieldPath>,
     /// Where the reason of the end is; else it is that of the condition, or the phase.
     pub reason: Option<FieldPath>,
+    /// Where the time of the end is; else it is that of the condition.
+    pub time: Option<FieldPath>,
     /// Where the number of seconds is after which the kind's own controller deletes the object.
-    pub own_ttl: Option<FieldPath>,
-    /// What has to be there besides.
-    pub required: Vec<Required>,
-    /// What shows that something still archives the object.
-    pub archive: Option<ArchiveGuard>,
+    pub own_ttl: Vec<OwnTtlField>,
+    /// What delays a deletion, such as an archive.
+    pub guards: Vec<Guard>,
 }
 
 /// How an object of a described kind can finish.
@@ -71,37 +77,26 @@ pub struct EndCondition {
     pub outcome: DescribedOutcome,
 }
 
-/// A field that tells an end by its value. With any other value the object has not finished.
+/// A field that tells an end by its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phase {
     path: FieldPath,
     outcomes: BTreeMap<String, DescribedOutcome>,
+    otherwise: Option<DescribedOutcome>,
 }
 
-/// What has to be there for an object to count as finished.
+/// A field by which the kind's own controller deletes the object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Required {
-    /// A label of this value.
-    Label(Arc<str>, Arc<str>),
-    /// A field that is neither absent nor null nor an empty text.
-    Field(FieldPath),
+pub struct OwnTtlField {
+    /// Where it is.
+    pub path: FieldPath,
+    /// For which outcomes it is; for all if there are none.
+    pub outcomes: Vec<DescribedOutcome>,
 }
 
-/// What shows that something still archives an object.
+/// What delays a deletion while all of its tests hold; there is one at least.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ArchiveGuard {
-    /// A label of this value.
-    Label(Arc<str>, Arc<str>),
-    /// An annotation whose key begins with a prefix, until one of them has a value.
-    Annotation {
-        /// The prefix.
-        prefix: Arc<str>,
-        /// The key of the annotation that ends it.
-        done: Arc<str>,
-        /// Its value then.
-        value: Arc<str>,
-    },
-}
+pub struct Guard(Vec<Test>);
 
 /// Why a description is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -115,6 +110,12 @@ pub enum DescriptionError {
     /// A phase without values tells nothing.
     #[error("no value of the phase tells the end")]
     NoPhases,
+    /// Everything would be finished from its creation on.
+    #[error("any phase is an end, and nothing else is required")]
+    EverythingEnds,
+    /// Everything would be guarded for ever.
+    #[error("a guard has no tests")]
+    EmptyGuard,
 }
 
 impl From<DescribedOutcome> for Outcome {
@@ -127,15 +128,27 @@ impl From<DescribedOutcome> for Outcome {
     }
 }
 
-impl Phase {
-    /// A field with the values that tell an end.
+impl Guard {
+    /// Delays deletions while all of these hold.
     ///
     /// # Errors
     ///
-    /// If there are none, or one has two outcomes.
+    /// If there are none.
+    pub fn new(tests: Vec<Test>) -> Result<Self, DescriptionError> {
+        if tests.is_empty() { Err(DescriptionError::EmptyGuard) } else { Ok(Self(tests)) }
+    }
+}
+
+impl Phase {
+    /// A field with the values that tell an end, and what any other value tells, and none.
+    ///
+    /// # Errors
+    ///
+    /// If no value tells an end, or one has two outcomes.
     pub fn new(
         path: FieldPath,
         values: impl IntoIterator<Item = (String, DescribedOutcome)>,
+        otherwise: Option<DescribedOutcome>,
     ) -> Result<Self, DescriptionError> {
         let mut outcomes = BTreeMap::new();
         for (value, outcome) in values {
@@ -143,16 +156,16 @@ impl Phase {
                 return Err(DescriptionError::Ambiguous(value));
             }
         }
-        if outcomes.is_empty() {
+        if outcomes.is_empty() && otherwise.is_none() {
             return Err(DescriptionError::NoPhases);
         }
-        Ok(Self { path, outcomes })
+        Ok(Self { path, outcomes, otherwise })
     }
 
     fn end(&self, fields: &Value) -> Option<End> {
-        let value = self.path.find(fields)?.as_str()?;
-        let outcome = *self.outcomes.get(value)?;
-        Some(End::new(outcome.into(), value, None))
+        let value = self.path.find(fields).and_then(test::text).unwrap_or_default();
+        let outcome = self.outcomes.get(&*value).copied().or(self.otherwise)?;
+        Some(End::new(outcome.into(), &value, None))
     }
 }
 
@@ -161,20 +174,23 @@ impl Configured {
     ///
     /// # Errors
     ///
-    /// If nothing in it tells an end.
+    /// If nothing in it tells an end, or everything would be finished at once.
     pub fn new(description: Description) -> Result<Self, DescriptionError> {
-        if description.conditions.is_empty() && description.phase.is_none() {
+        let Description { requires, conditions, phase, reason, time, own_ttl, guards } =
+            &description;
+        if conditions.is_empty() && phase.is_none() {
             return Err(DescriptionError::NoEnd);
         }
-        let conditions = FieldPath::parse(&CONDITIONS.join(".")).ok();
-        let Description { phase, time, reason, own_ttl, required, .. } = &description;
-        let required = required.iter().filter_map(|required| match required {
-            Required::Label(..) => None,
-            Required::Field(path) => Some(path),
-        });
+        if requires.is_empty() && phase.as_ref().is_some_and(|phase| phase.otherwise.is_some()) {
+            return Err(DescriptionError::EverythingEnds);
+        }
+        let guards = guards.iter().flat_map(|guard| &guard.0);
+        let tested = requires.iter().chain(guards).filter_map(Test::path);
         let phase = phase.iter().map(|phase| &phase.path);
-        let paths = conditions.iter().chain(phase).chain(time).chain(reason).chain(own_ttl);
-        let fields = paths.chain(required).collect();
+        let own_ttl = own_ttl.iter().map(|field| &field.path);
+        let conditions = FieldPath::parse(&CONDITIONS.join(".")).ok();
+        let ends = phase.chain(&conditions).chain(reason).chain(time);
+        let fields = ends.chain(own_ttl).chain(tested).collect();
         Ok(Self { description, fields })
     }
 
@@ -186,28 +202,44 @@ impl Configured {
     pub fn read(&self, object: &str) -> Result<Reading, serde_json::Error> {
         let Pruned { metadata, fields } = self.fields.read(object)?;
         let end = self.end(&metadata, &fields);
-        let own_ttl = self.description.own_ttl.as_ref();
-        let own_ttl = own_ttl.and_then(|path| Seconds::new(path.find(&fields)?.as_i64()?));
-        let archive = &self.description.archive;
-        let archive = archive.as_ref().is_some_and(|guard| guard.is_active(&metadata));
+        let own_ttl = end.as_ref().and_then(|end| self.own_ttl(end.outcome, &fields));
+        let hold = |tests: &[Test]| tests.iter().all(|test| test.holds(&metadata, &fields));
+        let archive = self.description.guards.iter().any(|guard| hold(&guard.0));
         let guards = Guards { archive, release: false };
         Ok(Reading { own_ttl, guards, ..Reading::new(metadata, end) })
     }
 
+    /// Whether it says where the kind's own TTL is.
+    #[must_use]
+    pub const fn has_own_ttl(&self) -> bool {
+        !self.description.own_ttl.is_empty()
+    }
+
     fn end(&self, metadata: &Metadata, fields: &Value) -> Option<End> {
-        let Description { conditions, phase, time, reason, required, .. } = &self.description;
-        if !required.iter().all(|required| required.is_met(metadata, fields)) {
+        let Description { requires, conditions, phase, reason, time, .. } = &self.description;
+        if !requires.iter().all(|test| test.holds(metadata, fields)) {
             return None;
         }
         let stored = conditions_in(fields);
         let by_condition = conditions.iter().find_map(|condition| condition.end(&stored));
         let mut end = by_condition.or_else(|| phase.as_ref()?.end(fields))?;
         let field = |path: &Option<FieldPath>| path.as_ref()?.find(fields);
-        if let Some(reason) = field(reason).and_then(Value::as_str) {
-            reason.clone_into(&mut end.reason);
+        let reason = field(reason).and_then(test::text).filter(|reason| !reason.is_empty());
+        if let Some(reason) = reason {
+            end.reason = reason.into_owned();
         }
         end.time = field(time).and_then(instant::usable).or(end.time);
         Some(end)
+    }
+
+    fn own_ttl(&self, outcome: Outcome, fields: &Value) -> Option<Seconds> {
+        let is_for = |field: &&OwnTtlField| {
+            let mut outcomes = field.outcomes.iter();
+            field.outcomes.is_empty() || outcomes.any(|it| Outcome::from(*it) == outcome)
+        };
+        let mut fields_for = self.description.own_ttl.iter().filter(is_for);
+        let value = fields_for.find_map(|field| field.path.find(fields));
+        Seconds::new(value?.as_i64()?)
     }
 }
 
@@ -230,32 +262,6 @@ impl EndCondition {
         };
         Some(conditions.iter().find(holds)?.end(self.outcome.into()))
     }
-}
-
-impl Required {
-    fn is_met(&self, metadata: &Metadata, fields: &Value) -> bool {
-        match self {
-            Self::Label(key, value) => has_label(metadata, key, value),
-            Self::Field(path) => path.find(fields).is_some_and(|field| field != ""),
-        }
-    }
-}
-
-impl ArchiveGuard {
-    fn is_active(&self, metadata: &Metadata) -> bool {
-        match self {
-            Self::Label(key, value) => has_label(metadata, key, value),
-            Self::Annotation { prefix, done, value } => {
-                let annotations = &metadata.annotations;
-                annotations.keys().any(|key| key.starts_with(&**prefix))
-                    && annotations.get(&**done).is_none_or(|stored| **stored != **value)
-            }
-        }
-    }
-}
-
-fn has_label(metadata: &Metadata, key: &str, value: &str) -> bool {
-    metadata.labels.get(key).is_some_and(|stored| stored == value)
 }
 
 #[cfg(test)]

@@ -6,19 +6,22 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
+    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::Value;
 
 use crate::metadata::Metadata;
 
-/// The names of fields from the top of an object down to one field. Neither lists nor the metadata have such fields.
+/// The field that every object has.
+const METADATA: &str = "metadata";
+
+/// The names of fields from the top of an object down to one field. What is in a list has no name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldPath(Box<[Box<str>]>);
 
 /// Why a text is no path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no path: names of fields outside of metadata, with dots between them")]
+#[error("{0:?} is no path: names of fields with dots between them, without indices")]
 pub struct PathError(String);
 
 impl FieldPath {
@@ -26,18 +29,15 @@ impl FieldPath {
     ///
     /// # Errors
     ///
-    /// If a name is missing or an index is given, or if it leads into `metadata`.
+    /// If a name is missing, or an index is given.
     pub fn parse(path: &str) -> Result<Self, PathError> {
-        let names: Box<[Box<str>]> = path.split('.').map(Into::into).collect();
-        let is_name = |name: &str| {
-            let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-            !name.is_empty() && name.chars().all(is_part)
-        };
-        let valid = names.iter().all(|name| is_name(name));
-        if !valid || names.first().is_some_and(|name| &**name == "metadata") {
+        let is_first = |c: char| c.is_ascii_alphabetic() || c == '_';
+        let is_part = |c: char| is_first(c) || c.is_ascii_digit() || c == '-';
+        let is_name = |name: &str| name.starts_with(is_first) && name.chars().all(is_part);
+        if !path.split('.').all(is_name) {
             return Err(PathError(path.to_owned()));
         }
-        Ok(Self(names))
+        Ok(Self(path.split('.').map(Into::into).collect()))
     }
 
     /// The field in an object, if it is there and not null.
@@ -123,10 +123,14 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pruned, A::Error> {
         let (mut metadata, mut fields) = (Metadata::default(), serde_json::Map::new());
         while let Some(name) = map.next_key::<String>()? {
-            if name == "metadata" {
-                metadata = map.next_value()?;
-            } else {
+            if name != METADATA {
                 self.0.read_entry(name, &mut map, &mut fields)?;
+            } else if self.0.inner.contains_key(METADATA) {
+                let all: Value = map.next_value()?;
+                metadata = Metadata::deserialize(&all).map_err(A::Error::custom)?;
+                fields.insert(name, all);
+            } else {
+                metadata = map.next_value()?;
             }
         }
         Ok(Pruned { metadata, fields: Value::Object(fields) })
@@ -228,6 +232,18 @@ mod tests {
     }
 
     #[test]
+    fn metadata_are_read_beside_fields_of_them() {
+        let object =
+            json!({"metadata": {"name": "w", "generation": 3}, "status": {"phase": "Failed"}});
+        let pruned = fields(&["metadata.generation"]).read(&object.to_string()).unwrap();
+        let path = FieldPath::parse("metadata.generation").unwrap();
+        assert_eq!(path.find(&pruned.fields), Some(&json!(3)));
+        assert_eq!(pruned.metadata.name, "w");
+        let text = r#"{"metadata": {"name": 7}}"#;
+        assert!(fields(&["metadata.generation"]).read(text).is_err());
+    }
+
+    #[test]
     fn a_path_finds_a_field_that_is_there() {
         let object = json!({"a": {"b": {"c": 1}, "d": null, "e": [{"f": 2}]}});
         for (path, expected) in [
@@ -235,7 +251,6 @@ mod tests {
             ("a.b", Some(json!({"c": 1}))),
             ("a.d", None),
             ("a.e.f", None),
-            ("a.e.0", None),
             ("a.x", None),
             ("a.b.c.d", None),
         ] {
@@ -246,12 +261,10 @@ mod tests {
 
     #[test]
     fn a_path_is_names_with_dots() {
-        for path in
-            ["", ".", "status.", ".status", "a..b", "a.b[0]", "a.*", "a b", "metadata.labels"]
-        {
+        for path in ["", ".", "status.", ".status", "a..b", "a.b[0]", "a.*", "a b", "a.0", "-a"] {
             assert!(FieldPath::parse(path).is_err(), "{path}");
         }
-        for path in ["status", "status.completionTime", "spec.metadata", "a_b.c-d.E9"] {
+        for path in ["status", "status.completionTime", "metadata.generation", "a_b.c-d.E9"] {
             assert!(FieldPath::parse(path).is_ok(), "{path}");
         }
     }

@@ -1,10 +1,10 @@
-use serde_json::json;
-
 use super::*;
 use crate::{
     finished::configured::{DescriptionError, FieldPath, Phase},
+    operator::Operator,
     outcome::Outcome,
     pattern::ReasonPattern,
+    selector::Requirement,
 };
 
 fn seconds(seconds: i64) -> Seconds {
@@ -127,7 +127,7 @@ fn what_finished_means_is_known_or_said() {
     let nothing = definition(ray_job, Some(Description::default()));
     assert_eq!(nothing, Err(PolicyError::Description(DescriptionError::NoEnd)));
     let done = [("Done".to_owned(), crate::finished::configured::DescribedOutcome::Succeeded)];
-    let phase = Phase::new(FieldPath::parse("status.phase").unwrap(), done).unwrap();
+    let phase = Phase::new(FieldPath::parse("status.phase").unwrap(), done, None).unwrap();
     for kind in [job, ray_job] {
         let description = Description { phase: Some(phase.clone()), ..Description::default() };
         let definition = definition(kind, Some(description));
@@ -137,9 +137,8 @@ fn what_finished_means_is_known_or_said() {
 
 #[test]
 fn a_policy_reads_the_labels_of_its_selector_its_matches_and_its_groups() {
-    let selector = |key: &str| {
-        let selector = json!({"matchExpressions": [{"key": key, "operator": "Exists"}]});
-        Selector::parse(&serde_json::from_value(selector).unwrap()).unwrap()
+    let selector = |key: &str| -> Selector {
+        [Requirement::new(key, Operator::Exists, &[]).unwrap()].into_iter().collect()
     };
     let grouped = |key: &str| {
         let keep_last = KeepLast::new(1, vec![key.into()], Seconds::ZERO, None).unwrap();

@@ -14,8 +14,8 @@ use trainjob_retention_core::{
 };
 
 use crate::scene::{
-    at, cluster_policy, decide, job, job_with, labels, limits, namespace, plan_at, policy, there,
-    ttl,
+    at, cluster_policy, decide, job, job_with, labels, limits, namespace, plan_at, policy,
+    selector, selector_without, there, ttl,
 };
 
 #[test]
@@ -78,10 +78,7 @@ fn nothing_is_deleted_in_a_namespace_that_is_being_deleted() {
 
 #[test]
 fn nothing_is_deleted_that_an_unreadable_policy_might_select() {
-    let team = |team: &str| {
-        let selector = serde_json::json!({"matchLabels": {"team": team}});
-        Selector::parse(&serde_json::from_value(selector).unwrap()).unwrap()
-    };
+    let team = |team: &str| selector(&[("team", team)]);
     let in_namespace = |name: &str| Scope::Namespace(name.into());
     let of_cluster = Scope::Cluster { namespaces: Selector::default(), limits: limits(None, None) };
     for (scope, selector, kept) in [
@@ -105,17 +102,15 @@ fn nothing_is_deleted_that_an_unreadable_policy_might_select() {
 
 #[test]
 fn nothing_is_deleted_while_labels_that_a_policy_reads_are_not_known() {
-    let unlabelled =
-        || serde_json::json!({"matchExpressions": [{"key": "keep", "operator": "DoesNotExist"}]});
-    let selector = || Selector::parse(&serde_json::from_value(unlabelled()).unwrap()).unwrap();
+    let unlabelled = || selector_without("keep");
     let of_cluster = |namespaces, selector| {
         let scope = Scope::Cluster { namespaces, limits: limits(None, None) };
         Policy { scope, selector, ..policy(ttl(0)) }
     };
     let all = Selector::default;
     for (policy, kept) in [
-        (of_cluster(all(), selector()), true),
-        (of_cluster(selector(), all()), true),
+        (of_cluster(all(), unlabelled()), true),
+        (of_cluster(unlabelled(), all()), true),
         (of_cluster(all(), all()), false),
     ] {
         let policies = there(vec![policy]);

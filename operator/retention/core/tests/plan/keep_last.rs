@@ -72,6 +72,7 @@ fn an_object_is_due_when_enough_newer_ones_have_finished() {
         (keeps(2, 15, None), [count(30), count(40), None, None]),
         (keeps(2, 25, None), [count(35), count(45), None, None]),
         (keeps(2, 0, Some(100)), [count(30), count(40), age(130), age(140)]),
+        (keeps(2, 0, Some(20)), [count(30), count(40), age(50), age(60)]),
         (keeps(2, 0, Some(5)), [age(15), age(25), age(35), age(45)]),
     ] {
         let policies = there(vec![policy(action.clone())]);

@@ -190,6 +190,22 @@ fn an_object_is_held_until_its_hold_ends_and_then_goes() {
 }
 
 #[test]
+fn a_hold_is_capped_only_beyond_what_it_may() {
+    let policies = there(vec![Policy { maximum_hold: seconds(100), ..policy(ttl(60)) }]);
+    let held = |end| Some(Delay::Hold(end));
+    for (until, expected, delay) in [
+        (60, 60, None),
+        (61, 61, held(HoldEnd::AsWished)),
+        (160, 160, held(HoldEnd::AsWished)),
+        (161, 160, held(HoldEnd::Capped)),
+    ] {
+        let object = Facts { wishes: hold(until), ..job() };
+        let due = plan_at(&object, &policies, 0).unwrap().due.unwrap();
+        assert_eq!((due.at, due.delay), (at(expected), delay), "{until}");
+    }
+}
+
+#[test]
 fn what_is_wrong_with_an_annotation_is_said() {
     for (ttl, expected) in [
         (None, None),

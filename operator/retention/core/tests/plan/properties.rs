@@ -22,7 +22,9 @@ use trainjob_retention_core::{
     wish::{HoldWish, TtlWish, Wishes},
 };
 
-use crate::scene::{controller, job_with, namespace, policy, rules, there_for};
+use crate::scene::{
+    controller, job_with, namespace, policy, rules, selector, selector_without, there_for,
+};
 
 /// Any instant, those at the ends of time and those close together first.
 fn instant() -> impl Strategy<Value = Timestamp> {
@@ -91,13 +93,8 @@ fn answers() -> impl Strategy<Value = Answers> {
     })
 }
 
-fn selector() -> impl Strategy<Value = Selector> {
-    let with = |text: &str| Selector::parse(&serde_json::from_str(text).unwrap()).unwrap();
-    select(vec![
-        Selector::default(),
-        with(r#"{"matchLabels": {"a": "x"}}"#),
-        with(r#"{"matchExpressions": [{"key": "b", "operator": "DoesNotExist"}]}"#),
-    ])
+fn a_selector() -> impl Strategy<Value = Selector> {
+    select(vec![Selector::default(), selector(&[("a", "x")]), selector_without("b")])
 }
 
 fn lifetime() -> impl Strategy<Value = Lifetime> {
@@ -146,7 +143,7 @@ fn a_policy() -> impl Strategy<Value = Policy> {
         scope(),
         modes,
         (-1..2_i32, -1..2_i64),
-        selector(),
+        a_selector(),
         (action(), action()),
         owned,
         overrides,

@@ -10,6 +10,7 @@ use trainjob_retention_core::{
     keep_last::Groups,
     kind::BuiltIn,
     labels::Labels,
+    operator::Operator,
     outcome::{Bond, Guards, Outcome},
     plan::{Answers, Plan, plan},
     policies::{NamespacePolicies, Policies},
@@ -18,7 +19,7 @@ use trainjob_retention_core::{
         Policy, Propagation, Rule, RuleAction, Rules, Scope,
     },
     seconds::Seconds,
-    selector::Selector,
+    selector::{Requirement, Selector},
     uid::Uid,
     wish::{HoldWish, Wishes},
 };
@@ -84,6 +85,17 @@ pub(crate) fn labels(present: &[(&str, &str)]) -> Labels {
     let keys = keys.map(Arc::from).into_iter().collect();
     let present = present.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
     Labels::read(&present.collect(), &keys, &mut Interner::default())
+}
+
+/// Selects by the values of labels.
+pub(crate) fn selector(labels: &[(&str, &str)]) -> Selector {
+    let parse = |(key, value): &(&str, &str)| Requirement::new(key, Operator::In, &[value]);
+    labels.iter().map(|label| parse(label).unwrap()).collect()
+}
+
+/// Selects what does not have a label.
+pub(crate) fn selector_without(label: &str) -> Selector {
+    [Requirement::new(label, Operator::DoesNotExist, &[]).unwrap()].into_iter().collect()
 }
 
 pub(crate) fn controller() -> Owner {

@@ -4,9 +4,17 @@ use serde_json::json;
 use trainjob_api::time::Timestamp;
 
 use super::*;
+use crate::operator::{
+    Condition as Wish,
+    Operator::{self, Exists, In, NotIn},
+};
 
 fn path(path: &str) -> FieldPath {
     FieldPath::parse(path).unwrap()
+}
+
+fn test(subject: Subject, operator: Operator, values: &[&str]) -> Test {
+    Test { subject, condition: Wish::new(operator, values.iter().copied()).unwrap() }
 }
 
 fn condition(type_: &str, status: bool, outcome: DescribedOutcome) -> EndCondition {
@@ -15,7 +23,11 @@ fn condition(type_: &str, status: bool, outcome: DescribedOutcome) -> EndConditi
 
 fn phase(at: &str, values: &[(&str, DescribedOutcome)]) -> Phase {
     let values = values.iter().map(|(value, outcome)| ((*value).to_owned(), *outcome));
-    Phase::new(path(at), values).unwrap()
+    Phase::new(path(at), values, None).unwrap()
+}
+
+fn own_ttl(at: &str, outcomes: &[DescribedOutcome]) -> OwnTtlField {
+    OwnTtlField { path: path(at), outcomes: outcomes.to_vec() }
 }
 
 fn read(description: &Description, object: &Value) -> Reading {
@@ -31,81 +43,90 @@ fn at(second: i64) -> Timestamp {
 #[test]
 fn a_ray_job_is_told_by_two_phases() {
     use DescribedOutcome::{Failed, Other, Succeeded};
+    let outcomes = [("SUCCEEDED".to_owned(), Succeeded), ("STOPPED".to_owned(), Other)];
+    let deployment = Subject::Field(path("status.jobDeploymentStatus"));
     let description = Description {
-        phase: Some(phase(
-            "status.jobStatus",
-            &[("SUCCEEDED", Succeeded), ("STOPPED", Other), ("FAILED", Failed)],
-        )),
+        requires: vec![test(deployment, In, &["Complete", "Failed"])],
+        phase: Some(Phase::new(path("status.jobStatus"), outcomes, Some(Failed)).unwrap()),
         reason: Some(path("status.reason")),
         time: Some(path("status.endTime")),
-        required: vec![Required::Field(path("status.endTime"))],
         ..Description::default()
     };
-    for (status, expected) in [
-        (json!({"jobStatus": "SUCCEEDED", "endTime": AT}), Some((Outcome::Succeeded, "SUCCEEDED"))),
-        (json!({"jobStatus": "STOPPED", "endTime": AT}), Some((Outcome::Other, "STOPPED"))),
-        (
-            json!({"jobStatus": "FAILED", "reason": "AppFailed", "endTime": AT}),
-            Some((Outcome::Failed, "AppFailed")),
-        ),
-        (json!({"jobStatus": "RUNNING"}), None),
-        (json!({"jobStatus": "FAILED"}), None),
-        (json!({"jobStatus": "FAILED", "endTime": ""}), None),
-        (json!({"jobStatus": "FAILED", "endTime": null}), None),
-        (json!({"jobStatus": 7, "endTime": AT}), None),
-        (json!("SUCCEEDED"), None),
+    for (deployment, status, reason, expected) in [
+        ("Complete", Some("SUCCEEDED"), None, Some((Outcome::Succeeded, "SUCCEEDED"))),
+        ("Complete", Some("STOPPED"), Some(""), Some((Outcome::Other, "STOPPED"))),
+        ("Complete", Some("FAILED"), Some("AppFailed"), Some((Outcome::Failed, "AppFailed"))),
+        ("Failed", None, Some("DeadlineExceeded"), Some((Outcome::Failed, "DeadlineExceeded"))),
+        ("Failed", None, None, Some((Outcome::Failed, ""))),
+        ("Running", Some("RUNNING"), None, None),
+        ("Retrying", Some("FAILED"), Some("AppFailed"), None),
+        ("ValidationFailed", None, None, None),
     ] {
+        let status = json!({"jobDeploymentStatus": deployment, "jobStatus": status, "reason": reason,
+            "endTime": AT});
         let end = read(&description, &json!({"metadata": {}, "status": status})).end;
         let expected = expected.map(|(outcome, reason)| End::new(outcome, reason, Some(at(0))));
         assert_eq!(end, expected, "{status}");
     }
+    assert_eq!(read(&description, &json!({"metadata": {}, "status": "Complete"})).end, None);
 }
 
 #[test]
 fn a_job_of_kubeflow_needs_its_completion_time_beside_the_condition() {
     let description = Description {
+        requires: vec![test(Subject::Field(path("status.completionTime")), Exists, &[])],
         conditions: vec![
             condition("Succeeded", true, DescribedOutcome::Succeeded),
             condition("Failed", true, DescribedOutcome::Failed),
         ],
-        required: vec![Required::Field(path("status.completionTime"))],
-        own_ttl: Some(path("spec.runPolicy.ttlSecondsAfterFinished")),
+        own_ttl: vec![own_ttl("spec.runPolicy.ttlSecondsAfterFinished", &[])],
         ..Description::default()
     };
     let failed = json!({"type": "Failed", "status": "True", "reason": "PyTorchJobFailed",
         "lastUpdateTime": AT, "lastTransitionTime": AT, "message": "m"});
     let running = json!({"type": "Running", "status": "False", "reason": "PyTorchJobRunning"});
+    let end = End::new(Outcome::Failed, "PyTorchJobFailed", Some(at(0)));
     for (status, expected) in [
         (
             json!({"conditions": [running, failed], "completionTime": "2026-11-22T06:30:09Z"}),
-            Some(End::new(Outcome::Failed, "PyTorchJobFailed", Some(at(0)))),
+            Some(end),
         ),
         (json!({"conditions": [running, failed]}), None),
+        (json!({"conditions": [running, failed], "completionTime": ""}), None),
         (json!({"conditions": [running], "completionTime": AT}), None),
         (json!({"conditions": "Failed", "completionTime": AT}), None),
         (json!({"conditions": [7, null, {"type": 1}, {}], "completionTime": AT}), None),
     ] {
+        let own_ttl = expected.as_ref().and_then(|_| Seconds::new(600));
         let spec = json!({"runPolicy": {"ttlSecondsAfterFinished": 600, "cleanPodPolicy": "None"}});
         let reading = read(&description, &json!({"metadata": {}, "spec": spec, "status": status}));
-        assert_eq!((reading.end, reading.own_ttl), (expected, Seconds::new(600)), "{status}");
+        assert_eq!((reading.end, reading.own_ttl), (expected, own_ttl), "{status}");
+    }
+}
+
+fn workflow() -> Description {
+    use DescribedOutcome::{Failed, Succeeded};
+    let outcomes = [("Succeeded", Succeeded), ("Failed", Failed), ("Error", Failed)];
+    let completed = Subject::Label("workflows.argoproj.io/completed".into());
+    let archiving = Subject::Label("workflows.argoproj.io/workflow-archiving-status".into());
+    Description {
+        requires: vec![test(completed, In, &["true"])],
+        phase: Some(phase("status.phase", &outcomes)),
+        time: Some(path("status.finishedAt")),
+        own_ttl: vec![
+            own_ttl("spec.ttlStrategy.secondsAfterSuccess", &[Succeeded]),
+            own_ttl("spec.ttlStrategy.secondsAfterFailure", &[Failed]),
+            own_ttl("spec.ttlStrategy.secondsAfterCompletion", &[]),
+        ],
+        guards: vec![Guard::new(vec![test(archiving, In, &["Pending"])]).unwrap()],
+        ..Description::default()
     }
 }
 
 #[test]
 fn a_workflow_is_guarded_while_it_waits_to_be_archived() {
-    use DescribedOutcome::{Failed, Succeeded};
     let (completed, archiving) =
         ("workflows.argoproj.io/completed", "workflows.argoproj.io/workflow-archiving-status");
-    let description = Description {
-        phase: Some(phase(
-            "status.phase",
-            &[("Succeeded", Succeeded), ("Failed", Failed), ("Error", Failed)],
-        )),
-        time: Some(path("status.finishedAt")),
-        required: vec![Required::Label(completed.into(), "true".into())],
-        archive: Some(ArchiveGuard::Label(archiving.into(), "Pending".into())),
-        ..Description::default()
-    };
     let error = Some(End::new(Outcome::Failed, "Error", Some(at(0))));
     for (labels, expected, guarded) in [
         (json!({completed: "true", archiving: "Pending"}), error.clone(), true),
@@ -114,26 +135,45 @@ fn a_workflow_is_guarded_while_it_waits_to_be_archived() {
         (json!({completed: "false"}), None, false),
         (json!({}), None, false),
     ] {
-        let workflow = json!({"metadata": {"labels": labels},
+        let object = json!({"metadata": {"labels": labels},
             "status": {"phase": "Error", "finishedAt": AT, "nodes": {"n": {"phase": "Running"}}}});
-        let reading = read(&description, &workflow);
+        let reading = read(&workflow(), &object);
         assert_eq!((reading.end, reading.guards.archive), (expected, guarded), "{labels}");
     }
 }
 
 #[test]
+fn the_first_own_ttl_that_is_there_and_is_for_the_outcome_counts() {
+    for (strategy, phase, expected) in [
+        (json!({"secondsAfterSuccess": 1, "secondsAfterFailure": 2}), "Succeeded", Some(1)),
+        (json!({"secondsAfterSuccess": 1, "secondsAfterFailure": 2}), "Error", Some(2)),
+        (json!({"secondsAfterSuccess": 1, "secondsAfterCompletion": 3}), "Failed", Some(3)),
+        (json!({"secondsAfterSuccess": 1, "secondsAfterCompletion": 3}), "Succeeded", Some(1)),
+        (json!({"secondsAfterSuccess": -1}), "Succeeded", None),
+        (json!({"secondsAfterSuccess": "1h"}), "Succeeded", None),
+        (json!({}), "Succeeded", None),
+        (json!({"secondsAfterCompletion": 3}), "Running", None),
+    ] {
+        let labels = json!({"workflows.argoproj.io/completed": "true"});
+        let object = json!({"metadata": {"labels": labels}, "spec": {"ttlStrategy": strategy},
+            "status": {"phase": phase}});
+        let own_ttl = read(&workflow(), &object).own_ttl.map(Seconds::get);
+        assert_eq!(own_ttl, expected, "{strategy} {phase}");
+    }
+}
+
+#[test]
 fn a_task_run_is_guarded_until_its_results_are_stored() {
+    let any = Subject::Annotations("results.tekton.dev/".into());
+    let stored = Subject::Annotation("results.tekton.dev/stored".into());
+    let guard = Guard::new(vec![test(any, Exists, &[]), test(stored, NotIn, &["true"])]);
     let description = Description {
         conditions: vec![
             condition("Succeeded", true, DescribedOutcome::Succeeded),
             condition("Succeeded", false, DescribedOutcome::Failed),
         ],
         time: Some(path("status.completionTime")),
-        archive: Some(ArchiveGuard::Annotation {
-            prefix: "results.tekton.dev/".into(),
-            done: "results.tekton.dev/stored".into(),
-            value: "true".into(),
-        }),
+        guards: vec![guard.unwrap()],
         ..Description::default()
     };
     for (annotations, guarded) in [
@@ -147,8 +187,8 @@ fn a_task_run_is_guarded_until_its_results_are_stored() {
         let run = json!({"metadata": {"annotations": annotations},
             "status": {"conditions": [failed], "completionTime": AT}});
         let reading = read(&description, &run);
-        assert_eq!(reading.end, Some(End::new(Outcome::Failed, "TaskRunTimeout", Some(at(0)))));
-        assert_eq!(reading.guards.archive, guarded, "{annotations}");
+        let end = End::new(Outcome::Failed, "TaskRunTimeout", Some(at(0)));
+        assert_eq!((reading.end, reading.guards.archive), (Some(end), guarded), "{annotations}");
     }
 }
 
@@ -173,9 +213,9 @@ fn the_first_condition_that_holds_goes_before_the_phase() {
         let failed =
             reason.map(|reason| json!({"type": "Failed", "status": "True", "reason": reason}));
         let conditions: Vec<_> = failed.into_iter().collect();
-        let object = json!({"metadata": {}, "status": {"conditions": conditions, "state": {"phase": phase}}});
-        let outcome = read(&description, &object).end.map(|end| end.outcome);
-        assert_eq!(outcome, expected, "{reason:?} {phase}");
+        let status = json!({"conditions": conditions, "state": {"phase": phase}});
+        let end = read(&description, &json!({"metadata": {}, "status": status})).end;
+        assert_eq!(end.map(|end| end.outcome), expected, "{reason:?} {phase}");
     }
 }
 
@@ -187,28 +227,38 @@ fn a_time_that_cannot_be_read_leaves_that_of_the_condition() {
         ..Description::default()
     };
     for (end, expected) in [
-        (json!("2026-11-22T06:30:05Z"), Some(at(5))),
-        (json!("0001-01-01T00:00:00Z"), Some(at(0))),
-        (json!("soon"), Some(at(0))),
-        (json!(1_795_329_005), Some(at(0))),
-        (json!({}), Some(at(0))),
-        (json!(null), Some(at(0))),
+        (json!("2026-11-22T06:30:05Z"), at(5)),
+        (json!("0001-01-01T00:00:00Z"), at(0)),
+        (json!("soon"), at(0)),
+        (json!(1_795_329_005), at(0)),
+        (json!({}), at(0)),
+        (json!(null), at(0)),
     ] {
         let done = json!({"type": "Done", "status": "True", "lastTransitionTime": AT});
         let object = json!({"metadata": {}, "status": {"conditions": [done], "end": end}});
-        assert_eq!(read(&description, &object).end.unwrap().time, expected, "{end}");
+        assert_eq!(read(&description, &object).end.unwrap().time, Some(expected), "{end}");
     }
 }
 
 #[test]
-fn a_description_without_an_end_is_none() {
+fn a_description_that_says_nothing_or_too_much_is_none() {
+    use DescribedOutcome::{Failed, Succeeded};
     let empty = Description { time: Some(path("status.end")), ..Description::default() };
     assert_eq!(Configured::new(empty), Err(DescriptionError::NoEnd));
-    let twice = ["Done", "Done"].map(str::to_owned);
-    let outcomes = [DescribedOutcome::Succeeded, DescribedOutcome::Failed];
-    let phase = Phase::new(path("status.phase"), twice.clone().into_iter().zip(outcomes));
-    assert_eq!(phase, Err(DescriptionError::Ambiguous("Done".to_owned())));
-    let same = Phase::new(path("status.phase"), twice.map(|value| (value, outcomes[0])));
-    assert!(same.is_ok());
-    assert_eq!(Phase::new(path("status.phase"), []), Err(DescriptionError::NoPhases));
+    let of_phase = |values: &[(&str, DescribedOutcome)], otherwise| {
+        let values = values.iter().map(|(value, outcome)| ((*value).to_owned(), *outcome));
+        Phase::new(path("status.phase"), values, otherwise)
+    };
+    let ambiguous = DescriptionError::Ambiguous("Done".to_owned());
+    assert_eq!(of_phase(&[("Done", Succeeded), ("Done", Failed)], None), Err(ambiguous));
+    assert!(of_phase(&[("Done", Succeeded), ("Done", Succeeded)], None).is_ok());
+    assert_eq!(of_phase(&[], None), Err(DescriptionError::NoPhases));
+    let any = Some(of_phase(&[], Some(Failed)).unwrap());
+    let everything = Description { phase: any.clone(), ..Description::default() };
+    assert_eq!(Configured::new(everything), Err(DescriptionError::EverythingEnds));
+    let requires = vec![test(Subject::Label("done".into()), Exists, &[])];
+    assert!(
+        Configured::new(Description { phase: any, requires, ..Description::default() }).is_ok()
+    );
+    assert_eq!(Guard::new(Vec::new()), Err(DescriptionError::EmptyGuard));
 }
