@@ -2,3 +2,5 @@
 //!
 //! Everything here is pure: facts, policies and a time go in, decisions come out. The rules are those of
 //! `docs/retention.md`.
+
+pub mod breaker;
