@@ -226,21 +226,17 @@ impl Executor {
     }
 
     /// Waits until a request may be sent. It is under way until it is answered or given up.
-    async fn admitted<F: Future>(
+    async fn admitted<T, F: Future<Output = Result<T, kube::Error>>>(
         &self,
         of: Context<'_>,
         request: F,
-    ) -> Result<impl Future<Output = F::Output> + use<F>, RequestError> {
+    ) -> Result<impl Future<Output = Result<T, RequestError>> + use<T, F>, RequestError> {
         if let Some(limiter) = &self.limiter {
             limiter.acquire(of.priority).await;
         }
         self.leader.check()?;
         let under_way = of.place.ask();
-        Ok(async move {
-            let answer = request.await;
-            drop(under_way);
-            answer
-        })
+        Ok(async move { Ok(under_way.answer(request).await??) })
     }
 
     /// What enforces a deadline is fenced, so that it can be sent anew while it may still be under way.

@@ -21,7 +21,7 @@ const DETACH_AFTER: Duration = Duration::from_secs(4);
 ///
 /// What the request fails with, or that it took too long.
 pub async fn timed<T>(
-    request: impl Future<Output = Result<T, kube::Error>>,
+    request: impl Future<Output = Result<T, impl Into<RequestError>>>,
 ) -> Result<T, RequestError> {
     within(REQUEST_TIMEOUT, request).await
 }
@@ -33,7 +33,7 @@ pub async fn timed<T>(
 /// What the request fails with, or that it took too long.
 pub async fn before<T>(
     due_in: Option<Duration>,
-    request: impl Future<Output = Result<T, kube::Error>>,
+    request: impl Future<Output = Result<T, RequestError>>,
 ) -> Result<T, RequestError> {
     let limit = due_in.map_or(REQUEST_TIMEOUT, |due_in| due_in.saturating_add(DETACH_AFTER));
     within(limit.min(REQUEST_TIMEOUT), request).await
@@ -47,7 +47,7 @@ pub async fn before<T>(
 ///
 /// What the request fails with, or that its answer was not waited for.
 pub async fn detach_after<T: Send + 'static>(
-    request: impl Future<Output = Result<T, kube::Error>> + Send + 'static,
+    request: impl Future<Output = Result<T, RequestError>> + Send + 'static,
 ) -> Result<T, RequestError> {
     match or_later(request).await? {
         Answer::Now(answer) => Ok(answer),
@@ -61,7 +61,7 @@ pub async fn detach_after<T: Send + 'static>(
 ///
 /// What the request fails with while it is waited for.
 pub async fn or_later<T: Send + 'static>(
-    request: impl Future<Output = Result<T, kube::Error>> + Send + 'static,
+    request: impl Future<Output = Result<T, RequestError>> + Send + 'static,
 ) -> Result<Answer<T>, RequestError> {
     let mut asked = tokio::spawn(timed(request));
     match tokio::time::timeout(DETACH_AFTER, &mut asked).await {
@@ -108,10 +108,10 @@ fn joined<T>(
 /// What the request fails with, or that it took too long.
 pub async fn within<T>(
     limit: Duration,
-    request: impl Future<Output = Result<T, kube::Error>>,
+    request: impl Future<Output = Result<T, impl Into<RequestError>>>,
 ) -> Result<T, RequestError> {
     match tokio::time::timeout(limit, request).await {
-        Ok(reply) => Ok(reply?),
+        Ok(reply) => reply.map_err(Into::into),
         Err(_) => Err(RequestError::TimedOut(limit)),
     }
 }
@@ -163,7 +163,7 @@ mod tests {
         for (due_in, seconds) in [(None, 15), (Some(3_600), 15), (Some(5), 9), (Some(0), 4)] {
             let begin = Instant::now();
             let due_in = due_in.map(Duration::from_secs);
-            let never = std::future::pending::<Result<(), kube::Error>>();
+            let never = std::future::pending::<Result<(), RequestError>>();
             let unanswered = before(due_in, never).await;
             assert!(matches!(unanswered, Err(RequestError::TimedOut(_))));
             assert_eq!(begin.elapsed().as_secs(), seconds, "{due_in:?}");

@@ -1,6 +1,7 @@
 //! Places for requests under way: the [shares](crate::shares) between those that take them and those that give them back.
 
 use std::{
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -11,7 +12,10 @@ use tokio::{
 };
 use trainjob_core::queue_position::QueuePriority;
 
-use crate::shares::{Flow, PlaceId, Shares};
+use crate::{
+    error::RequestError,
+    shares::{Flow, PlaceId, Share, Shares},
+};
 
 /// How long whoever has a place waits with it for the turn of a request. A flow that was not asked before answers within
 /// that time, so that work that has begun is seldom begun anew.
@@ -22,13 +26,15 @@ const WAIT_WITH_PLACE: Duration = Duration::from_secs(1);
 pub struct Places<P: QueuePriority> {
     shares: Mutex<Shares<P>>,
     freed: Notify,
+    called_back: Notify,
 }
 
 impl<P: QueuePriority> Places<P> {
     /// So many, at least [`FEWEST_PLACES`](crate::shares::FEWEST_PLACES).
     #[must_use]
     pub fn new(places: usize) -> Arc<Self> {
-        Arc::new(Self { shares: Mutex::new(Shares::new(places)), freed: Notify::new() })
+        let shares = Mutex::new(Shares::new(places));
+        Arc::new(Self { shares, freed: Notify::new(), called_back: Notify::new() })
     }
 
     /// The rules, to ask several things of the same moment.
@@ -48,10 +54,17 @@ impl<P: QueuePriority> Places<P> {
         shares: &mut Shares<P>,
         priority: P,
         namespace: Arc<str>,
+        share: Share,
         reserved: Option<Flow>,
     ) -> Place<P> {
-        let id = shares.take(priority, namespace, reserved);
+        let id = shares.take(priority, namespace, share, reserved);
         Place(Arc::new(Held { places: Arc::clone(self), id }))
+    }
+
+    /// Calls a place back that is on loan.
+    pub(crate) fn call_back(&self, shares: &mut Shares<P>, place: PlaceId) {
+        shares.call_back(place);
+        self.called_back.notify_waiters();
     }
 }
 
@@ -79,7 +92,7 @@ impl<P: QueuePriority> Place<P> {
     pub async fn enter_soon(&self, flow: &Flow) -> bool {
         let enter = async {
             loop {
-                let mut freed = std::pin::pin!(self.0.places.freed());
+                let mut freed = pin!(self.0.places.freed());
                 freed.as_mut().enable();
                 if self.enter(flow) {
                     return;
@@ -115,6 +128,38 @@ impl<P: QueuePriority> Drop for Held<P> {
 #[derive(Debug)]
 pub struct UnderWay<P: QueuePriority>(Arc<Held<P>>);
 
+impl<P: QueuePriority> UnderWay<P> {
+    /// Waits for the answer of the request.
+    ///
+    /// # Errors
+    ///
+    /// It was given up, because its place was on loan and is needed.
+    pub async fn answer<T>(self, request: impl Future<Output = T>) -> Result<T, RequestError> {
+        tokio::select! {
+            biased;
+            answer = request => Ok(answer),
+            waited = self.called_back() => Err(RequestError::TimedOut(waited)),
+        }
+    }
+
+    /// Ends when the request is to be given up, with the time that it was under way.
+    async fn called_back(&self) -> Duration {
+        loop {
+            let mut called_back = pin!(self.0.places.called_back.notified());
+            called_back.as_mut().enable();
+            if let Some(waited) = self.called_back_after() {
+                return waited;
+            }
+            called_back.await;
+        }
+    }
+
+    /// If the request is to be given up: how long it was under way.
+    pub(crate) fn called_back_after(&self) -> Option<Duration> {
+        self.0.places.shares().called_back(self.0.id, Instant::now())
+    }
+}
+
 impl<P: QueuePriority> Drop for UnderWay<P> {
     fn drop(&mut self) {
         self.0.places.shares().answered(self.0.id, Instant::now());
@@ -124,10 +169,13 @@ impl<P: QueuePriority> Drop for UnderWay<P> {
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
+
+    use tokio::{task::yield_now, time::sleep};
     use trainjob_core::priority::Priority;
 
     use super::*;
-    use crate::shares::{Operation, Verb};
+    use crate::shares::{LOAN, Operation, Verb};
 
     /// So few that a flow which has not answered yet has one request at a time.
     const FEW: usize = 5;
@@ -137,7 +185,7 @@ mod tests {
     }
 
     fn take(places: &Arc<Places<Priority>>) -> Place<Priority> {
-        places.take(&mut places.shares(), Priority::Live, "ns".into(), None)
+        places.take(&mut places.shares(), Priority::Live, "ns".into(), Share::Own, None)
     }
 
     #[tokio::test]
@@ -153,6 +201,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn request_is_given_up_when_its_place_called_back_after_and_the_next_one_is_not() {
+        let places = Places::new(64);
+        let place =
+            places.take(&mut places.shares(), Priority::Live, "ns".into(), Share::OnLoan, None);
+        let asked = tokio::spawn(place.ask().answer(pending::<()>()));
+        sleep(LOAN).await;
+        let overdue = places.shares().overdue_loans(Instant::now()).next().map(|(place, _)| place);
+        places.call_back(&mut places.shares(), overdue.unwrap());
+        let given_up = asked.await.unwrap();
+        assert!(matches!(given_up, Err(RequestError::TimedOut(LOAN))), "{given_up:?}");
+        let answer = place.ask().answer(async { yield_now().await });
+        assert!(answer.await.is_ok(), "another request from this place");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn whoever_has_a_place_waits_a_moment_for_the_turn_of_a_request() {
         let places = Places::new(FEW);
         let first = take(&places);
@@ -162,7 +225,7 @@ mod tests {
         assert!(!second.enter(&flow()), "one request of a new flow at a time");
         assert!(!second.enter_soon(&flow()).await, "it is not answered");
         let waits = tokio::spawn(async move { second.enter_soon(&flow()).await });
-        tokio::task::yield_now().await;
+        yield_now().await;
         drop(request);
         assert!(waits.await.unwrap());
     }

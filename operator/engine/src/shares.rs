@@ -5,7 +5,10 @@
 //! their [`Flow`], and a place is given by these rules (`docs/semantics.md`, §6):
 //!
 //! 1. Every priority keeps some places that the others do not get, as many as it [says](QueuePriority::kept).
-//! 2. One namespace has at most half of what its priority can get.
+//! 2. One namespace has half of what its priority can get. While answers are quick it may borrow the other half: a place
+//!    [on loan](Share::OnLoan) is for requests of flows that are known to be quick. It is [called back](Shares::call_back)
+//!    when another namespace needs it and its request has waited for [`LOAN`], so that a flow that begins to hang holds up
+//!    others no longer than that.
 //! 3. A flow is slow whose last answer took, or whose oldest request has waited, over a second and over four times the
 //!    median of recent answers. One request of it is waited for at a time; of all slow flows together, a quarter of the
 //!    places but at least two; of those of one namespace, half as many.
@@ -24,6 +27,7 @@ mod tests;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use tokio::time::Instant;
@@ -37,6 +41,9 @@ pub const FEWEST_PLACES: usize = 3;
 /// So many requests of slow flows are waited for at least, each of another namespace: a flow that was slow once must not
 /// wait for one that hangs.
 const FEWEST_SLOW: usize = 2;
+
+/// How long a request with a place on loan is left alone, whoever needs the place (rule 2).
+pub const LOAN: Duration = Duration::from_secs(1);
 
 /// What a request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,17 +87,29 @@ pub struct Shares<P> {
 /// Which place.
 pub type PlaceId = u64;
 
+/// Whether a place is of its namespace's own half (rule 2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Share {
+    /// It is.
+    Own,
+    /// It is of the other half, and may be called back.
+    OnLoan,
+}
+
 /// Who has a place.
 #[derive(Debug)]
 struct Taken<P> {
     priority: P,
     namespace: Arc<str>,
+    share: Share,
     /// The flow it was given for, until it has [entered](Shares::enter) that.
     reserved: Option<Flow>,
     /// The flow of its request, or of the last one.
     entered: Option<Flow>,
     /// Since when the request is under way.
     asked: Option<Instant>,
+    /// Whether that request is to be given up, because the place is needed.
+    called_back: bool,
     /// Whether nobody waits for the request any more. What enforces a deadline is sent anew then: the path may be dead.
     left: bool,
 }
@@ -130,32 +149,78 @@ impl<P: QueuePriority> Shares<P> {
         self.taken.len() + kept < self.places
     }
 
-    /// Whether this namespace may have one more place (rule 2).
+    /// Which place this namespace may have, if it may have one more (rule 2).
     #[must_use]
-    pub fn has_share(&self, priority: P, namespace: &str) -> bool {
+    pub fn share(&self, priority: P, namespace: &str, now: Instant) -> Option<Share> {
         let kept: usize = priority.others().map(|other| other.kept(self.places)).sum();
-        let most = self.places.saturating_sub(kept).div_ceil(2);
-        self.taken.values().filter(|taken| &*taken.namespace == namespace).count() < most
+        let half = self.places.saturating_sub(kept).div_ceil(2);
+        let of_namespace = || self.taken.values().filter(|taken| &*taken.namespace == namespace);
+        if of_namespace().filter(|taken| taken.share == Share::Own).count() < half {
+            return Some(Share::Own);
+        }
+        let oldest = of_namespace().filter_map(|taken| taken.asked).min();
+        let waited = oldest.map(|asked| now.saturating_duration_since(asked));
+        self.answers.are_quick(waited).then_some(Share::OnLoan)
     }
 
-    /// Whether a request of this flow may be sent (rules 3 and 4).
+    /// Whether a request of this flow may be sent from such a place (rules 2, 3 and 4).
     #[must_use]
-    pub fn admits(&self, flow: &Flow, now: Instant) -> bool {
-        self.admits_beside(flow, None, now)
+    pub fn admits(&self, flow: &Flow, share: Share, now: Instant) -> bool {
+        self.admits_beside(flow, share, None, now)
     }
 
     /// Takes a place; in a flow, if it is for a request of that.
-    pub fn take(&mut self, priority: P, namespace: Arc<str>, reserved: Option<Flow>) -> PlaceId {
+    pub fn take(
+        &mut self,
+        priority: P,
+        namespace: Arc<str>,
+        share: Share,
+        reserved: Option<Flow>,
+    ) -> PlaceId {
         self.next += 1;
-        let taken =
-            Taken { priority, namespace, reserved, entered: None, asked: None, left: false };
+        let taken = Taken {
+            priority,
+            namespace,
+            share,
+            reserved,
+            entered: None,
+            asked: None,
+            called_back: false,
+            left: false,
+        };
         self.taken.insert(self.next, taken);
         self.next
     }
 
+    /// The places that can be called back, with the namespaces that have them; none while one is about to be given back.
+    pub fn overdue_loans(&self, now: Instant) -> impl Iterator<Item = (PlaceId, &str)> {
+        let awaited = self.taken.values().any(|taken| taken.called_back);
+        let overdue = move |taken: &Taken<P>| {
+            let asked = taken.asked.filter(|_| taken.share == Share::OnLoan && !awaited);
+            asked.is_some_and(|asked| now.saturating_duration_since(asked) >= LOAN)
+        };
+        let taken = self.taken.iter().filter(move |(_, taken)| overdue(taken));
+        taken.map(|(place, taken)| (*place, &*taken.namespace))
+    }
+
+    /// The request that is under way from this place is to be given up.
+    pub fn call_back(&mut self, place: PlaceId) {
+        if let Some(taken) = self.taken.get_mut(&place) {
+            taken.called_back = taken.asked.is_some();
+        }
+    }
+
+    /// If the request from this place is to be given up: how long it was under way.
+    #[must_use]
+    pub fn called_back(&self, place: PlaceId, now: Instant) -> Option<Duration> {
+        let taken = self.taken.get(&place).filter(|taken| taken.called_back)?;
+        taken.asked.map(|asked| now.saturating_duration_since(asked))
+    }
+
     /// Uses a place for a request of this flow, if that is admitted.
     pub fn enter(&mut self, place: PlaceId, flow: &Flow, now: Instant) -> bool {
-        let admitted = self.admits_beside(flow, Some(place), now);
+        let Some(share) = self.taken.get(&place).map(|taken| taken.share) else { return false };
+        let admitted = self.admits_beside(flow, share, Some(place), now);
         if let (true, Some(taken)) = (admitted, self.taken.get_mut(&place)) {
             taken.entered = Some(flow.clone());
             taken.reserved = taken.reserved.take().filter(|reserved| reserved != flow);
@@ -173,6 +238,7 @@ impl<P: QueuePriority> Shares<P> {
     /// The request is answered, or given up.
     pub fn answered(&mut self, place: PlaceId, now: Instant) {
         let Some(taken) = self.taken.get_mut(&place) else { return };
+        taken.called_back = false;
         if let (Some(asked), Some(flow)) = (taken.asked.take(), taken.entered.clone()) {
             self.answers.record(flow, now.saturating_duration_since(asked));
         }
@@ -194,11 +260,12 @@ impl<P: QueuePriority> Shares<P> {
         self.taken.values().filter(|taken| taken.priority == priority).count()
     }
 
-    fn admits_beside(&self, flow: &Flow, own: Option<PlaceId>, now: Instant) -> bool {
+    fn admits_beside(&self, flow: &Flow, share: Share, own: Option<PlaceId>, now: Instant) -> bool {
         let others = || self.taken.iter().filter(|(place, _)| Some(**place) != own);
         let quarter = (self.places / 4).max(1);
         match self.pace(flow, now) {
             Pace::Normal => true,
+            Pace::Slow | Pace::Unknown if share == Share::OnLoan => false,
             Pace::Slow => {
                 let most = quarter.max(FEWEST_SLOW);
                 let slow: BTreeSet<&Flow> = others()

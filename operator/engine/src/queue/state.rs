@@ -15,7 +15,11 @@ use super::{
     timers::Timers,
     turns::{Attempt, Line, Turns},
 };
-use crate::{clock::Clock, places::Places, shares::Operation};
+use crate::{
+    clock::Clock,
+    places::Places,
+    shares::{Operation, Share, Shares},
+};
 
 /// The longest sleep between two looks at the clock. What is learned of the API server's time is noticed this late.
 pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(1);
@@ -154,23 +158,46 @@ impl<K: QueueKey, P: QueuePriority> State<K, P> {
         let mut shares = places.shares();
         for priority in P::order(self.turn) {
             if !shares.has_place(priority) {
+                self.call_back(priority, places, &mut shares, now);
                 continue;
             }
-            let may_go = |line: &Line| {
-                shares.has_share(priority, &line.namespace)
-                    && line.flow().is_none_or(|flow| shares.admits(&flow, now))
-            };
+            let may_go = |line: &Line| share_of(line, priority, &shares, now);
             let turns = self.priorities.get_mut(&priority);
-            if let Some((line, (key, since))) = turns.and_then(|turns| turns.pop(may_go)) {
+            if let Some((line, share, (key, since))) = turns.and_then(|turns| turns.pop(may_go)) {
                 self.turn = self.turn.wrapping_add(1);
                 let attempt = self.waiting.remove(&key).map_or(Attempt::First, |it| it.attempt);
                 self.running.insert(key.clone());
                 let namespace = Arc::clone(key.namespace());
-                let place = places.take(&mut shares, priority, namespace, line.flow());
+                let place = places.take(&mut shares, priority, namespace, share, line.flow());
                 let waited = now.saturating_duration_since(since);
                 return Some(Next { key, priority, waited, attempt, place });
             }
         }
         None
     }
+
+    /// Calls a place back that is on loan, if somebody of another namespace only waits for a place.
+    fn call_back(&self, priority: P, places: &Places<P>, shares: &mut Shares<P>, now: Instant) {
+        let Some(turns) = self.priorities.get(&priority) else { return };
+        let needs_place = |line: &Line| share_of(line, priority, shares, now) == Some(Share::Own);
+        let needed = |borrower: &str| {
+            turns.lines().any(|line| *line.namespace != *borrower && needs_place(line))
+        };
+        let place = shares.overdue_loans(now).find(|(_, borrower)| needed(borrower));
+        if let Some(place) = place.map(|(place, _)| place) {
+            places.call_back(shares, place);
+        }
+    }
+}
+
+/// Which place the first of this line may have once there is one.
+fn share_of<P: QueuePriority>(
+    line: &Line,
+    priority: P,
+    shares: &Shares<P>,
+    now: Instant,
+) -> Option<Share> {
+    let share = shares.share(priority, &line.namespace, now)?;
+    let admits = line.flow().is_none_or(|flow| shares.admits(&flow, share, now));
+    admits.then_some(share)
 }

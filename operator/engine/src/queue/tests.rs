@@ -10,7 +10,7 @@ use trainjob_process::server_time::{ServerTime, boot_time};
 use super::{state::LONGEST_SLEEP, timers::SWEEP_FROM, *};
 use crate::{
     places::{Place, UnderWay},
-    shares::{Flow, Verb},
+    shares::{Flow, LOAN, Share, Verb},
 };
 
 type Queue = super::Queue<ObjectKey, Priority>;
@@ -200,7 +200,8 @@ async fn key_goes_on_once_flows_that_have_not_answered_are_slow() {
     let take = |namespace: &str| {
         let flow = Flow { namespace: namespace.into(), operation: DELETE };
         let mut shares = queue.places.shares();
-        let place = queue.places.take(&mut shares, Priority::Live, namespace.into(), None);
+        let place =
+            queue.places.take(&mut shares, Priority::Live, namespace.into(), Share::Own, None);
         drop(shares);
         assert!(place.enter(&flow));
         let request = place.ask();
@@ -255,6 +256,32 @@ async fn what_waits_is_woken_when_a_place_is_given_back() {
     assert!(!waits.is_finished());
     drop(detached);
     waits.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn place_on_loan_is_called_back_for_a_key_of_another_namespace() {
+    for (namespace, called_back) in [("ns", false), ("other", true)] {
+        let queue = open_queue();
+        (0..80).for_each(|n| queue.add(key(&n.to_string()), QueuePosition::LIVE));
+        let send = |next: Next| {
+            assert!(next.place.enter(&Flow { namespace: "ns".into(), operation: DELETE }));
+            (next.place.ask(), next.place)
+        };
+        drop(pop(&queue).map(send));
+        let mut hang: Vec<_> = std::iter::from_fn(|| pop(&queue).map(send)).collect();
+        assert_eq!(hang.len(), 55, "all but what other priorities keep");
+        let new = ObjectKey { namespace: namespace.into(), name: "new".into() };
+        queue.add(new.clone(), QueuePosition::LIVE);
+        let overdue = || queue.places.shares().overdue_loans(Instant::now()).count();
+        assert!(pop(&queue).is_none());
+        advance(LOAN).await;
+        assert_eq!(overdue(), 27);
+        assert!(pop(&queue).is_none());
+        assert_eq!(overdue() == 0, called_back, "{namespace}");
+        hang.retain(|(request, _)| request.called_back_after().is_none());
+        assert_eq!(hang.len(), if called_back { 54 } else { 55 }, "{namespace}");
+        assert_eq!(pop(&queue).map(|next| next.key), called_back.then_some(new));
+    }
 }
 
 #[test]

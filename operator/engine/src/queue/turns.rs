@@ -8,7 +8,7 @@ use std::{
 use tokio::time::Instant;
 use trainjob_api::time::Timestamp;
 
-use crate::shares::{Flow, Operation};
+use crate::shares::{Flow, Operation, Share};
 
 /// Of so many turns, one belongs to repeated attempts even when there are first ones: they could starve otherwise.
 const TURNS_PER_REPEATED: u8 = 8;
@@ -69,8 +69,11 @@ impl<K> Turns<K> {
         }
     }
 
-    /// Takes the first of the next line that may go.
-    pub(super) fn pop(&mut self, may_go: impl Fn(&Line) -> bool) -> Option<(Line, Waiter<K>)> {
+    /// Takes the first of the next line that may go, with the place it may have.
+    pub(super) fn pop(
+        &mut self,
+        may_go: impl Fn(&Line) -> Option<Share>,
+    ) -> Option<(Line, Share, Waiter<K>)> {
         self.taken = self.taken.wrapping_add(1);
         let (earlier, later) = if self.taken.is_multiple_of(TURNS_PER_REPEATED) {
             (&mut self.repeated, &mut self.first)
@@ -78,6 +81,12 @@ impl<K> Turns<K> {
             (&mut self.first, &mut self.repeated)
         };
         earlier.pop(&may_go).or_else(|| later.pop(&may_go))
+    }
+
+    /// Where somebody waits.
+    pub(super) fn lines(&self) -> impl Iterator<Item = &Line> {
+        let lines = [&self.first, &self.repeated].into_iter().flat_map(|lines| &lines.waiters);
+        lines.filter(|(_, waiters)| !waiters.is_empty()).map(|(line, _)| line)
     }
 
     pub(super) fn waiters(&self) -> impl Iterator<Item = &Waiter<K>> {
@@ -117,7 +126,7 @@ impl<K> Lines<K> {
         }
     }
 
-    fn pop(&mut self, may_go: impl Fn(&Line) -> bool) -> Option<(Line, Waiter<K>)> {
+    fn pop(&mut self, may_go: impl Fn(&Line) -> Option<Share>) -> Option<(Line, Share, Waiter<K>)> {
         for _ in 0..self.order.len() {
             let line = self.order.pop_front()?;
             let Some(waiters) = self.waiters.get_mut(&line) else { continue };
@@ -125,10 +134,10 @@ impl<K> Lines<K> {
                 self.waiters.remove(&line);
                 continue;
             }
-            let popped = if may_go(&line) { waiters.pop_first() } else { None };
+            let popped = may_go(&line).and_then(|share| Some((share, waiters.pop_first()?)));
             self.order.push_back(line.clone());
-            if let Some((_, waiter)) = popped {
-                return Some((line, waiter));
+            if let Some((share, (_, waiter))) = popped {
+                return Some((line, share, waiter));
             }
         }
         None

@@ -11,6 +11,8 @@ use super::Flow;
 const QUICK: Duration = Duration::from_secs(1);
 /// Slow is what takes so many times the median.
 const TIMES_MEDIAN: u32 = 4;
+/// Within this time answers come while there is no trouble, the disk of etcd included.
+const NO_TROUBLE: Duration = Duration::from_millis(250);
 /// The median is that of so many answers.
 const RECENT: usize = 127;
 /// So many flows are known at most. Then all are forgotten, which costs each of them a cautious start.
@@ -64,6 +66,12 @@ impl Answers {
         if last.is_none() { Pace::Unknown } else { Pace::Normal }
     }
 
+    /// Whether answers come without trouble: recent ones did, and nothing has `waited` for longer.
+    pub(super) fn are_quick(&self, waited: Option<Duration>) -> bool {
+        let slowest = self.median().max(waited.unwrap_or_default());
+        !self.recent.is_empty() && slowest <= NO_TROUBLE
+    }
+
     /// Zero while there was no answer.
     fn median(&self) -> Duration {
         self.sorted.get(self.sorted.len() / 2).copied().unwrap_or_default()
@@ -99,6 +107,26 @@ mod tests {
             (0..RECENT).for_each(|_| answers.record(flow("other"), millis(median)));
             let pace = answers.pace(&flow("ns"), waited.map(millis));
             assert_eq!(pace, expected, "median {median}, last {last:?}, waited {waited:?}");
+        }
+    }
+
+    #[test]
+    fn answers_are_quick_while_recent_ones_were_and_nothing_waits_for_long() {
+        for (median, waited, expected) in [
+            (None, None, false),
+            (Some(10), None, true),
+            (Some(10), Some(250), true),
+            (Some(10), Some(251), false),
+            (Some(250), Some(10), true),
+            (Some(251), Some(10), false),
+            (Some(251), None, false),
+        ] {
+            let mut answers = Answers::default();
+            if let Some(median) = median {
+                (0..RECENT).for_each(|_| answers.record(flow("ns"), millis(median)));
+            }
+            let quick = answers.are_quick(waited.map(millis));
+            assert_eq!(quick, expected, "median {median:?}, waited {waited:?}");
         }
     }
 

@@ -20,11 +20,9 @@ fn send(
     now: Instant,
 ) -> Option<PlaceId> {
     let namespace = &flow.namespace;
-    let allowed = shares.has_place(priority)
-        && shares.has_share(priority, namespace)
-        && shares.admits(flow, now);
-    allowed.then(|| {
-        let place = shares.take(priority, namespace.clone(), Some(flow.clone()));
+    let share = shares.has_place(priority).then(|| shares.share(priority, namespace, now))??;
+    shares.admits(flow, share, now).then(|| {
+        let place = shares.take(priority, namespace.clone(), share, Some(flow.clone()));
         assert!(shares.enter(place, flow, now));
         shares.asked(place, now);
         place
@@ -55,12 +53,12 @@ fn every_priority_has_a_place_that_others_do_not_get() {
         for hungry in Priority::ALL {
             let mut shares = Shares::new(places);
             while shares.has_place(hungry) {
-                shares.take(hungry, "ns".into(), None);
+                shares.take(hungry, "ns".into(), Share::Own, None);
             }
             assert!(shares.taken() >= 1, "{hungry:?} of {places} gets none");
             for other in hungry.others() {
                 assert!(shares.has_place(other), "{hungry:?} of {places} leaves {other:?} none");
-                shares.take(other, "ns".into(), None);
+                shares.take(other, "ns".into(), Share::Own, None);
             }
         }
     }
@@ -71,20 +69,63 @@ fn places_are_a_bound() {
     for places in [3, 5, 64] {
         let mut shares = Shares::new(places);
         while let Some(priority) = Priority::ALL.into_iter().find(|it| shares.has_place(*it)) {
-            shares.take(priority, "ns".into(), None);
+            shares.take(priority, "ns".into(), Share::Own, None);
         }
         assert_eq!(shares.taken(), places);
     }
 }
 
+/// What is on loan is called back, one place after the other, as for somebody who needs them all.
+fn call_loans_back(shares: &mut Shares<Priority>, now: Instant) -> usize {
+    let mut called_back = 0;
+    loop {
+        let overdue = shares.overdue_loans(now).map(|(place, _)| place).next();
+        let Some(place) = overdue else { return called_back };
+        shares.call_back(place);
+        assert_eq!(shares.overdue_loans(now).count(), 0, "one after the other");
+        assert!(shares.called_back(place, now).is_some_and(|waited| waited >= LOAN));
+        answer(shares, place, now);
+        called_back += 1;
+    }
+}
+
 #[test]
-fn one_namespace_gets_half_of_what_there_is() {
-    for (places, expected) in [(5, 2), (8, 3), (64, 28)] {
-        let (mut shares, now) = (Shares::new(places), Instant::now());
-        know(&mut shares, &["a", "b"], now);
-        assert_eq!(flood(&mut shares, &flow("a"), now).len(), expected, "of {places}");
-        let other = flood(&mut shares, &flow("b"), now).len();
-        assert!(other >= 1, "of {places} the other namespace gets {other}");
+fn one_namespace_gets_half_and_borrows_the_rest_until_it_hangs_for_a_second() {
+    for (places, half, all) in [(5, 2, 3), (8, 3, 6), (64, 28, 55)] {
+        let (mut shares, begin) = (Shares::new(places), Instant::now());
+        know(&mut shares, &["a", "b"], begin);
+        assert_eq!(flood(&mut shares, &flow("a"), begin).len(), all, "of {places}");
+        assert_eq!(flood(&mut shares, &flow("b"), begin).len(), 0, "of {places}");
+        let later = begin + LOAN;
+        assert_eq!(call_loans_back(&mut shares, later), all - half, "of {places}");
+        assert_eq!(flood(&mut shares, &flow("a"), later).len(), 0, "of {places}");
+        assert_eq!(flood(&mut shares, &flow("b"), later).len(), all - half, "of {places}");
+    }
+}
+
+#[test]
+fn nothing_is_on_loan_while_answers_are_not_quick_or_when_a_request_waits_for_long() {
+    let (mut shares, begin) = (Shares::new(64), Instant::now());
+    know(&mut shares, &["a"], begin);
+    send(&mut shares, Priority::Live, &flow("a"), begin).unwrap();
+    let now = begin + Duration::from_millis(251);
+    assert_eq!(flood(&mut shares, &flow("a"), now).len(), 27, "one waits for long");
+
+    let mut shares = Shares::new(64);
+    (0..127).for_each(|_| shares.answers.record(flow("a"), Duration::from_millis(251)));
+    assert_eq!(flood(&mut shares, &flow("a"), begin).len(), 28, "answers are not quick");
+}
+
+#[test]
+fn place_on_loan_is_for_flows_that_are_known_to_be_quick() {
+    let (mut shares, now) = (Shares::new(64), Instant::now());
+    know(&mut shares, &["quick"; 127], now);
+    shares.answers.record(flow("slow"), Duration::from_secs(5));
+    for (namespace, expected) in [("quick", true), ("new", false), ("slow", false)] {
+        let place = shares.take(Priority::Live, namespace.into(), Share::OnLoan, None);
+        assert_eq!(shares.enter(place, &flow(namespace), now), expected, "{namespace}");
+        shares.give_back(place);
+        assert!(shares.admits(&flow(namespace), Share::Own, now), "{namespace}");
     }
 }
 
@@ -132,7 +173,7 @@ fn slow_flows_of_one_namespace_leave_those_of_others_a_turn() {
         }
         let hanging = hang.iter().flat_map(|it| flood(&mut shares, it, now)).count();
         assert!(hanging >= 1, "of {places}");
-        assert!(shares.admits(&flow("late once"), now), "of {places}, {hanging} hang");
+        assert!(shares.admits(&flow("late once"), Share::Own, now), "of {places}, {hanging} hang");
     }
 }
 
@@ -142,6 +183,7 @@ fn flow_that_hangs_is_slow_from_the_first_second_on_and_no_more_once_it_answers_
     know(&mut shares, &["a", "b"], begin);
     let hung = flood(&mut shares, &flow("a"), begin);
     let later = begin + Duration::from_millis(1_001);
+    call_loans_back(&mut shares, later);
     assert!(send(&mut shares, Priority::Live, &flow("a"), later).is_none());
     let other = send(&mut shares, Priority::Live, &flow("b"), later).unwrap();
     answer(&mut shares, other, later);
@@ -165,9 +207,9 @@ fn request_of_a_slow_flow_that_nobody_waits_for_keeps_its_place_and_not_the_turn
     know(&mut shares, &["quick"; 3], begin);
     let hangs = send(&mut shares, Priority::Stop, &flow("a"), begin).unwrap();
     let later = begin + Duration::from_secs(4);
-    assert!(!shares.admits(&flow("a"), later));
+    assert!(!shares.admits(&flow("a"), Share::Own, later));
     shares.leave(hangs);
-    assert!(shares.admits(&flow("a"), later));
+    assert!(shares.admits(&flow("a"), Share::Own, later));
     assert_eq!(shares.taken(), 1);
 }
 
@@ -195,14 +237,14 @@ fn place_given_for_a_flow_is_counted_in_it_while_another_request_is_sent_first()
     know(&mut shares, &["quick"; 3], now);
     shares.answers.record(flow("ns"), Duration::from_secs(5));
     let read = Flow { operation: Operation { verb: Verb::Get, kind: "configmaps" }, ..flow("ns") };
-    let place = shares.take(Priority::Live, "ns".into(), Some(flow("ns")));
+    let place = shares.take(Priority::Live, "ns".into(), Share::Own, Some(flow("ns")));
     assert!(shares.enter(place, &read, now));
-    assert!(!shares.admits(&flow("ns"), now), "its place is kept");
+    assert!(!shares.admits(&flow("ns"), Share::Own, now), "its place is kept");
     shares.asked(place, now);
     shares.answered(place, now);
     assert!(shares.enter(place, &flow("ns"), now));
     shares.give_back(place);
-    assert!(shares.admits(&flow("ns"), now));
+    assert!(shares.admits(&flow("ns"), Share::Own, now));
 }
 
 mod hostile {
@@ -254,8 +296,20 @@ mod hostile {
                     answer(&mut self.shares, self.sent.swap_remove(nth), self.now);
                 }
                 Event::Answer { .. } => {}
-                Event::Pass { millis } => self.now += Duration::from_millis(millis),
+                Event::Pass { millis } => self.pass(Duration::from_millis(millis)),
             }
+        }
+
+        fn pass(&mut self, time: Duration) {
+            self.now += time;
+            call_loans_back(&mut self.shares, self.now);
+            self.sent.retain(|place| self.shares.taken.contains_key(place));
+        }
+
+        /// Whether a quick flow is served.
+        fn serves(&mut self, priority: Priority) -> bool {
+            let served = send(&mut self.shares, priority, &flow("quick"), self.now);
+            served.inspect(|place| answer(&mut self.shares, *place, self.now)).is_some()
         }
     }
 
@@ -270,22 +324,22 @@ mod hostile {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Whatever one namespace sends and never gets answered, another one that is answered at once is served.
+        /// Whatever one namespace sends and never gets answered, another one that is answered at once is served: at once,
+        /// or when what is on loan has been given up.
         #[test]
-        fn one_namespace_never_keeps_another_from_its_first_request(
+        fn one_namespace_never_keeps_another_from_its_first_request_for_long(
             places in 8..80_usize,
             events in prop::collection::vec(event().prop_map(of_one_namespace), 0..300),
         ) {
             let mut scene = Scene::new(places);
             for event in events {
                 scene.go_on(&event);
-                let Scene { shares, now, .. } = &mut scene;
                 for priority in Priority::ALL {
-                    let served = send(shares, priority, &flow("quick"), *now);
-                    prop_assert!(served.is_some(), "{priority:?} with {} taken", shares.taken());
-                    if let Some(place) = served {
-                        answer(shares, place, *now);
-                    }
+                    let served = scene.serves(priority) || {
+                        scene.pass(LOAN);
+                        scene.serves(priority)
+                    };
+                    prop_assert!(served, "{priority:?} with {} taken", scene.shares.taken());
                 }
             }
         }
@@ -301,7 +355,8 @@ mod hostile {
                 for namespace in 0..6_u8 {
                     let namespace = namespace.to_string();
                     let taken = scene.shares.taken.values();
-                    let of = taken.filter(|it| *it.namespace == *namespace);
+                    let of = taken
+                        .filter(|it| *it.namespace == *namespace && it.share == Share::Own);
                     prop_assert!(of.count() <= places.div_ceil(2));
                 }
             }
