@@ -176,14 +176,18 @@ impl Cache {
         let record = JobRecord::of(job);
         let key = record.facts.key.clone();
         let version = versions::parse(&record.facts.resource_version);
-        let runtime = record.runtime.clone();
+        let shown = Arc::new(record);
         let mut state = self.lock();
-        let before = state.jobs.get(&key).and_then(|known| known.runtime.clone());
-        if !state.jobs.put(&key, version, Arc::new(record), source) {
+        let before = state.jobs.get(&key).cloned();
+        if !state.jobs.put(&key, version, Arc::clone(&shown), source) {
             return false;
         }
-        if before != runtime {
-            state.runtime_named(&key, before.as_ref(), runtime);
+        let runtime = before.as_ref().and_then(|before| before.runtime.as_ref());
+        if runtime != shown.runtime.as_ref() {
+            state.runtime_named(&key, runtime, shown.runtime.clone());
+        }
+        if let Some(before) = before {
+            state.remember(&key, None, |memory| memory.job_shown(&before.facts, &shown.facts));
         }
         true
     }

@@ -10,6 +10,7 @@ use e2e::fixtures::{Tenant, World};
 
 mod defaults;
 mod foreign;
+mod holds;
 mod large;
 mod out_of_memory;
 mod release;

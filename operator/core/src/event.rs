@@ -7,7 +7,13 @@ use trainjob_api::{
     conditions::MESSAGE_DEADLINE_EXCEEDED, constants::JOBSET_NAME_LABEL, time::Timestamp,
 };
 
-use crate::{facts::OutOfRange, lifecycle::deadline::Explanation};
+use crate::{
+    facts::OutOfRange,
+    lifecycle::{
+        deadline::Explanation,
+        hold::{self, Hold},
+    },
+};
 
 /// Longest error text in a note, in bytes; longer ones are cut and marked (as Kubeflow Trainer does).
 /// With what is said before it, a note stays below the 1,024 characters that the API server admits.
@@ -36,6 +42,8 @@ pub enum Event {
         /// `spec.ttlSecondsAfterFinished`.
         ttl: u32,
     },
+    /// Its TTL has passed, and a hold delays its deletion.
+    Held(Hold),
     /// Its JobSet could not be deleted; says why. Retried for ever.
     ReleaseFailed(String),
     /// Pods of it still run long after its deadline failed it; says which.
@@ -66,7 +74,9 @@ impl Event {
     #[must_use]
     pub const fn severity(&self) -> Severity {
         match self {
-            Self::TtlExpired { .. } => Severity::Normal,
+            Self::TtlExpired { .. } | Self::Held(Hold { end: hold::End::AsWished, .. }) => {
+                Severity::Normal
+            }
             _ => Severity::Warning,
         }
     }
@@ -79,6 +89,11 @@ impl Event {
             Self::DeadlineExceeded(_) => "DeadlineExceeded",
             Self::OutOfMemory { .. } => "PodOOMKilled",
             Self::TtlExpired { .. } => "TTLExpired",
+            Self::Held(Hold { end, .. }) => match end {
+                hold::End::AsWished => "Held",
+                hold::End::Capped => "HoldCapped",
+                hold::End::Unreadable => "HoldInvalid",
+            },
             Self::ReleaseFailed(_) => "ReleaseFailed",
             Self::ReleaseDelayed(_) => "ReleaseDelayed",
             Self::StrayPod(_) => "StrayPod",
@@ -101,7 +116,7 @@ impl Event {
             | Self::ReleaseDelayed(_)
             | Self::StrayPod(_)
             | Self::ReleaseBlocked => "Releasing",
-            Self::TtlExpired { .. } | Self::TtlDeletionFailed(_) => "Deleting",
+            Self::TtlExpired { .. } | Self::Held(_) | Self::TtlDeletionFailed(_) => "Deleting",
         }
     }
 
@@ -121,6 +136,7 @@ impl Event {
             Self::TtlExpired { finished_at, ttl } => format!(
                 "TrainJob finished at {finished_at}; deleted because spec.ttlSecondsAfterFinished ({ttl}) has passed"
             ),
+            Self::Held(hold) => hold.to_string(),
             Self::ReleaseFailed(error) => {
                 format!(
                     "JobSet could not be deleted and may hold accelerators; retrying: {}",
@@ -207,6 +223,7 @@ mod tests {
             clock: Clock::Creation,
             suspended: None,
         };
+        let held = |end| Event::Held(Hold { until: at, end });
         for (event, reason, severity, note) in [
             (
                 Event::CreationFailed("x".into()),
@@ -226,6 +243,9 @@ mod tests {
                 Severity::Normal,
                 "2026-01-04T10:00:00Z; deleted because spec.ttlSecondsAfterFinished (60)",
             ),
+            (held(hold::End::AsWished), "Held", Severity::Normal, "until 2026-01-04T10:00:00Z"),
+            (held(hold::End::Capped), "HoldCapped", Severity::Warning, "maximumHoldSeconds"),
+            (held(hold::End::Unreadable), "HoldInvalid", Severity::Warning, "no RFC 3339 time"),
             (
                 Event::OutOfMemory { pod: "p".into(), container: "c".into(), exit_code: 137 },
                 "PodOOMKilled",
