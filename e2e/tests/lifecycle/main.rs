@@ -12,6 +12,7 @@ mod defaults;
 mod foreign;
 mod holds;
 mod large;
+mod loops;
 mod out_of_memory;
 mod release;
 mod removal;

@@ -16,6 +16,7 @@ use crate::{
         deadline::Clock,
         hold::{self, News},
     },
+    recreation::Origin,
     running_pods::RunningPods,
 };
 
@@ -88,6 +89,8 @@ pub struct Readings {
     pub edited: Option<u64>,
     /// What is known of its hold beside the annotation itself.
     pub hold: News,
+    /// Who made it, if that [closed a loop](crate::recreation) and no event of it was recorded yet.
+    pub loop_closed_by: Option<Origin>,
 }
 
 /// An object that has the name of a child and cannot be it.

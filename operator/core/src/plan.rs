@@ -39,9 +39,15 @@ use crate::{
 #[must_use]
 pub fn plan(observed: &Observed<'_>, now: Now) -> Plan {
     let job = observed.job;
-    if job.managed_elsewhere {
-        return foreign(observed, now);
-    }
+    let mut plan = if job.managed_elsewhere { foreign(observed, now) } else { own(observed, now) };
+    let origin = observed.readings.loop_closed_by.clone();
+    plan.actions.extend(origin.map(|origin| Action::RecordEvent(Event::RecreateLoop(origin))));
+    plan
+}
+
+/// What to do for a job that is this operator's.
+fn own(observed: &Observed<'_>, now: Now) -> Plan {
+    let job = observed.job;
     let mut plan = match (job.finished, observed.manifest) {
         (Some(finished), _) => after_the_end(observed, finished, now),
         (None, Some(manifest)) => before_the_end(observed, manifest, now),

@@ -31,6 +31,7 @@ pub(super) fn learn(
         }
         Action::WriteWaiting(_) => memory.text_written = Some(now),
         Action::RecordEvent(Event::Held(_)) => memory.readings.hold = News::Recorded,
+        Action::RecordEvent(Event::RecreateLoop(_)) => memory.readings.loop_closed_by = None,
         _ => {}
     }
 }

@@ -8,6 +8,7 @@ use crate::{
     lifecycle::hold::News,
     observed::{Reading, Readings},
     priority::Priority,
+    recreation::Origin,
     running_pods::RunningPods,
 };
 
@@ -58,6 +59,11 @@ impl JobMemory {
     pub fn broken_off(&mut self, priority: Priority) -> Retry {
         self.pod_check = None;
         self.retries.again(priority, Duration::ZERO)
+    }
+
+    /// Takes in that the creation of the job [closed a loop](crate::recreation), and by whom it was made.
+    pub fn loop_closed(&mut self, by: Origin) {
+        self.readings.loop_closed_by = Some(by);
     }
 
     /// Takes in a newer version of the job.

@@ -6,6 +6,7 @@ use super::*;
 use crate::{
     build::JobSetUpdate,
     lifecycle::hold::{self, Hold, News},
+    recreation::Origin,
 };
 
 #[test]
@@ -30,6 +31,16 @@ fn event_of_a_hold_is_recorded_once() {
     assert_eq!(scene.memory.readings().hold, News::None);
     scene.answered(&mut pass, Ok(Reply::Done));
     assert_eq!(scene.memory.readings().hold, News::Recorded);
+}
+
+#[test]
+fn event_of_a_loop_is_recorded_once() {
+    let mut scene = Scene::default();
+    scene.memory.loop_closed(Origin::Unknown);
+    let mut pass = scene.acting(vec![Action::RecordEvent(Event::RecreateLoop(Origin::Unknown))]);
+    assert_eq!(scene.memory.readings().loop_closed_by, Some(Origin::Unknown));
+    scene.answered(&mut pass, Ok(Reply::Done));
+    assert_eq!(scene.memory, JobMemory::default());
 }
 
 #[test]

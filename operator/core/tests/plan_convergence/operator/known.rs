@@ -43,6 +43,7 @@ impl fmt::Debug for Known {
             name_conflict,
             edited,
             hold: _,
+            loop_closed_by: _,
         } = readings;
         let snapshot = match snapshot {
             Reading::NotRead => "not read".into(),
