@@ -7,15 +7,16 @@
 //! The memory is of this process alone and bounded. When it is full, names that nobody has made again are forgotten
 //! first, so that a storm of deletions hides no loop.
 
+mod origin;
+#[cfg(test)]
+mod tests;
+
 use std::{cmp::Ordering, collections::HashMap};
 
 use trainjob_api::time::Timestamp;
 
-use crate::facts::ObjectKey;
-
-mod origin;
-
 pub use self::origin::Origin;
+use crate::facts::ObjectKey;
 
 /// A job counts as made again if it was created within so many seconds of the deletion.
 const MADE_AGAIN_WITHIN: i64 = 600;
@@ -123,6 +124,3 @@ impl Name {
         (self.cycles.iter().flatten().count(), self.deleted)
     }
 }
-
-#[cfg(test)]
-mod tests;
