@@ -104,8 +104,8 @@ async fn a_hold_set_in_the_last_moment_wins_and_the_job_goes_when_it_ends() -> R
         tenant.create("job", COMPLETES, json!({"ttlSecondsAfterFinished": 1})).await?;
         held.reached().await?;
         let until = now().plus(5);
-        let hold = json!({HOLD_ANNOTATION: until.to_string()});
-        tenant.patch("job", &json!({"metadata": {"annotations": hold}})).await?;
+        let annotations = json!({HOLD_ANNOTATION: until.to_string()});
+        tenant.patch("job", &json!({"metadata": {"annotations": annotations}})).await?;
         held.release();
         tenant.gone("job").await?;
 
