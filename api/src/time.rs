@@ -30,6 +30,12 @@ impl Timestamp {
     pub const fn since(self, earlier: Self) -> i64 {
         self.0.saturating_sub(earlier.0)
     }
+
+    /// The instant that a text names (RFC 3339, with an offset), cut off to whole seconds.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        text.parse().ok().map(|instant| Self::from(&Time(instant)))
+    }
 }
 
 impl From<&Time> for Timestamp {

@@ -19,6 +19,7 @@ use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::json;
 use trainjob_api::conditions::{COMPLETE, FAILED};
 use trainjob_api::crd::{self, FieldUpdates};
+use trainjob_api::lifecycle::v1alpha1::HOLD_ANNOTATION;
 use trainjob_api::time::Timestamp;
 
 /// Longer than an operator that is about to do something wrong hesitates.
@@ -89,6 +90,29 @@ async fn a_ttl_removed_in_the_last_moment_wins_and_the_job_stays() -> Result<()>
         .await?;
         let deletions = calls(proxy, "delete", "trainjobs");
         ensure!(served(&deletions) == [Some(409)], "{deletions:#?}");
+        Ok(())
+    })
+    .await
+}
+
+// A hold is set, or extended, while the deletion is under way.
+
+#[tokio::test]
+async fn a_hold_set_in_the_last_moment_wins_and_the_job_goes_when_it_ends() -> Result<()> {
+    test("late-hold", async |tenant, proxy| {
+        let held = proxy.inject(deletes_a_job, 1..=1, Fault::HoldRequest);
+        tenant.create("job", COMPLETES, json!({"ttlSecondsAfterFinished": 1})).await?;
+        held.reached().await?;
+        let until = now().plus(5);
+        let annotations = json!({HOLD_ANNOTATION: until.to_string()});
+        tenant.patch("job", &json!({"metadata": {"annotations": annotations}})).await?;
+        held.release();
+        tenant.gone("job").await?;
+
+        let deletions = calls(proxy, "delete", "trainjobs");
+        ensure!(served(&deletions) == [Some(409), Some(200)], "{deletions:#?}");
+        let sent = deletions.last().context("never deleted")?.sent;
+        ensure!(sent >= until.0 * 1_000, "deleted at {sent}, held until {until}");
         Ok(())
     })
     .await

@@ -16,12 +16,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use trainjob_api::TrainJob;
+use trainjob_api::{TrainJob, time::Timestamp};
 use trainjob_core::{
     build::{Runtime, RuntimeKey, runtime_key},
     facts::{JobFacts, JobSetFacts, ObjectKey, PerScheduler},
     observed::{Observed, Reading, Readings, Settings},
     pass::{JobMemory, Memories, ShownBy},
+    recreation::{Origin, Recreations},
     running_pods::RunningPods,
 };
 use trainjob_engine::versions::{self, Source, Versions};
@@ -66,6 +67,7 @@ struct State {
     /// Unfinished jobs by the runtime they name, so that a runtime that appears wakes just them.
     jobs_by_runtime: HashMap<RuntimeKey, HashSet<ObjectKey>>,
     memories: Memories,
+    recreations: Recreations,
     pod_groups: PerScheduler<Option<Groups>>,
 }
 
@@ -176,16 +178,35 @@ impl Cache {
         let record = JobRecord::of(job);
         let key = record.facts.key.clone();
         let version = versions::parse(&record.facts.resource_version);
-        let runtime = record.runtime.clone();
+        let shown = Arc::new(record);
         let mut state = self.lock();
-        let before = state.jobs.get(&key).and_then(|known| known.runtime.clone());
-        if !state.jobs.put(&key, version, Arc::new(record), source) {
+        let before = state.jobs.get(&key).cloned();
+        if !state.jobs.put(&key, version, Arc::clone(&shown), source) {
             return false;
         }
-        if before != runtime {
-            state.runtime_named(&key, before.as_ref(), runtime);
+        let runtime = before.as_ref().and_then(|before| before.runtime.as_ref());
+        if runtime != shown.runtime.as_ref() {
+            state.runtime_named(&key, runtime, shown.runtime.clone());
         }
+        if let Some(before) = before {
+            state.remember(&key, None, |memory| memory.job_shown(&before.facts, &shown.facts));
+        }
+        state.check_loop(&key);
         true
+    }
+
+    /// Takes in that the API server has accepted at `now` that a TTL deletes the TrainJob with this UID.
+    pub fn ttl_deleted(&self, key: &ObjectKey, uid: &str, now: Timestamp) {
+        let mut state = self.lock();
+        state.recreations.deleted(key, uid, now);
+        // Its successor may have been seen before the answer.
+        state.check_loop(key);
+    }
+
+    /// How many names are deleted by a TTL and made again, over and over.
+    #[must_use]
+    pub fn loops(&self, now: Timestamp) -> usize {
+        self.lock().recreations.loops(now)
     }
 
     /// Takes in that a TrainJob is gone.
@@ -298,6 +319,17 @@ impl State {
     ) -> T {
         let known = self.jobs.get(key).map(|job| &*job.facts.uid);
         self.memories.change_known(key, known, uid, change)
+    }
+
+    /// Notes if the job that is known under this name closes a loop.
+    fn check_loop(&mut self, key: &ObjectKey) {
+        let Some(job) = self.jobs.get(key).cloned() else { return };
+        let JobFacts { uid, created_at, .. } = &job.facts;
+        if self.recreations.seen(key, uid, *created_at) {
+            let metadata = job.manifest.as_ref().map(|manifest| &manifest.metadata);
+            let origin = metadata.map_or(Origin::Unknown, Origin::of);
+            self.remember(key, Some(uid), |memory| memory.loop_closed(origin));
+        }
     }
 
     /// Forgets what belongs to a record that is gone.

@@ -5,6 +5,7 @@
 //! * [`rule`]: which finished objects a rule is about, and what happens to them.
 //! * [`finished`]: what finished means for a kind that is not known.
 //! * [`selector`]: which objects, by their labels.
+//! * [`hold`]: the annotation that holds the deletion of an object.
 //! * [`status`]: what a policy found, and what it is about to do.
 //!
 //! The doc comments of the fields are what `kubectl explain` shows.
@@ -14,6 +15,7 @@
 //! nothing.
 
 pub mod finished;
+pub mod hold;
 pub mod policy;
 pub mod rule;
 pub mod selector;

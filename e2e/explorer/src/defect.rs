@@ -58,6 +58,10 @@ pub enum Defect {
     DeadlineIgnored,
     /// TTLs are not noticed.
     TtlIgnored,
+    /// Holds are not noticed.
+    HoldIgnored,
+    /// A hold does not end by itself.
+    HoldWithoutEnd,
     /// The suspension of a running job is not passed on.
     SuspensionIgnored,
     /// The most likely time is acted on where no time is known.
@@ -66,7 +70,7 @@ pub enum Defect {
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::DeletionBeforeStatus,
         Self::TtlWithoutVersion,
         Self::TtlEarly,
@@ -85,6 +89,8 @@ impl Defect {
         Self::UnreleasedDeleted,
         Self::DeadlineIgnored,
         Self::TtlIgnored,
+        Self::HoldIgnored,
+        Self::HoldWithoutEnd,
         Self::SuspensionIgnored,
         Self::LikelyTimeActedOn,
     ];
@@ -137,6 +143,12 @@ fn show(
         Defect::UnreleasedDeleted => shown.readings.pods = Reading::Absent,
         Defect::DeadlineIgnored => edit_job(&mut shown, |job| job.facts.deadline = None),
         Defect::TtlIgnored => edit_job(&mut shown, |job| job.facts.ttl = None),
+        Defect::HoldIgnored => edit_job(&mut shown, |job| job.facts.hold = None),
+        Defect::HoldWithoutEnd => {
+            edit_job(&mut shown, |job| {
+                job.facts.ttl = job.facts.ttl.filter(|_| job.facts.hold.is_none());
+            });
+        }
         _ => {}
     }
     if defect == Defect::UnreleasedDeleted && view.job.facts.finished.is_some() {

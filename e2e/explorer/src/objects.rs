@@ -2,7 +2,8 @@
 
 use std::sync::LazyLock;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference};
+use invariants::Hold;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference, Time};
 use serde_json::{Value, json};
 use trainjob_api::{
     ClusterTrainingRuntime, JobSet, TrainJob,
@@ -17,6 +18,8 @@ use trainjob_core::{
     facts::{JobFacts, JobSetFacts, ObjectKey},
 };
 
+/// The annotation that holds the deletion of a job by its TTL.
+const HOLD: &str = "lifecycle.trainjob.dev/hold-until";
 /// A finalizer that somebody else puts on objects.
 pub const KEPT: &str = "example.com/keep";
 /// The garbage collector's finalizer.
@@ -91,6 +94,11 @@ pub fn train_job(key: &ObjectKey, created: Timestamp) -> TrainJob {
     job.metadata.namespace = Some(key.namespace.to_string());
     job.metadata.creation_timestamp = Some(created.into());
     job
+}
+
+/// Gives a job this hold, or none.
+pub fn set_hold(job: &mut TrainJob, text: Option<&str>) {
+    job.metadata.annotations = text.map(|text| [(HOLD.to_owned(), text.to_owned())].into());
 }
 
 /// Gives a job one of three sets of patches: none, and two as Kueue writes them.
@@ -227,6 +235,14 @@ pub fn conditions(job: &TrainJob) -> &[Condition] {
 #[must_use]
 pub fn is_ours(job: &TrainJob) -> bool {
     job.spec.managed_by.as_deref().unwrap_or(MANAGED_BY) == MANAGED_BY
+}
+
+/// The hold that a job asks for.
+#[must_use]
+pub fn hold(job: &TrainJob) -> Option<Hold> {
+    let text = Value::from(job.metadata.annotations.as_ref()?.get(HOLD)?.as_str());
+    let until = serde_json::from_value(text).map(|at: Time| Hold::Until(Timestamp::from(&at)));
+    Some(until.unwrap_or(Hold::Unreadable))
 }
 
 /// When a condition changed.

@@ -10,7 +10,7 @@ pub mod others;
 pub mod record;
 pub mod requests;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use invariants::{History, Millis};
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
@@ -87,6 +87,8 @@ pub struct Server {
     /// Whether nobody but the operator that acts has changed what its JobSets are made from: another
     /// operator, or a late request of one that was killed. It remembers what it made, and does not look.
     pub alone: bool,
+    /// UIDs of the finished jobs whose hold was changed or removed.
+    pub changed_holds: BTreeSet<String>,
     /// What happened.
     pub history: History,
     /// The first rule that was broken.
@@ -116,6 +118,7 @@ impl Server {
             runtimes: Vec::new(),
             revision: 0,
             alone: true,
+            changed_holds: BTreeSet::new(),
             history: History::default(),
             violation: None,
             uids: 0,

@@ -32,6 +32,8 @@ fn every_defect_is_found_by_the_rule_that_it_breaks() {
         (Defect::UnreleasedDeleted, Rule::NoEarlyDelete),
         (Defect::DeadlineIgnored, Rule::DeadlineHappens),
         (Defect::TtlIgnored, Rule::TtlHappens),
+        (Defect::HoldIgnored, Rule::NoEarlyDelete),
+        (Defect::HoldWithoutEnd, Rule::TtlHappens),
         (Defect::SuspensionIgnored, Rule::Convergence),
         (Defect::LikelyTimeActedOn, Rule::NoEarlyDeadline),
         (Defect::LikelyTimeActedOn, Rule::NoEarlyDelete),

@@ -28,6 +28,8 @@ pub struct Terms {
     pub clock: Clock,
     /// Whether the TTL applies to finished jobs that somebody else manages.
     pub ttl_for_managed_elsewhere: bool,
+    /// How far a hold may reach beyond the end of a TTL, in seconds.
+    pub maximum_hold: i64,
     /// How long something that is due may take, faults and repairs included.
     pub allowance: Millis,
     /// How old the state may be that an operator decides on: the time an event takes to reach it.
@@ -42,6 +44,7 @@ impl Default for Terms {
         Self {
             clock: Clock::Creation,
             ttl_for_managed_elsewhere: false,
+            maximum_hold: 30 * 24 * 60 * 60,
             allowance: 10_000,
             staleness: 2_000,
             in_flight: 64,
@@ -121,6 +124,8 @@ pub struct Job {
     pub deadline: Option<i64>,
     /// `spec.ttlSecondsAfterFinished`, as stored.
     pub ttl: Option<i64>,
+    /// The hold that its annotation `lifecycle.trainjob.dev/hold-until` asks for.
+    pub hold: Option<Hold>,
     /// Whether `spec.managedBy` names somebody else.
     pub managed_elsewhere: bool,
     /// Whether it is a copy that MultiKueue made.
@@ -129,6 +134,15 @@ pub struct Job {
     pub conditions: Vec<Condition>,
     /// A digest of `status.jobsStatus`; 0 when it is absent.
     pub counts: u64,
+}
+
+/// A hold that an annotation asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// Until this instant.
+    Until(Timestamp),
+    /// The annotation names no instant.
+    Unreadable,
 }
 
 /// A JobSet.

@@ -8,7 +8,7 @@ use std::{
 use trainjob_api::time::Timestamp;
 
 use crate::{
-    history::{Change, Clock, Condition, History, Job, Millis, Object, Request, State},
+    history::{Change, Clock, Condition, History, Hold, Job, Millis, Object, Request, State},
     violation::{Rule, Violation},
 };
 
@@ -181,6 +181,19 @@ impl<'a> Index<'a> {
         ours && !job.remote_copy
     }
 
+    /// When a job is due to be deleted, if it is a finished one with a TTL: when that has passed, or a hold has ended
+    /// that is later.
+    pub(crate) fn ttl_due(&self, object: &Object) -> Option<Timestamp> {
+        let job = object.job()?;
+        let passed = object.terminal()?.since.plus(job.ttl.filter(|ttl| *ttl >= 0)?);
+        let latest = passed.plus(self.history.terms.maximum_hold);
+        Some(match job.hold {
+            None => passed,
+            Some(Hold::Until(at)) => at.min(latest).max(passed),
+            Some(Hold::Unreadable) => latest,
+        })
+    }
+
     /// When the deadline of an unfinished job fires, if it does.
     pub(crate) fn deadline(&self, object: &Object) -> Option<Timestamp> {
         let job = object.job()?;
@@ -310,12 +323,6 @@ impl Object {
     /// Whether somebody other than Kubernetes' own garbage collector keeps it from going.
     pub(crate) fn is_held(&self) -> bool {
         self.finalizers.iter().any(|it| !matches!(&**it, "foregroundDeletion" | "orphan"))
-    }
-
-    /// When its TTL fires, if it is a finished TrainJob with one.
-    pub(crate) fn ttl_due(&self) -> Option<Timestamp> {
-        let ttl = self.job()?.ttl.filter(|ttl| *ttl >= 0)?;
-        Some(self.terminal()?.since.plus(ttl))
     }
 }
 

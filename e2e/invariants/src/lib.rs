@@ -14,7 +14,8 @@ mod rules;
 mod violation;
 
 pub use history::{
-    Answer, Change, Clock, Condition, History, Job, JobSet, Millis, Object, Request, State, Terms,
+    Answer, Change, Clock, Condition, History, Hold, Job, JobSet, Millis, Object, Request, State,
+    Terms,
 };
 pub use outcome::Outcome;
 pub use rbac::{RbacRule, undeclared_requests, unused_rules};

@@ -8,7 +8,7 @@ use crate::history::Millis;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
     /// No early delete. A TrainJob is deleted by its TTL only if the very version named in the request
-    /// was finished, had a TTL, was ours to delete, and its TTL had passed, by whole seconds.
+    /// was finished, had a TTL, was ours to delete, and its TTL had passed, by whole seconds, and no hold kept it.
     S1,
     /// Identity. Every change names the UID of what it changes, and what is changed is a TrainJob that
     /// is ours or the child of one; what is created names its TrainJob as its controller.

@@ -10,7 +10,9 @@ use e2e::fixtures::{Tenant, World};
 
 mod defaults;
 mod foreign;
+mod holds;
 mod large;
+mod loops;
 mod out_of_memory;
 mod release;
 mod removal;

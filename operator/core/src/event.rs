@@ -7,11 +7,20 @@ use trainjob_api::{
     conditions::MESSAGE_DEADLINE_EXCEEDED, constants::JOBSET_NAME_LABEL, time::Timestamp,
 };
 
-use crate::{facts::OutOfRange, lifecycle::deadline::Explanation};
+use crate::{
+    facts::OutOfRange,
+    lifecycle::{
+        deadline::Explanation,
+        hold::{self, Hold},
+    },
+    recreation::Origin,
+};
 
 /// Longest error text in a note, in bytes; longer ones are cut and marked (as Kubeflow Trainer does).
 /// With what is said before it, a note stays below the 1,024 characters that the API server admits.
 const MAX_ERROR_BYTES: usize = 950;
+/// Longest name of who made a TrainJob, in bytes. An annotation may have any length.
+const MAX_ORIGIN_BYTES: usize = 600;
 
 /// Something to tell the users of a TrainJob.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +45,8 @@ pub enum Event {
         /// `spec.ttlSecondsAfterFinished`.
         ttl: u32,
     },
+    /// Its TTL has passed, and a hold delays its deletion.
+    Held(Hold),
     /// Its JobSet could not be deleted; says why. Retried for ever.
     ReleaseFailed(String),
     /// Pods of it still run long after its deadline failed it; says which.
@@ -46,6 +57,8 @@ pub enum Event {
     ReleaseBlocked,
     /// It could not be deleted; says why. Retried for ever.
     TtlDeletionFailed(String),
+    /// It was made again after a TTL had deleted one of its name, the third time within an hour; says by whom.
+    RecreateLoop(Origin),
     /// A field's stored value counts as unset.
     FieldOutOfRange(OutOfRange),
     /// Its JobSet has begun and cannot take a change; says which part of the JobSet stays as it is.
@@ -66,7 +79,9 @@ impl Event {
     #[must_use]
     pub const fn severity(&self) -> Severity {
         match self {
-            Self::TtlExpired { .. } => Severity::Normal,
+            Self::TtlExpired { .. } | Self::Held(Hold { end: hold::End::AsWished, .. }) => {
+                Severity::Normal
+            }
             _ => Severity::Warning,
         }
     }
@@ -79,11 +94,17 @@ impl Event {
             Self::DeadlineExceeded(_) => "DeadlineExceeded",
             Self::OutOfMemory { .. } => "PodOOMKilled",
             Self::TtlExpired { .. } => "TTLExpired",
+            Self::Held(Hold { end, .. }) => match end {
+                hold::End::AsWished => "Held",
+                hold::End::Capped => "HoldCapped",
+                hold::End::Unreadable => "HoldInvalid",
+            },
             Self::ReleaseFailed(_) => "ReleaseFailed",
             Self::ReleaseDelayed(_) => "ReleaseDelayed",
             Self::StrayPod(_) => "StrayPod",
             Self::ReleaseBlocked => "ReleaseBlocked",
             Self::TtlDeletionFailed(_) => "TTLDeletionFailed",
+            Self::RecreateLoop(_) => "RecreateLoop",
             Self::FieldOutOfRange(_) => "FieldOutOfRange",
             Self::ChangeNotApplied(_) => "ChangeNotApplied",
         }
@@ -93,15 +114,16 @@ impl Event {
     #[must_use]
     pub const fn action(&self) -> &'static str {
         match self {
-            Self::CreationFailed(_) | Self::FieldOutOfRange(_) | Self::ChangeNotApplied(_) => {
-                "Reconciling"
-            }
+            Self::CreationFailed(_)
+            | Self::RecreateLoop(_)
+            | Self::FieldOutOfRange(_)
+            | Self::ChangeNotApplied(_) => "Reconciling",
             Self::DeadlineExceeded(_) | Self::OutOfMemory { .. } => "Failing",
             Self::ReleaseFailed(_)
             | Self::ReleaseDelayed(_)
             | Self::StrayPod(_)
             | Self::ReleaseBlocked => "Releasing",
-            Self::TtlExpired { .. } | Self::TtlDeletionFailed(_) => "Deleting",
+            Self::TtlExpired { .. } | Self::Held(_) | Self::TtlDeletionFailed(_) => "Deleting",
         }
     }
 
@@ -110,7 +132,7 @@ impl Event {
     pub fn note(&self) -> String {
         match self {
             Self::CreationFailed(error) => {
-                format!("TrainJob resources reconciliation failed: {}", cut(error))
+                format!("TrainJob resources reconciliation failed: {}", cut(error, MAX_ERROR_BYTES))
             }
             Self::DeadlineExceeded(why) => {
                 format!("{MESSAGE_DEADLINE_EXCEEDED}. {why} Its JobSet is deleted.")
@@ -121,14 +143,18 @@ impl Event {
             Self::TtlExpired { finished_at, ttl } => format!(
                 "TrainJob finished at {finished_at}; deleted because spec.ttlSecondsAfterFinished ({ttl}) has passed"
             ),
+            Self::Held(hold) => hold.to_string(),
             Self::ReleaseFailed(error) => {
                 format!(
                     "JobSet could not be deleted and may hold accelerators; retrying: {}",
-                    cut(error)
+                    cut(error, MAX_ERROR_BYTES)
                 )
             }
             Self::ReleaseDelayed(what) => {
-                format!("TrainJob is not released, because Pods of it still run: {}", cut(what))
+                format!(
+                    "TrainJob is not released, because Pods of it still run: {}",
+                    cut(what, MAX_ERROR_BYTES)
+                )
             }
             Self::StrayPod(name) => format!(
                 "Pod {name} has the label {JOBSET_NAME_LABEL} of this TrainJob, but no JobSet made it; the TrainJob does not wait for it"
@@ -139,9 +165,13 @@ impl Event {
             Self::TtlDeletionFailed(error) => {
                 format!(
                     "TTL has passed, but the TrainJob could not be deleted; retrying: {}",
-                    cut(error)
+                    cut(error, MAX_ERROR_BYTES)
                 )
             }
+            Self::RecreateLoop(origin) => format!(
+                "TTL has deleted a TrainJob of this name three times within an hour, and each time it was made again, this time by {}. It runs again and again until spec.ttlSecondsAfterFinished or what makes it again is changed",
+                cut(&origin.to_string(), MAX_ORIGIN_BYTES)
+            ),
             Self::FieldOutOfRange(OutOfRange { field, value, minimum }) => {
                 format!("{field} is {value} and counts as unset; it must be at least {minimum}")
             }
@@ -152,12 +182,12 @@ impl Event {
     }
 }
 
-fn cut(error: &str) -> String {
-    if error.len() <= MAX_ERROR_BYTES {
-        return error.to_owned();
+fn cut(text: &str, longest: usize) -> String {
+    if text.len() <= longest {
+        return text.to_owned();
     }
-    let end = (0..=MAX_ERROR_BYTES).rev().find(|&at| error.is_char_boundary(at)).unwrap_or(0);
-    format!("{} ...", error.get(..end).unwrap_or_default())
+    let end = (0..=longest).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    format!("{} ...", text.get(..end).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -190,6 +220,7 @@ mod tests {
             Event::ReleaseFailed(error.clone()),
             Event::ReleaseDelayed(error.clone()),
             Event::StrayPod("x".repeat(253)),
+            Event::RecreateLoop(Origin::ArgoCd { application: error.clone() }),
             Event::TtlDeletionFailed(error),
         ] {
             assert!(event.note().len() <= 1_024, "{}", event.reason());
@@ -253,6 +284,25 @@ mod tests {
                 "ChangeNotApplied",
                 Severity::Warning,
                 "keeps its spec.replicatedJobs[node];",
+            ),
+        ] {
+            assert_eq!((event.reason(), event.severity()), (reason, severity));
+            assert!(event.note().contains(note), "{}", event.note());
+        }
+    }
+
+    #[test]
+    fn people_alert_on_reasons_of_holds_and_loops_so_they_stay() {
+        let held = |end| Event::Held(Hold { until: Timestamp(1_767_520_800), end });
+        for (event, reason, severity, note) in [
+            (held(hold::End::AsWished), "Held", Severity::Normal, "until 2026-01-04T10:00:00Z"),
+            (held(hold::End::Capped), "HoldCapped", Severity::Warning, "maximumHoldSeconds"),
+            (held(hold::End::Unreadable), "HoldInvalid", Severity::Warning, "no RFC 3339 time"),
+            (
+                Event::RecreateLoop(Origin::Unknown),
+                "RecreateLoop",
+                Severity::Warning,
+                "three times within an hour, and each time it was made again, this time by a user or a program.",
             ),
         ] {
             assert_eq!((event.reason(), event.severity()), (reason, severity));

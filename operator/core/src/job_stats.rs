@@ -229,9 +229,11 @@ impl<'a> JobStats<'a> {
         let subject = plan::ttl_subject(job, released, *self.settings);
         let unexempted = ttl::Subject { exemption: None, ..subject };
         match (ttl::decide(&unexempted, Now::at(self.now)), subject.exemption) {
-            (ttl::Decision::Wait { .. }, None)
+            (ttl::Decision::Wait { .. } | ttl::Decision::Held { .. }, None)
             | (
-                ttl::Decision::Wait { .. } | ttl::Decision::Delete { .. },
+                ttl::Decision::Wait { .. }
+                | ttl::Decision::Held { .. }
+                | ttl::Decision::Delete { .. },
                 Some(ttl::Exemption::AwaitingRelease),
             ) => self.pending += 1,
             (ttl::Decision::Delete { due }, None) => self.overdue.add(due, self.now),

@@ -68,6 +68,7 @@
 //! * [`queue_position`]: the same for any controller: what its priorities and keys have to say.
 //! * [`undiscovered`]: how long an API server that does not know the kind yet is waited for.
 //! * [`job_stats`]: how all jobs are, in numbers.
+//! * [`recreation`]: which names a TTL deletes and somebody makes again, over and over.
 //! * [`lease`]: which of several replicas works.
 //! * [`lifecycle`]: deadline, release, TTL and status, one file a rule.
 //! * [`admission`]: what is refused, warned of and filled in before an object is stored.
@@ -91,6 +92,7 @@ pub mod pass;
 pub mod plan;
 pub mod priority;
 pub mod queue_position;
+pub mod recreation;
 pub mod running_pods;
 pub mod scheduler;
 pub mod server_time;

@@ -12,7 +12,11 @@ use trainjob_api::{JobSet, TrainJob};
 use crate::{
     build::Runtime,
     facts::{JobFacts, JobSetFacts, PerScheduler, PodGroupFacts},
-    lifecycle::deadline::Clock,
+    lifecycle::{
+        deadline::Clock,
+        hold::{self, News},
+    },
+    recreation::Origin,
     running_pods::RunningPods,
 };
 
@@ -83,6 +87,10 @@ pub struct Readings {
     /// The version in which somebody else changed the spec of the JobSet, if somebody has since it was known what it
     /// was made from.
     pub edited: Option<u64>,
+    /// What is known of its hold beside the annotation itself.
+    pub hold: News,
+    /// Who made it, if that [closed a loop](crate::recreation) and no event of it was recorded yet.
+    pub loop_closed_by: Option<Origin>,
 }
 
 /// An object that has the name of a child and cannot be it.
@@ -125,7 +133,7 @@ pub enum Reading<T> {
 }
 
 /// The operator's settings, as far as decisions depend on them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// What the deadline is counted from (`lifecycle.deadlineClock`).
     pub deadline_clock: Clock,
@@ -134,6 +142,20 @@ pub struct Settings {
     /// Whether the TTL also applies to finished jobs that somebody else manages
     /// (`lifecycle.ttlForManagedElsewhere`).
     pub ttl_for_managed_elsewhere: bool,
+    /// How far a hold may reach beyond the TTL, in seconds (`lifecycle.maximumHoldSeconds`).
+    pub maximum_hold: u32,
+}
+
+impl Default for Settings {
+    /// What is configured where nothing is.
+    fn default() -> Self {
+        Self {
+            deadline_clock: Clock::default(),
+            deletion_propagation: Propagation::default(),
+            ttl_for_managed_elsewhere: false,
+            maximum_hold: hold::DEFAULT_MAXIMUM,
+        }
+    }
 }
 
 /// How the dependents of a deleted object go.

@@ -19,6 +19,7 @@
 mod call;
 mod existing;
 mod give_way;
+mod learn;
 mod memory;
 mod pod_check;
 mod pod_list;
@@ -38,11 +39,12 @@ pub use self::{
 };
 use self::{
     existing::{Existing, exists, inspected, must_inspect},
+    learn::learn,
     postpone::postpone,
     retry::Retries,
 };
 use crate::{
-    action::{Action, Plan, StatusWrite, Waiting},
+    action::{Action, Plan, Waiting},
     observed::Observed,
     priority::Priority,
     undiscovered::{self, Reaction},
@@ -373,24 +375,5 @@ fn waits_out(memory: &mut JobMemory, class: Class, now: Duration) -> Option<Retr
     match undiscovered::react(memory.retries.undiscovered(now)) {
         Reaction::Retry(backoff) => Some(Retry { backoff, ..Retry::default() }),
         Reaction::Tell => None,
-    }
-}
-
-/// What the reply to an action shows is remembered.
-fn learn(action: &Action, uid: &str, reply: Reply, memory: &mut JobMemory, now: Duration) {
-    let readings = &mut memory.readings;
-    match reply {
-        Reply::TrainJob(there) => readings.needs_existence_check &= there != uid,
-        Reply::ConfigMap(snapshot) => readings.snapshot = *snapshot,
-        Reply::JobSet(job_set) => readings.job_set = Some(*job_set),
-        Reply::Pods(check) => memory.pods_checked(check),
-        Reply::Done | Reply::Later | Reply::JobSetOfName(_) => {}
-    }
-    match action {
-        Action::WriteStatus(StatusWrite { jobs_status: Some(_), .. }) => {
-            memory.counts_written = Some(now);
-        }
-        Action::WriteWaiting(_) => memory.text_written = Some(now),
-        _ => {}
     }
 }

@@ -26,7 +26,7 @@ use crate::{
     children,
     event::Event,
     facts::{Finished, JobFacts, JobSetFacts, Outcome, PodGroupFacts, Scheduler},
-    lifecycle::{deadline, release, release_status, status, ttl},
+    lifecycle::{deadline, hold, release, release_status, status, ttl},
     now::Now,
     observed::{Observed, Reading, Settings},
     running_pods::RunningPods,
@@ -39,9 +39,15 @@ use crate::{
 #[must_use]
 pub fn plan(observed: &Observed<'_>, now: Now) -> Plan {
     let job = observed.job;
-    if job.managed_elsewhere {
-        return foreign(observed, now);
-    }
+    let mut plan = if job.managed_elsewhere { foreign(observed, now) } else { own(observed, now) };
+    let origin = observed.readings.loop_closed_by.clone();
+    plan.actions.extend(origin.map(|origin| Action::RecordEvent(Event::RecreateLoop(origin))));
+    plan
+}
+
+/// What to do for a job that is this operator's.
+fn own(observed: &Observed<'_>, now: Now) -> Plan {
+    let job = observed.job;
     let mut plan = match (job.finished, observed.manifest) {
         (Some(finished), _) => after_the_end(observed, finished, now),
         (None, Some(manifest)) => before_the_end(observed, manifest, now),
@@ -258,7 +264,15 @@ fn apply_ttl(
     match ttl::decide(&ttl_subject(job, released, *observed.settings), now) {
         ttl::Decision::Keep => {}
         ttl::Decision::Wait { due } => plan.next = plan.next.into_iter().chain([due]).min(),
+        ttl::Decision::Held { since, hold } => {
+            plan.next = plan.next.into_iter().chain([hold.until]).min();
+            let is_news = hold::is_recorded(observed.readings.hold, since, now);
+            plan.actions.extend(is_news.then_some(Action::RecordEvent(Event::Held(hold))));
+        }
         ttl::Decision::Delete { due } => {
+            // It was not possible before the edit that made it due.
+            let edited = observed.readings.hold == hold::News::Edited;
+            let due = if edited { due.max(now.stamp()) } else { due };
             let deletion = TtlDeletion {
                 uid: job.uid.clone(),
                 resource_version: job.resource_version.clone(),
@@ -297,7 +311,8 @@ pub(crate) fn ttl_subject(job: &JobFacts, released: bool, settings: Settings) ->
         (!released).then_some(ttl::Exemption::AwaitingRelease)
     };
     let finished_at = job.finished.map(|finished| finished.at);
-    ttl::Subject { finished_at, ttl: job.ttl, exemption }
+    let maximum_hold = settings.maximum_hold;
+    ttl::Subject { finished_at, ttl: job.ttl, hold: job.hold, maximum_hold, exemption }
 }
 
 /// The end of the job calls for it, whatever is in the JobSet.

@@ -10,6 +10,7 @@ use crate::{
     lifecycle::deadline,
     now::Now,
     observed::{Reading, Settings},
+    plan,
     queue_position::{self, QueuePriority},
     running_pods::RunningPods,
 };
@@ -77,7 +78,8 @@ pub fn position(
             if !job.managed_elsewhere && (unreleased || late) {
                 return QueuePosition { priority: Priority::Stop, due: finished.at };
             }
-            let due = job.ttl.map_or(Timestamp(i64::MAX), |ttl| finished.at.plus(i64::from(ttl)));
+            // What exempts a job from its TTL does not matter to its place.
+            let due = plan::ttl_subject(job, true, *settings).due().unwrap_or(Timestamp(i64::MAX));
             QueuePosition { priority: Priority::Cleanup, due }
         }
         None if job.managed_elsewhere => QueuePosition::LIVE,
@@ -96,6 +98,7 @@ pub fn position(
 #[cfg(test)]
 mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+    use trainjob_api::lifecycle::v1alpha1::hold::HoldWish;
 
     use super::*;
     use crate::facts::{Finished, JobSetEnd, ObjectKey};
@@ -115,6 +118,7 @@ mod tests {
             suspend: false,
             deadline: Some(60),
             ttl: Some(30),
+            hold: None,
             out_of_range: None,
             finished: None,
             suspended: None,
@@ -218,6 +222,14 @@ mod tests {
     fn without_a_ttl_there_is_time() {
         let job = JobFacts { ttl: None, ..finished(Outcome::Complete) };
         let expected = QueuePosition { priority: Priority::Cleanup, due: Timestamp(i64::MAX) };
+        assert_eq!(position_of(&job, None, &Reading::NotRead), expected);
+    }
+
+    #[test]
+    fn a_held_job_waits_in_the_place_of_the_end_of_its_hold() {
+        let hold = Some(HoldWish::Until(Timestamp(2_100)));
+        let job = JobFacts { hold, ..finished(Outcome::Complete) };
+        let expected = QueuePosition { priority: Priority::Cleanup, due: Timestamp(2_100) };
         assert_eq!(position_of(&job, None, &Reading::NotRead), expected);
     }
 

@@ -138,6 +138,7 @@ fn settings(lifecycle: &Lifecycle) -> Settings {
         deadline_clock: lifecycle.deadline_clock,
         deletion_propagation: lifecycle.deletion_propagation,
         ttl_for_managed_elsewhere: lifecycle.ttl_for_managed_elsewhere,
+        maximum_hold: lifecycle.maximum_hold_seconds.get(),
     }
 }
 

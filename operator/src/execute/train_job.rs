@@ -83,7 +83,9 @@ impl Executor {
         };
         let params = delete_params(policy, preconditions);
         let request = request::<TrainJob>(of.job).delete(&of.job.key.name, &params);
-        match self.delete::<TrainJob>(of, request).await? {
+        let left = self.delete::<TrainJob>(of, request).await?;
+        self.cache.ttl_deleted(&of.job.key, &deletion.uid, self.clock.likely().into());
+        match left {
             Some(terminating) => {
                 self.cache.put_job(terminating, Source::Reply { lists: of.lists.jobs });
             }

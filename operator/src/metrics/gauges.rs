@@ -52,6 +52,7 @@ pub fn show(registry: &Registry, sources: Sources) -> Result<()> {
             sources.cache.count(&mut job_stats, now);
         }
         jobs.set(&job_stats);
+        set(&jobs.loops, if leads { sources.cache.loops(now) } else { 0 });
     })
 }
 
@@ -130,6 +131,7 @@ struct JobGauges {
     pending: IntGauge,
     overdue: LateGauges,
     terminating: IntGauge,
+    loops: IntGauge,
 }
 
 impl JobGauges {
@@ -174,6 +176,11 @@ impl JobGauges {
             terminating: metrics.gauge(
                 "trainjob_ttl_terminating",
                 "Jobs past their TTL that are being deleted and still there.",
+            )?,
+            loops: metrics.gauge(
+                "trainjob_ttl_recreate_loops",
+                "Names whose jobs a TTL has deleted three times within the last hour, and somebody made \
+                 again each time.",
             )?,
         })
     }

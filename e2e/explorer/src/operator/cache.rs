@@ -79,8 +79,13 @@ impl Cache {
 
     /// Takes in a TrainJob. True when that is news.
     pub fn put_job(&mut self, job: &Arc<StoredJob>, source: Source) -> bool {
-        let version = versions::parse(&job.facts.resource_version);
-        self.jobs.put(&job.facts.key, version, Arc::clone(job), source)
+        let (key, version) = (&job.facts.key, versions::parse(&job.facts.resource_version));
+        let before = self.jobs.get(key).cloned();
+        let news = self.jobs.put(key, version, Arc::clone(job), source);
+        if let Some(before) = before.filter(|_| news) {
+            self.remember(key, None, |memory| memory.job_shown(&before.facts, &job.facts));
+        }
+        news
     }
 
     /// Takes in that a TrainJob is gone.

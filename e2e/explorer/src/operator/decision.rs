@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use trainjob_core::{Action, Now, Plan, action::DeletionReason, facts::Outcome, observed::Reading};
+use trainjob_core::{
+    Action, Now, Plan, action::DeletionReason, event::Event, facts::Outcome, observed::Reading,
+};
 
 use crate::{objects::is_ours, server::Server, view::View, violation::Rule};
 
@@ -40,7 +42,10 @@ pub(super) fn judge(server: &mut Server, view: &View, plan: &Plan, ended: &BTree
             _ => {}
         }
     }
-    let only_ttl = matches!(plan.actions.first(), None | Some(Action::DeleteTrainJob(_)));
+    let only_ttl = matches!(
+        plan.actions.first(),
+        None | Some(Action::DeleteTrainJob(_) | Action::RecordEvent(Event::Held(_)))
+    );
     server.expect(Rule::Identity, only_ttl || is_ours(&view.job.manifest), || {
         "somebody else's job is touched".into()
     });

@@ -5,7 +5,7 @@ use trainjob_core::observed::Propagation;
 
 use super::world::World;
 use crate::{
-    objects::{KEPT, add_finalizer, patch, runtime, train_job},
+    objects::{KEPT, add_finalizer, patch, runtime, set_hold, train_job},
     random::Random,
 };
 
@@ -15,6 +15,7 @@ enum Edit {
     Resume,
     Deadline,
     Ttl,
+    Hold,
     Patch,
     Delete,
     Create,
@@ -27,11 +28,12 @@ enum Edit {
     ReleaseKept,
 }
 
-const EDITS: [(usize, Edit); 14] = [
+const EDITS: [(usize, Edit); 15] = [
     (12, Edit::Suspend),
     (14, Edit::Resume),
     (10, Edit::Deadline),
     (8, Edit::Ttl),
+    (8, Edit::Hold),
     (10, Edit::Patch),
     (6, Edit::Delete),
     (14, Edit::Create),
@@ -55,6 +57,22 @@ fn ttl(random: &mut Random) -> Option<i32> {
     random.pick(&any).flatten()
 }
 
+/// What the annotation says, which may be anything.
+fn hold(world: &World, random: &mut Random) -> Option<String> {
+    let until = |seconds| Some(world.server.second().plus(seconds).to_string());
+    let any = [
+        None,
+        None,
+        until(-5),
+        until(1),
+        until(3),
+        until(30),
+        until(100_000_000),
+        Some("soon".to_owned()),
+    ];
+    any.get(random.below(any.len())).cloned().flatten()
+}
+
 /// A user creates a job.
 pub(super) fn create(world: &mut World, name: usize, random: &mut Random) {
     let Some(slot) = world.server.slots.get(name).filter(|slot| slot.job.is_none()) else { return };
@@ -64,6 +82,9 @@ pub(super) fn create(world: &mut World, name: usize, random: &mut Random) {
     job.spec.ttl_seconds_after_finished = ttl(random);
     job.spec.managed_by = random.percent(6).then(|| "kueue.x-k8s.io/multikueue".into());
     job.spec.runtime_ref.kind = random.percent(4).then(|| "Unknown".into());
+    if random.percent(10) {
+        set_hold(&mut job, hold(world, random).as_deref());
+    }
     if random.percent(5) {
         job.metadata.labels = Some([(MULTIKUEUE_ORIGIN_LABEL.into(), "origin".into())].into());
     }
@@ -99,6 +120,11 @@ pub(super) fn act(world: &mut World, random: &mut Random) {
             let seconds = ttl(random);
             server.edit_job(name, |job| job.spec.ttl_seconds_after_finished = seconds);
             format!(" {seconds:?}")
+        }
+        Edit::Hold => {
+            let text = hold(world, random);
+            world.server.edit_hold(name, text.as_deref());
+            format!(" {text:?}")
         }
         Edit::Patch => {
             let number = random.below(3);

@@ -3,7 +3,7 @@
 use invariants::{Millis, Terms, check};
 use trainjob_core::{
     Action,
-    lifecycle::deadline::Clock,
+    lifecycle::{deadline::Clock, hold::DEFAULT_MAXIMUM},
     observed::{Propagation, Settings},
 };
 
@@ -96,6 +96,7 @@ impl World {
                 invariants::Clock::Creation
             },
             ttl_for_managed_elsewhere: server.settings.ttl_for_managed_elsewhere,
+            maximum_hold: server.settings.maximum_hold.into(),
             allowance: START,
             staleness: START,
             ..Terms::default()
@@ -241,6 +242,7 @@ fn settings(random: &mut Random) -> Settings {
             Propagation::Foreground
         },
         ttl_for_managed_elsewhere: random.percent(30),
+        maximum_hold: random.pick(&[0, 2, 20, DEFAULT_MAXIMUM]).unwrap_or(DEFAULT_MAXIMUM),
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use invariants::Hold;
 use trainjob_api::{JobSet, TrainJob, constants::MULTIKUEUE_ORIGIN_LABEL};
 use trainjob_core::{
     action::TtlDeletion,
@@ -16,7 +17,7 @@ use trainjob_core::{
 
 use super::{Server, requests::Request};
 use crate::{
-    objects::{StoredJob, StoredJobSet, at, conditions, end, ends, is_ours, uid},
+    objects::{StoredJob, StoredJobSet, at, conditions, end, ends, hold, is_ours, uid},
     violation::Rule,
 };
 
@@ -157,7 +158,10 @@ impl Server {
         self.expect(Rule::NoEarlyDelete, due.is_some_and(|due| decided >= due), || {
             format!("a TTL deletes {} at {decided}, but it is due at {due:?}", job.facts.uid)
         });
-        let lateness = Some(deletion.due.0) == due;
+        // What a changed hold made due was not due before the change.
+        let changed = self.changed_holds.contains(&job.facts.uid);
+        let lateness =
+            Some(deletion.due.0) == due || changed && due.is_some_and(|due| deletion.due.0 > due);
         self.expect(Rule::NoEarlyDelete, lateness, || "lateness is measured wrongly".into());
     }
 
@@ -181,15 +185,20 @@ pub fn deadline_due(job: &TrainJob, clock: Clock) -> Option<i64> {
     start.0.checked_add(seconds)
 }
 
-/// When the TTL of a job is due, if it has one that applies to it.
+/// When the TTL of a job is due, if it has one that applies to it: when it has passed and no hold keeps the job.
 #[must_use]
 pub fn ttl_due(job: &TrainJob, settings: Settings) -> Option<i64> {
     let exempt = !(is_ours(job) || settings.ttl_for_managed_elsewhere)
         || job.metadata.deletion_timestamp.is_some()
         || job.metadata.labels.iter().flatten().any(|(name, _)| name == MULTIKUEUE_ORIGIN_LABEL);
     let seconds = job.spec.ttl_seconds_after_finished.filter(|seconds| *seconds >= 0)?;
-    let finished = at(end(job)?);
-    (!exempt).then(|| finished.0 + i64::from(seconds))
+    let passed = at(end(job)?).0 + i64::from(seconds);
+    let latest = passed + i64::from(settings.maximum_hold);
+    let hold_ends = hold(job).map_or(passed, |hold| match hold {
+        Hold::Until(until) => until.0.min(latest),
+        Hold::Unreadable => latest,
+    });
+    (!exempt).then(|| passed.max(hold_ends))
 }
 
 /// Whether a Pod of a JobSet of this UID may run: those of strangers do not count.

@@ -5,7 +5,7 @@ use trainjob_core::build::{Objects, build, snapshot};
 
 use super::{Server, waits_for_dependents};
 use crate::objects::{
-    FOREGROUND, KEPT, StoredJobSet, condition, owner, remove_finalizer, runtime, uid,
+    FOREGROUND, KEPT, StoredJobSet, condition, end, owner, remove_finalizer, runtime, set_hold, uid,
 };
 
 /// Whether a JobSet may have Pods.
@@ -15,6 +15,14 @@ fn runs(job_set: &StoredJobSet) -> bool {
 }
 
 impl Server {
+    /// A user gives a job this hold, or none.
+    pub fn edit_hold(&mut self, name: usize, text: Option<&str>) {
+        let job = self.slots.get(name).and_then(|slot| slot.job.as_ref());
+        let finished = job.filter(|job| end(&job.manifest).is_some());
+        self.changed_holds.extend(finished.map(|job| job.facts.uid.clone()));
+        self.edit_job(name, |job| set_hold(job, text));
+    }
+
     /// JobSet's controller starts the Pods of a JobSet that is to run.
     pub fn start_pods(&mut self, name: usize) -> bool {
         let Some(slot) = self.slots.get_mut(name) else { return false };

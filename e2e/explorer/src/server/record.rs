@@ -11,7 +11,7 @@ use super::{
     Server,
     requests::{Answer, Call, Refusal, Reply, Request},
 };
-use crate::objects::{StoredJob, StoredJobSet, conditions};
+use crate::objects::{StoredJob, StoredJobSet, conditions, hold};
 
 fn object(metadata: &meta::ObjectMeta, owner: Option<String>, state: State) -> Object {
     let instant = |time: Option<&meta::Time>| time.map(Timestamp::from);
@@ -52,6 +52,7 @@ impl Server {
             suspend: facts.suspend,
             deadline: manifest.spec.active_deadline_seconds,
             ttl: manifest.spec.ttl_seconds_after_finished.map(i64::from),
+            hold: hold(manifest),
             managed_elsewhere: facts.managed_elsewhere,
             remote_copy: facts.remote_copy,
             conditions: brief(conditions(manifest)),

@@ -33,12 +33,12 @@ fn objection(index: &Index<'_>, object: &Object, now: Timestamp) -> Option<Strin
     if object.terminal().is_none() {
         return Some("was deleted, unfinished".into());
     }
-    let Some(due) = object.ttl_due() else { return Some("was deleted without a TTL".into()) };
+    let Some(due) = index.ttl_due(object) else { return Some("was deleted without a TTL".into()) };
     if !index.ttl_applies(job) {
         return Some("was deleted, which is for somebody else to do".into());
     }
     if object.deleting.is_some() {
         return Some("was deleted a second time".into());
     }
-    (now < due).then(|| format!("was deleted {} s before its TTL had passed", due.since(now)))
+    (now < due).then(|| format!("was deleted {} s before it was due", due.since(now)))
 }

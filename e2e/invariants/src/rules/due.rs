@@ -5,7 +5,7 @@
 //! so it is only asked that they have, an allowance after they were told to.
 
 use crate::{
-    history::{Change, Millis, Object, State},
+    history::{Change, Millis, State},
     index::{Finish, Index, Life, millis},
     rules::fairness::rule_of_delay,
     violation::{Rule, Violation},
@@ -29,8 +29,8 @@ fn ttl(index: &Index<'_>, life: &Life<'_>) -> Option<Violation> {
     if !index.ttl_applies(decided_on.object.job()?) {
         return None;
     }
-    let due = millis(decided_on.object.ttl_due()?);
-    let armed = life.since(decided_on.revision, Object::ttl_due);
+    let due = millis(index.ttl_due(&decided_on.object)?);
+    let armed = life.since(decided_on.revision, |object| index.ttl_due(object));
     let ready = due.max(armed).max(released(index, life)?);
     let deleted_at = deletion.map_or(end, |it| it.at);
     if deleted_at > ready + allowance {

@@ -63,7 +63,7 @@ fn settled(index: &Index<'_>, life: &Life<'_>) -> Millis {
         }
     }
     let due = life.versions.iter().flat_map(|it| {
-        [it.object.ttl_due(), index.deadline(&it.object)].into_iter().flatten().map(millis)
+        [index.ttl_due(&it.object), index.deadline(&it.object)].into_iter().flatten().map(millis)
     });
     let due = due.filter(|due| *due <= index.history.end).max();
     last.max(due.unwrap_or_default())

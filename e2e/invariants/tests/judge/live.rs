@@ -1,6 +1,7 @@
 //! Defects seeded into good lives, each of which breaks one of L1–L5.
 
-use invariants::{Job, Rule, State};
+use invariants::{Hold, Job, Rule, State};
+use trainjob_api::time::Timestamp;
 
 use crate::safe::breaks;
 use crate::scenario::{
@@ -23,6 +24,46 @@ fn l1_sees_a_ttl_that_is_forgotten_late_or_leaves_something() {
     let mut orphaned = complete();
     orphaned.history.changes.retain(|it| !(it.gone && it.object.uid == "set"));
     breaks(Rule::L1, "a child stays", orphaned);
+}
+
+/// A finished job that is held until second 1,020, and deleted at `at`.
+fn held(at: i64) -> Scenario {
+    let mut held = finished();
+    held.edit(1_005_000, "job", |job| job.hold = Some(Hold::Until(Timestamp(1_020))));
+    held.delete(at, "job");
+    vanish(&mut held, at + 100);
+    held
+}
+
+#[test]
+fn l1_counts_from_the_end_of_a_hold_or_from_its_removal() {
+    assert_eq!(held(1_020_003).broken().1, [""; 0]);
+    breaks(Rule::L1, "late after its hold", held(1_031_000));
+
+    let removed = |deleted: i64| {
+        let mut removed = finished();
+        removed.edit(1_005_000, "job", |job| job.hold = Some(Hold::Unreadable));
+        removed.edit(1_030_000, "job", |job| job.hold = None);
+        removed.delete(deleted, "job");
+        vanish(&mut removed, deleted + 100);
+        removed
+    };
+    assert_eq!(removed(1_030_005).broken().1, [""; 0]);
+    breaks(Rule::L1, "late after its hold was removed", removed(1_041_000));
+}
+
+#[test]
+fn l1_counts_from_the_maximum_where_a_hold_would_reach_further() {
+    let mut held = finished();
+    held.history.terms.maximum_hold = 20;
+    held.edit(1_005_000, "job", |job| job.hold = Some(Hold::Unreadable));
+    let mut late = held.clone();
+    held.delete(1_032_003, "job");
+    vanish(&mut held, 1_032_100);
+    assert_eq!(held.broken().1, [""; 0]);
+    late.delete(1_043_000, "job");
+    vanish(&mut late, 1_043_100);
+    breaks(Rule::L1, "late", late);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use invariants::{Clock, Job, Rule, State};
+use invariants::{Clock, Hold, Job, Rule, State};
 use trainjob_api::time::Timestamp;
 
 use crate::scenario::{
@@ -26,7 +26,7 @@ fn s1_sees_a_delete_that_is_early_or_not_called_for() {
     };
     breaks(Rule::S1, "a second early", deleted_at(1_011_999));
 
-    let everywhere = |edit: fn(&mut Job)| {
+    let everywhere = |edit: &dyn Fn(&mut Job)| {
         let mut scenario = complete();
         for change in &mut scenario.history.changes {
             if let State::TrainJob(job) = &mut change.object.state {
@@ -35,10 +35,13 @@ fn s1_sees_a_delete_that_is_early_or_not_called_for() {
         }
         scenario
     };
-    breaks(Rule::S1, "no TTL", everywhere(|job| job.ttl = None));
-    breaks(Rule::S1, "a longer TTL", everywhere(|job| job.ttl = Some(11)));
-    breaks(Rule::S1, "a remote copy", everywhere(|job| job.remote_copy = true));
-    breaks(Rule::S1, "unfinished", everywhere(|job| job.conditions.clear()));
+    breaks(Rule::S1, "no TTL", everywhere(&|job| job.ttl = None));
+    breaks(Rule::S1, "a longer TTL", everywhere(&|job| job.ttl = Some(11)));
+    let later = Hold::Until(Timestamp(1_013));
+    breaks(Rule::S1, "a hold", everywhere(&|job| job.hold = Some(later)));
+    breaks(Rule::S1, "a hold", everywhere(&|job| job.hold = Some(Hold::Unreadable)));
+    breaks(Rule::S1, "a remote copy", everywhere(&|job| job.remote_copy = true));
+    breaks(Rule::S1, "unfinished", everywhere(&|job| job.conditions.clear()));
 }
 
 #[test]

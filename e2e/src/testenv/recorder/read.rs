@@ -4,7 +4,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use invariants::{Condition, Job, Object, State};
+use invariants::{Condition, Hold, Job, Object, State};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use kube::{Resource, ResourceExt};
@@ -15,6 +15,9 @@ use trainjob_api::time::Timestamp;
 
 /// Label by which JobSet names the very JobSet a Pod belongs to.
 const JOBSET_UID_LABEL: &str = "jobset.sigs.k8s.io/jobset-uid";
+
+/// Annotation that holds the deletion of a job by its TTL.
+const HOLD: &str = "lifecycle.trainjob.dev/hold-until";
 
 pub(super) type TrainJob = kube::api::Object<JobSpec, JobStatus>;
 pub(super) type JobSet = kube::api::Object<JobSetSpec, JobSetStatus>;
@@ -65,6 +68,7 @@ impl Recorded for TrainJob {
             suspend: spec.suspend,
             deadline: spec.active_deadline_seconds,
             ttl: spec.ttl_seconds_after_finished,
+            hold: self.annotations().get(HOLD).map(|text| hold(text)),
             managed_elsewhere: spec.managed_by.as_deref().is_some_and(|it| it != MANAGED_BY),
             remote_copy: self.labels().contains_key(MULTIKUEUE_ORIGIN_LABEL),
             conditions: brief(&status.conditions),
@@ -121,6 +125,11 @@ pub(super) fn object<K: Recorded + Resource>(item: &K) -> Object {
         owner: item.owner(),
         state: item.state(),
     }
+}
+
+fn hold(text: &str) -> Hold {
+    let named = serde_json::from_value(Value::from(text));
+    named.map_or(Hold::Unreadable, |at: meta::Time| Hold::Until(Timestamp::from(&at)))
 }
 
 fn brief(conditions: &[meta::Condition]) -> Vec<Condition> {

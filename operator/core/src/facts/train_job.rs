@@ -5,6 +5,7 @@ use trainjob_api::{
     TrainJob,
     conditions::{self, COMPLETE, FAILED, SUSPENDED, WAITING},
     constants::{MANAGED_BY, MULTIKUEUE_ORIGIN_LABEL},
+    lifecycle::v1alpha1::hold::HoldWish,
     time::Timestamp,
     v1alpha1::train_job::JobStatus,
 };
@@ -38,6 +39,8 @@ pub struct JobFacts {
     pub deadline: Option<i64>,
     /// `spec.ttlSecondsAfterFinished`, in seconds.
     pub ttl: Option<u32>,
+    /// The hold that its annotations ask for.
+    pub hold: Option<HoldWish>,
     /// A field whose stored value counts as unset.
     pub out_of_range: Option<OutOfRange>,
     /// How and when it finished.
@@ -125,6 +128,7 @@ impl JobFacts {
             suspend: job.spec.suspend.unwrap_or(false),
             deadline,
             ttl,
+            hold: job.metadata.annotations.as_ref().and_then(HoldWish::read),
             out_of_range: deadline_problem.or(ttl_problem),
             finished,
             suspended: conditions::find(conditions, SUSPENDED).map(|condition| {
@@ -254,6 +258,25 @@ mod tests {
         ] {
             let job = job(&json!({"managedBy": stored}));
             assert_eq!(job.managed_elsewhere, elsewhere, "{stored}");
+        }
+    }
+
+    #[test]
+    fn a_hold_that_cannot_be_read_is_not_the_same_as_none() {
+        for (annotations, expected) in [
+            (json!(null), None),
+            (json!({"example.com/other": "1"}), None),
+            (
+                json!({"lifecycle.trainjob.dev/hold-until": "1970-01-01T00:01:00Z"}),
+                Some(HoldWish::Until(Timestamp(60))),
+            ),
+            (json!({"lifecycle.trainjob.dev/hold-until": "soon"}), Some(HoldWish::Unreadable)),
+        ] {
+            let job = json!({
+                "metadata": {"annotations": annotations}, "spec": {"runtimeRef": {"name": "r"}},
+            });
+            let job = JobFacts::of(&serde_json::from_value(job).unwrap());
+            assert_eq!(job.hold, expected, "{annotations}");
         }
     }
 

@@ -17,6 +17,7 @@ fn job(name: &str) -> JobFacts {
         suspend: false,
         deadline: None,
         ttl: None,
+        hold: None,
         out_of_range: None,
         finished: None,
         suspended: None,

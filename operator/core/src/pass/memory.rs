@@ -5,8 +5,10 @@ use std::{collections::HashMap, time::Duration};
 use super::retry::{Retries, Retry};
 use crate::{
     facts::{JobFacts, JobSetFacts, ObjectKey},
+    lifecycle::hold::News,
     observed::{Reading, Readings},
     priority::Priority,
+    recreation::Origin,
     running_pods::RunningPods,
 };
 
@@ -57,6 +59,19 @@ impl JobMemory {
     pub fn broken_off(&mut self, priority: Priority) -> Retry {
         self.pod_check = None;
         self.retries.again(priority, Duration::ZERO)
+    }
+
+    /// Takes in that the creation of the job [closed a loop](crate::recreation), and by whom it was made.
+    pub fn loop_closed(&mut self, by: Origin) {
+        self.readings.loop_closed_by = Some(by);
+    }
+
+    /// Takes in a newer version of the job.
+    pub fn job_shown(&mut self, before: &JobFacts, shown: &JobFacts) {
+        // Before its end nothing is held, and nothing was recorded.
+        if before.uid == shown.uid && before.finished.is_some() && before.hold != shown.hold {
+            self.readings.hold = News::Edited;
+        }
     }
 
     /// Takes in a JobSet of the job's name, of which `before` was known; `news` unless a newer version was.
@@ -241,6 +256,37 @@ mod tests {
             assert!(memory.readings().job_set.is_some(), "version {version}, not edited");
             memory.readings.edited = Some(12);
             assert_eq!(memory.readings().job_set.is_some(), used, "version {version}");
+        }
+    }
+
+    #[test]
+    fn hold_that_is_changed_after_the_end_of_the_job_is_news() {
+        let job = |uid: &str, finished, hold: Option<&str>| {
+            let end = json!([{"type": "Complete", "status": "True", "reason": "R", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+            let conditions = if finished { end } else { json!([]) };
+            let annotations = json!({"lifecycle.trainjob.dev/hold-until": hold});
+            JobFacts::of(
+                &serde_json::from_value(json!({
+                    "metadata": {"uid": uid, "annotations": hold.map(|_| annotations)},
+                    "spec": {"runtimeRef": {"name": "r"}}, "status": {"conditions": conditions},
+                }))
+                .unwrap(),
+            )
+        };
+        let held = job("U", true, Some("soon"));
+        for (before, after, expected) in [
+            (&held, job("U", true, Some("2026-01-02T00:00:00Z")), News::Edited),
+            (&held, job("U", true, None), News::Edited),
+            (&job("U", true, None), held.clone(), News::Edited),
+            (&held, held.clone(), News::Recorded),
+            (&job("V", true, None), held.clone(), News::Recorded),
+            (&job("U", false, None), held.clone(), News::Recorded),
+        ] {
+            let mut memory = JobMemory::default();
+            memory.readings.hold = News::Recorded;
+            memory.job_shown(before, &after);
+            assert_eq!(memory.readings().hold, expected, "{before:?} {after:?}");
         }
     }
 

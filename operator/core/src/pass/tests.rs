@@ -6,7 +6,7 @@ use trainjob_api::{TrainJob, v1alpha1::GROUP};
 
 use super::*;
 use crate::{
-    action::Urgency,
+    action::{StatusWrite, Urgency},
     build::{SecretClaim, SecretContent},
     event::Event,
     facts::{JobFacts, JobSetFacts},

@@ -9,9 +9,10 @@ use std::{collections::BTreeMap, fmt, mem};
 
 use k8s_openapi::{
     api::core::v1::ConfigMap,
-    apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta},
+    apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time},
 };
 use serde::Serialize;
+use serde_json::Value;
 use trainjob_api::{
     JobSet, TrainJob,
     constants::{MANAGED_BY, MULTIKUEUE_ORIGIN_LABEL},
@@ -323,5 +324,17 @@ pub(crate) fn ttl_due(job: &TrainJob, settings: Settings) -> Option<i128> {
         || job.metadata.labels.iter().flatten().any(|(name, _)| name == MULTIKUEUE_ORIGIN_LABEL);
     let seconds = job.spec.ttl_seconds_after_finished.filter(|seconds| *seconds >= 0)?;
     let finished = at(terminal(job)?);
-    (!exempt).then(|| i128::from(finished.0) + i128::from(seconds))
+    let passed = i128::from(finished.0) + i128::from(seconds);
+    (!exempt).then(|| passed.max(hold_end(job, passed + i128::from(settings.maximum_hold))))
+}
+
+/// When the hold of a job ends, at the latest.
+fn hold_end(job: &TrainJob, latest: i128) -> i128 {
+    let Some(text) = job.metadata.annotations.iter().flatten().find_map(|(name, text)| {
+        (name == "lifecycle.trainjob.dev/hold-until").then(|| Value::from(text.as_str()))
+    }) else {
+        return i128::MIN;
+    };
+    let named = serde_json::from_value(text).map(|time: Time| i128::from(Timestamp::from(&time).0));
+    named.map_or(latest, |named| named.min(latest))
 }

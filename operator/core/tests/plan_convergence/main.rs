@@ -34,7 +34,7 @@ use crate::{
         Cluster, at, brief, conditions, created_at, deadline_due, is_ours, terminal, ttl_due, uid,
     },
     common::{facts, train_job},
-    operator::{Operator, Pass, Settled},
+    operator::{Operator, Pass, Settled, but_for_held},
     state::{Delivered, Event, Owner, Start, Step},
 };
 
@@ -133,6 +133,9 @@ impl World {
             }
             Event::SetTtl(ttl) => {
                 cluster.edit_job(|job| job.spec.ttl_seconds_after_finished = ttl);
+            }
+            Event::SetHold(ref text) => {
+                cluster.edit_job(|job| state::set_hold(job, text.as_deref()));
             }
             Event::Patch(number) => cluster.edit_job(|job| state::set_patch(job, number)),
             Event::DeleteJob { background, kept } => {
@@ -368,21 +371,22 @@ fn counts(job: &TrainJob) -> Vec<trainjob_api::v1alpha1::train_job::JobStatus> {
 
 /// A timer is set exactly when time alone will change the answer, and for exactly that instant.
 fn judge_timer(Settled { known, plan }: &Settled, now: i64) {
+    let plan = &but_for_held(plan.clone());
     match plan.next {
         Some(next) => {
             assert!(next.0 > now, "a timer in the past: {plan:?}");
             if next.0 - 1 > now {
                 assert_eq!(
-                    known.plan(next.0 - 1),
+                    known.work(next.0 - 1),
                     *plan,
                     "time alone changes the answer too early"
                 );
             }
-            assert_ne!(known.plan(next.0), *plan, "nothing happens at {next:?}: {known:?}");
+            assert_ne!(known.work(next.0), *plan, "nothing happens at {next:?}: {known:?}");
         }
         None => {
             for later in [now.saturating_add(1), now.saturating_add(1_000_000), i64::MAX] {
-                assert_eq!(known.plan(later), *plan, "no timer, but at {later}: {known:?}");
+                assert_eq!(known.work(later), *plan, "no timer, but at {later}: {known:?}");
             }
         }
     }

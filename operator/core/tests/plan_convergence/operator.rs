@@ -15,6 +15,7 @@ use trainjob_core::{
 };
 
 use self::known::Known;
+pub(crate) use self::known::but_for_held;
 use crate::{
     cluster::{Cluster, Refusal, uid},
     common::facts,

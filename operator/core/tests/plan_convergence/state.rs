@@ -4,12 +4,13 @@
 mod stored;
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
+use trainjob_api::time::Timestamp;
 use trainjob_core::{
     lifecycle::deadline::Clock,
     observed::{Propagation, Settings},
 };
 
-pub(crate) use self::stored::{count, end, set_patch};
+pub(crate) use self::stored::{count, end, set_hold, set_patch};
 use crate::cluster::Fault;
 
 /// When every test begins.
@@ -33,6 +34,7 @@ struct Job {
     suspend: Option<bool>,
     deadline: Option<i64>,
     ttl: Option<i32>,
+    hold: Option<String>,
     created: i64,
     elsewhere: bool,
     remote_copy: bool,
@@ -83,6 +85,7 @@ pub(crate) enum Event {
     Suspend(bool),
     SetDeadline(Option<i64>),
     SetTtl(Option<i32>),
+    SetHold(Option<String>),
     Patch(u8),
     DeleteJob { background: bool, kept: bool },
     DropFinalizers,
@@ -156,6 +159,15 @@ fn ttl() -> impl Strategy<Value = Option<i32>> {
     ]
 }
 
+/// What the annotation says, which may be anything.
+fn hold() -> impl Strategy<Value = Option<String>> {
+    prop_oneof![
+        6 => Just(None),
+        5 => (START - 300..START + 600).prop_map(|at| Some(Timestamp(at).to_string())),
+        1 => select(vec!["", "soon", "9999-12-30T00:00:00Z"]).prop_map(|text| Some(text.into())),
+    ]
+}
+
 fn rarely() -> impl Strategy<Value = bool> {
     prop::bool::weighted(0.1)
 }
@@ -189,7 +201,7 @@ fn stored_conditions() -> impl Strategy<Value = Vec<(usize, bool, i64)>> {
 prop_compose! {
     fn jobs()(
         suspend in option::of(any::<bool>()),
-        (deadline, ttl) in (deadline(), ttl()),
+        (deadline, ttl, hold) in (deadline(), ttl(), hold()),
         created in time(),
         (elsewhere, remote_copy, terminating, unknown_kind) in (rarely(), rarely(), rarely(), rarely()),
         patch in 0..3_u8,
@@ -197,8 +209,8 @@ prop_compose! {
         active in counts(),
     ) -> Job {
         Job {
-            suspend, deadline, ttl, created, elsewhere, remote_copy, terminating, unknown_kind, patch,
-            conditions, active,
+            suspend, deadline, ttl, hold, created, elsewhere, remote_copy, terminating, unknown_kind,
+            patch, conditions, active,
         }
     }
 }
@@ -223,6 +235,7 @@ prop_compose! {
         last_resume in any::<bool>(),
         background in rarely(),
         ttl_for_managed_elsewhere in any::<bool>(),
+        maximum_hold in select(vec![0, 100, 2_592_000]),
         job in jobs(),
         runtime in runtimes(),
         snapshot in snapshots(),
@@ -233,6 +246,7 @@ prop_compose! {
             deletion_propagation:
                 if background { Propagation::Background } else { Propagation::Foreground },
             ttl_for_managed_elsewhere,
+            maximum_hold,
         };
         Start { settings, job, runtime, snapshot, job_set }
     }
@@ -245,6 +259,7 @@ pub(crate) fn anything() -> impl Strategy<Value = Event> {
         4 => of_release(),
         1 => deadline().prop_map(Event::SetDeadline),
         1 => ttl().prop_map(Event::SetTtl),
+        1 => hold().prop_map(Event::SetHold),
         1 => (any::<bool>(), any::<bool>())
             .prop_map(|(background, kept)| Event::DeleteJob { background, kept }),
         1 => Just(Event::DropFinalizers),

@@ -19,6 +19,7 @@ mod children_beside;
 mod deadline;
 mod end;
 mod held;
+mod holds;
 mod late;
 mod ours;
 mod release;

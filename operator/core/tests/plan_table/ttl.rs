@@ -9,6 +9,7 @@ use trainjob_core::{
     event::Event,
     facts::Outcome,
     observed::{Propagation, Reading, Settings},
+    recreation::Origin,
 };
 
 use crate::{
@@ -130,6 +131,17 @@ fn the_jobset_s_own_ttl_is_none_of_the_job_s_business() {
     let plan = scene.plan(2_059);
     assert_eq!((words(&plan), plan.next), (vec![], Some(Timestamp(2_060))));
     assert_eq!(scene.words(2_060), ["delete TrainJob", "tell TTLExpired"]);
+}
+
+#[test]
+fn a_job_that_closes_a_loop_says_so_and_nothing_else_is_different() {
+    for scene in [new(&json!({})), with_ttl(0), with_ttl(60)] {
+        let mut closes = scene.clone();
+        closes.readings.loop_closed_by = Some(Origin::Unknown);
+        let mut expected = scene.words(2_000);
+        expected.push("tell RecreateLoop".into());
+        assert_eq!(closes.words(2_000), expected);
+    }
 }
 
 #[test]

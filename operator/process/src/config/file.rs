@@ -12,7 +12,10 @@ use std::{collections::BTreeMap, path::PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use trainjob_api::crd::FieldUpdates;
-use trainjob_core::{lifecycle::deadline::Clock, observed::Propagation};
+use trainjob_core::{
+    lifecycle::{deadline::Clock, hold::DEFAULT_MAXIMUM},
+    observed::Propagation,
+};
 
 use super::{
     gates::Gate,
@@ -245,6 +248,9 @@ sections! {
         pub deletion_propagation: Propagation = Propagation::Foreground,
         /// Whether the TTL also applies to finished jobs whose `managedBy` names somebody else.
         pub ttl_for_managed_elsewhere: bool = false,
+        /// How far a hold (annotation `lifecycle.trainjob.dev/hold-until`) may reach beyond the end of the TTL, in seconds
+        /// ([T11](semantics.md#2-ttlsecondsafterfinished)); 0: holds have no effect. The default is 30 days.
+        pub maximum_hold_seconds: Count = Whole::of::<{ DEFAULT_MAXIMUM }>(),
         /// TTL that admission gives to jobs created without one, in seconds.
         #[serde(rename = "defaultTTLSecondsAfterFinished")]
         pub default_ttl_seconds_after_finished: Option<Count> = None,

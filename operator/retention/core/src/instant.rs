@@ -3,25 +3,14 @@
 //! A schema promises a date, but not every kind has one, and controllers write zeros: Go's in the year 1, containers'
 //! in 1970. What cannot be when something finished is no instant (`docs/retention.md`, R12).
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use trainjob_api::time::Timestamp;
 
-/// The instant that a field names (RFC 3339), cut off to whole seconds.
-fn named(field: &Value) -> Option<Timestamp> {
-    Time::deserialize(field).ok().map(|time| Timestamp::from(&time))
-}
-
-/// The instant that a text names.
-pub(crate) fn parse(text: &str) -> Option<Timestamp> {
-    named(&Value::from(text))
-}
-
 /// The instant that a field names, if something may have happened then: it is later than the zeros that are written for
 /// an instant nobody knows.
 pub(crate) fn usable(field: &Value) -> Option<Timestamp> {
-    named(field).filter(|instant| *instant > Timestamp(0))
+    Timestamp::parse(field.as_str()?).filter(|instant| *instant > Timestamp(0))
 }
 
 /// Reads a field that should be an instant; anything else is none.

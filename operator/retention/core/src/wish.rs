@@ -5,14 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use trainjob_api::time::Timestamp;
+pub use trainjob_api::lifecycle::v1alpha1::{HOLD_ANNOTATION, TTL_ANNOTATION, hold::HoldWish};
 
-use crate::{instant, seconds::Seconds};
-
-/// The annotation by which an object brings its own TTL, in seconds.
-pub const TTL_ANNOTATION: &str = "lifecycle.trainjob.dev/ttl-seconds-after-finished";
-/// The annotation that holds the deletion of an object until an instant (RFC 3339).
-pub const HOLD_ANNOTATION: &str = "lifecycle.trainjob.dev/hold-until";
+use crate::seconds::Seconds;
 
 /// A TTL that an object asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,15 +15,6 @@ pub enum TtlWish {
     /// So many seconds. A number beyond the range of the field stands for its end.
     Seconds(Seconds),
     /// It is no number, or negative.
-    Unreadable,
-}
-
-/// A hold that an object asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HoldWish {
-    /// Until this instant.
-    Until(Timestamp),
-    /// It is no instant.
     Unreadable,
 }
 
@@ -45,11 +31,9 @@ impl Wishes {
     /// Reads annotations.
     #[must_use]
     pub fn read(annotations: &BTreeMap<String, String>) -> Self {
-        let hold = annotations.get(HOLD_ANNOTATION);
         Self {
             ttl: annotations.get(TTL_ANNOTATION).map(|text| ttl(text)),
-            hold: hold
-                .map(|text| instant::parse(text).map_or(HoldWish::Unreadable, HoldWish::Until)),
+            hold: HoldWish::read(annotations),
         }
     }
 }
@@ -92,23 +76,13 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_is_an_instant() {
-        let until = |seconds| Some(HoldWish::Until(Timestamp(seconds)));
-        let unreadable = Some(HoldWish::Unreadable);
-        for (text, expected) in [
-            ("2026-11-22T06:30:00Z", until(1_795_329_000)),
-            ("2026-11-22T06:30:00.9+00:00", until(1_795_329_000)),
-            ("1960-01-01T00:00:00Z", until(-315_619_200)),
-            ("2026-11-22", unreadable),
-            ("2026-11-22T06:30:00", unreadable),
-            ("1795329000", unreadable),
-            ("tomorrow", unreadable),
-            ("", unreadable),
-        ] {
-            let annotations = [(HOLD_ANNOTATION.to_owned(), text.to_owned())].into();
-            let wishes = Wishes { ttl: None, hold: expected };
-            assert_eq!(Wishes::read(&annotations), wishes, "{text}");
-        }
+    fn a_hold_is_read_beside_a_ttl() {
+        let annotations = [(TTL_ANNOTATION, "60"), (HOLD_ANNOTATION, "tomorrow")]
+            .map(|(name, text)| (name.to_owned(), text.to_owned()))
+            .into();
+        let ttl = Seconds::new(60).map(TtlWish::Seconds);
+        let hold = Some(HoldWish::Unreadable);
+        assert_eq!(Wishes::read(&annotations), Wishes { ttl, hold });
     }
 
     #[test]

@@ -1,9 +1,13 @@
 //! What a pass learns and forgets.
 
-use trainjob_api::JobSet;
+use trainjob_api::{JobSet, time::Timestamp};
 
 use super::*;
-use crate::build::JobSetUpdate;
+use crate::{
+    build::JobSetUpdate,
+    lifecycle::hold::{self, Hold, News},
+    recreation::Origin,
+};
 
 #[test]
 fn job_is_known_to_exist_once_it_was_read_under_its_own_uid() {
@@ -17,6 +21,26 @@ fn job_is_known_to_exist_once_it_was_read_under_its_own_uid() {
         let known = scene.memory.readings().needs_existence_check;
         assert_eq!(known, afterwards, "{expected}, {there}");
     }
+}
+
+#[test]
+fn event_of_a_hold_is_recorded_once() {
+    let mut scene = Scene { finished: true, ..Scene::default() };
+    let hold = Hold { until: Timestamp(2_000), end: hold::End::AsWished };
+    let mut pass = scene.acting(vec![Action::RecordEvent(Event::Held(hold))]);
+    assert_eq!(scene.memory.readings().hold, News::None);
+    scene.answered(&mut pass, Ok(Reply::Done));
+    assert_eq!(scene.memory.readings().hold, News::Recorded);
+}
+
+#[test]
+fn event_of_a_loop_is_recorded_once() {
+    let mut scene = Scene::default();
+    scene.memory.loop_closed(Origin::Unknown);
+    let mut pass = scene.acting(vec![Action::RecordEvent(Event::RecreateLoop(Origin::Unknown))]);
+    assert_eq!(scene.memory.readings().loop_closed_by, Some(Origin::Unknown));
+    scene.answered(&mut pass, Ok(Reply::Done));
+    assert_eq!(scene.memory, JobMemory::default());
 }
 
 #[test]

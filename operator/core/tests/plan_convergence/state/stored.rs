@@ -9,6 +9,7 @@ use trainjob_api::{
     JobSet, TrainJob,
     constants::MULTIKUEUE_ORIGIN_LABEL,
     jobset::{JobSetStatus, ReplicatedJobStatus},
+    lifecycle::v1alpha1::HOLD_ANNOTATION,
     time::Timestamp,
     v1alpha1::train_job::JobStatus,
 };
@@ -46,6 +47,7 @@ impl Job {
         job.spec.suspend = self.suspend;
         job.spec.active_deadline_seconds = self.deadline;
         job.spec.ttl_seconds_after_finished = self.ttl;
+        set_hold(&mut job, self.hold.as_deref());
         job.spec.managed_by = self.elsewhere.then(|| "kueue.x-k8s.io/multikueue".into());
         job.spec.runtime_ref.kind = self.unknown_kind.then(|| "Unknown".into());
         if self.remote_copy {
@@ -71,6 +73,12 @@ impl Job {
             .map(|active| vec![JobStatus { name: "node".into(), active, ..JobStatus::default() }]);
         job
     }
+}
+
+/// Gives a job this hold, or none.
+pub(crate) fn set_hold(job: &mut TrainJob, text: Option<&str>) {
+    let hold = text.map(|text| [(HOLD_ANNOTATION.to_owned(), text.to_owned())].into());
+    job.metadata.annotations = hold;
 }
 
 /// Patches that only differ in what JobSet lets change; 0 is none.
