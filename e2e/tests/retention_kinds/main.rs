@@ -2,7 +2,7 @@
 //!
 //! kube-controller-manager makes the ends of Jobs, the JobSet controller those of JobSets, the operator those of TrainJobs
 //! and Kueue those of Workloads. No kubelet runs here: KWOK writes the ends of Pods by the stages of this project, and the
-//! eviction of one is written as the kubelet writes it. TrainJobRecords have no controller yet.
+//! eviction of one is written as the kubelet writes it. No controller makes records of TrainJobs yet.
 //!
 //! From its creation on, every version that is seen of an object has an end if and only if its own fields tell one. So an
 //! end that is read too early fails the test, too.
