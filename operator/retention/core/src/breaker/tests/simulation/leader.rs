@@ -16,6 +16,7 @@ use super::{
     cluster::{Cluster, Id, MAX_COUNT, POLICIES, at, uid},
     defect::Defect,
 };
+use crate::uid::Uid;
 
 /// A limit that is not the policy's.
 const RAISED: NonZeroU64 = MAX_COUNT.saturating_mul(NonZeroU64::new(3).unwrap());
@@ -27,6 +28,7 @@ const RELIST: i64 = 60;
 /// An object that the leader knows is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
+    uid: Uid,
     pub(super) policy: usize,
     pub(super) namespace: Arc<str>,
     pub(super) due: i64,
@@ -108,7 +110,7 @@ impl Leader {
 
     /// How an object stands that is due under a policy, as the breaker says.
     pub(super) fn standing(&self, policy: usize, id: Id) -> Option<Standing> {
-        self.breakers[policy].as_ref()?.standing(&uid(id))
+        self.breakers[policy].as_ref()?.standing(&self.rows.get(&id)?.uid)
     }
 
     /// What is due under a policy.
@@ -135,17 +137,19 @@ impl Leader {
         self.rows = due.map(|(id, (policy, due))| (id, self.row(id, policy, due))).collect();
         let began: Vec<_> = (0..POLICIES).filter_map(|policy| self.begin(policy, now)).collect();
         let forgets = self.has(Defect::StandingForgotten);
-        for (id, row) in before {
-            let stays = self.rows.get(&id).is_some_and(|it| it.policy == row.policy);
+        let changed = self.rows.iter().filter(|(id, row)| forgets || before.get(id) != Some(row));
+        let changed: Vec<_> = changed.map(|(id, row)| (*id, row.clone())).collect();
+        for (id, row) in &before {
+            let stays = self.rows.get(id).is_some_and(|it| it.policy == row.policy);
             if let (false, Some(breaker)) = (stays && !forgets, &mut self.breakers[row.policy]) {
-                breaker.forget(&uid(id));
+                breaker.forget(&row.uid);
             }
         }
-        for (id, row) in self.rows.clone() {
+        for (id, row) in changed {
             let is_news = !listed && !old.contains(&id) && !self.has(Defect::EndsUnexpected);
             let is_end = is_news || self.has(Defect::AllExpected);
             if began.iter().all(|began| began.policy != row.policy) {
-                self.observe(id, &row, if is_end { News::End } else { News::Other }, now);
+                self.observe(&row, if is_end { News::End } else { News::Other }, now);
             }
         }
         if shown.is_some() || self.has(Defect::LooksRunAhead) {
@@ -156,12 +160,13 @@ impl Leader {
 
     fn row(&self, id: Id, policy: usize, due: i64) -> Row {
         let namespace = self.view.objects[&id].namespace;
-        Row { policy, namespace: Arc::clone(&self.view.namespaces[namespace].name), due }
+        let namespace = Arc::clone(&self.view.namespaces[namespace].name);
+        Row { uid: uid(id), policy, namespace, due }
     }
 
-    fn observe(&mut self, id: Id, row: &Row, news: News, now: i64) {
+    fn observe(&mut self, row: &Row, news: News, now: i64) {
         if let Some(breaker) = &mut self.breakers[row.policy] {
-            breaker.observe(uid(id), due_object(row), news, at(now));
+            breaker.observe(row.uid.clone(), due_object(row), news, at(now));
         }
     }
 
@@ -199,7 +204,8 @@ impl Leader {
             live => live,
         };
         let stored = status.map(|record| self.misread(record, &digest));
-        let due: Vec<_> = self.rows_of(index).map(|(id, row)| (uid(id), due_object(row))).collect();
+        let due: Vec<_> =
+            self.rows_of(index).map(|(_, row)| (row.uid.clone(), due_object(row))).collect();
         let (stock, stored, now_is) = (due.len() as u64, stored.as_ref(), at(now));
         self.breakers[index] = Some(match live {
             None => Breaker::start(version, stored, stock, due, now_is),
@@ -243,11 +249,11 @@ impl Leader {
         let stock = self.rows.len() as u64;
         let breaker = self.breakers[policy].as_mut()?;
         for id in &uncounted {
-            breaker.forget(&uid(*id));
+            breaker.forget(&self.rows[id].uid);
         }
         let verdict = breaker.judge(stock, annotation.as_deref(), at(now));
         for id in uncounted {
-            self.observe(id, &self.rows[&id].clone(), News::End, now);
+            self.observe(&self.rows[&id].clone(), News::End, now);
         }
         let acknowledged = verdict.acknowledged.map(|trip| {
             let still = self.waiting(policy);
@@ -257,8 +263,8 @@ impl Leader {
         });
         let forgets = self.has(Defect::AcknowledgementForgotten);
         for id in acknowledged.iter().filter(|_| forgets).flat_map(|it| &it.ids) {
-            self.breakers[policy].as_mut()?.forget(&uid(*id));
-            self.observe(*id, &self.rows[id].clone(), News::Other, now);
+            self.breakers[policy].as_mut()?.forget(&self.rows[id].uid);
+            self.observe(&self.rows[id].clone(), News::Other, now);
         }
         Some(Judged { policy, acknowledged, tripped: verdict.tripped, before })
     }
@@ -334,13 +340,13 @@ impl Leader {
         }
     }
 
-    /// Deletes what it may, oldest due first: which objects, under which policy.
+    /// Deletes what it may, oldest due first: which objects, under which policy, and in which namespace they were.
     pub(super) fn delete(
         &mut self,
         cluster: &mut Cluster,
         now: i64,
         most: usize,
-    ) -> Vec<(Id, Row)> {
+    ) -> Vec<(Id, Row, usize)> {
         if now - self.seen > BLIND {
             return Vec::new();
         }
@@ -352,24 +358,24 @@ impl Leader {
                 break;
             }
             let (seen, row) = (&self.view.objects[&id], &self.rows[&id]);
-            if seen.kept || !self.may_delete(id, row) {
+            if seen.kept || !self.may_delete(row) {
                 continue;
             }
             let fits = cluster.objects.get(&id).is_some_and(|it| it.version == seen.version);
             if fits {
                 cluster.objects.remove(&id);
+                deleted.push((id, row.clone(), seen.namespace));
                 self.view.objects.remove(&id);
-                deleted.push((id, row.clone()));
             }
         }
         deleted
     }
 
-    fn may_delete(&self, id: Id, row: &Row) -> bool {
+    fn may_delete(&self, row: &Row) -> bool {
         let Some(breaker) = &self.breakers[row.policy] else { return false };
         let scope = breaker.tripped().map(|trip| &trip.scope);
         let in_namespaces = matches!(scope, Some(Scope::Namespaces(_)));
-        match breaker.may_delete(&uid(id)) {
+        match breaker.may_delete(&row.uid) {
             Ok(()) => !(in_namespaces && self.has(Defect::NamespaceStopsAll)),
             Err(Hold::Waiting) => self.has(Defect::NothingWaits),
             Err(Hold::Tripped) => in_namespaces && self.has(Defect::NamespaceGoesOn),

@@ -164,9 +164,13 @@ impl World {
     }
 
     fn people(&mut self) {
+        let what = self.random.range(0, 1_000);
+        if what >= 260 {
+            return;
+        }
         let before = self.cluster.due(self.now);
         let policy = self.random.index(POLICIES);
-        let cause = match self.random.range(0, 1_000) {
+        let cause = match what {
             0..60 => {
                 let few = usize::try_from(self.random.range(1, 4)).unwrap();
                 self.edit_some(few)
@@ -204,8 +208,7 @@ impl World {
                 self.keep_or_release();
                 Cause::Edit
             }
-            210..260 => return self.annotate(policy),
-            _ => return,
+            _ => return self.annotate(policy),
         };
         self.count(Count::Edits, 1);
         self.oracle.changed(&before, &self.cluster, cause, self.now);
@@ -388,12 +391,9 @@ impl World {
 
     fn delete(&mut self) {
         let Some(leader) = &mut self.leader else { return };
-        let homes: Vec<_> =
-            self.cluster.objects.iter().map(|(id, it)| (*id, it.namespace)).collect();
         let deleted = leader.delete(&mut self.cluster, self.now, self.rate);
-        for (id, row) in &deleted {
-            let home = homes.iter().find(|(it, _)| it == id).unwrap().1;
-            self.oracle.deleted(*id, row, home, leader, &self.cluster);
+        for (id, row, namespace) in &deleted {
+            self.oracle.deleted(*id, row, *namespace, leader, &self.cluster);
         }
         self.count(Count::Deletions, deleted.len());
     }
