@@ -4,14 +4,19 @@
 //! program keeps, the job is trained again and again. Nobody is kept from that, because the TTL is the user's wish; but
 //! the third time within an hour its users are told. The rule is T12 of `docs/semantics.md`.
 //!
-//! The memory is of this process alone and bounded. When it is full, names that nobody has made again are forgotten
-//! first, so that a storm of deletions hides no loop.
+//! The memory is of this process alone and bounded. Names and UIDs are kept as hashes, so ten thousand take less than a
+//! megabyte. When it is full, names that nobody has made again are forgotten first, so that a storm of deletions hides no
+//! loop.
 
 mod origin;
 #[cfg(test)]
 mod tests;
 
-use std::{cmp::Ordering, collections::HashMap};
+use std::{
+    cmp::Ordering,
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+};
 
 use trainjob_api::time::Timestamp;
 
@@ -31,39 +36,43 @@ const FORGOTTEN_AT_ONCE: usize = MOST_NAMES / 10;
 
 /// The names that a TTL has deleted lately.
 #[derive(Debug, Default)]
-pub struct Recreations(HashMap<ObjectKey, Name>);
+pub struct Recreations {
+    names: HashMap<u64, Name>,
+    hasher: RandomState,
+}
 
 /// What became of the jobs of one name.
 #[derive(Debug, Clone)]
 struct Name {
-    /// UID of the job that was deleted last.
-    uid: String,
+    /// Hash of the UID of the job that was deleted last.
+    uid: u64,
     /// When that was.
     deleted: Timestamp,
     /// Whether a job was made since.
     is_made_again: bool,
     /// The last deletions after which one was made again; the newest last.
-    cycles: [Option<Timestamp>; TIMES],
+    cycles: Vec<Timestamp>,
 }
 
 impl Recreations {
     /// The API server has accepted at `now` that a TTL deletes the job of this name and UID.
     pub fn deleted(&mut self, key: &ObjectKey, uid: &str, now: Timestamp) {
-        if let Some(name) = self.0.get_mut(key) {
-            (name.uid, name.deleted, name.is_made_again) = (uid.to_owned(), now, false);
+        let (key, uid) = (self.hasher.hash_one(key), self.hasher.hash_one(uid));
+        if let Some(name) = self.names.get_mut(&key) {
+            (name.uid, name.deleted, name.is_made_again) = (uid, now, false);
             return;
         }
-        if self.0.len() >= MOST_NAMES {
+        if self.names.len() >= MOST_NAMES {
             self.make_room(now);
         }
-        let (uid, cycles) = (uid.to_owned(), [None; TIMES]);
-        let name = Name { uid, deleted: now, is_made_again: false, cycles };
-        self.0.insert(key.clone(), name);
+        let name = Name { uid, deleted: now, is_made_again: false, cycles: Vec::new() };
+        self.names.insert(key, name);
     }
 
     /// A job of this name and UID exists, created at `created`. Whether it closes a loop; once for each job.
     pub fn seen(&mut self, key: &ObjectKey, uid: &str, created: Timestamp) -> bool {
-        let Some(name) = self.0.get_mut(key) else { return false };
+        let (key, uid) = (self.hasher.hash_one(key), self.hasher.hash_one(uid));
+        let Some(name) = self.names.get_mut(&key) else { return false };
         if name.is_made_again || name.uid == uid {
             return false;
         }
@@ -71,31 +80,31 @@ impl Recreations {
         if created.since(name.deleted) > MADE_AGAIN_WITHIN {
             return false;
         }
-        name.cycles.rotate_left(1);
-        if let Some(last) = name.cycles.last_mut() {
-            *last = Some(name.deleted);
+        if name.cycles.len() == TIMES {
+            name.cycles.remove(0);
         }
+        name.cycles.push(name.deleted);
         name.loops(name.deleted)
     }
 
     /// How many names loop at `now`: three deletions within the last hour were each followed by a creation.
     #[must_use]
     pub fn loops(&self, now: Timestamp) -> usize {
-        self.0.values().filter(|name| name.loops(now)).count()
+        self.names.values().filter(|name| name.loops(now)).count()
     }
 
     /// Forgets the names that matter no more, and if there are none, those that say least.
     fn make_room(&mut self, now: Timestamp) {
-        self.0.retain(|_, name| name.matters(now));
-        if self.0.len() < MOST_NAMES {
+        self.names.retain(|_, name| name.matters(now));
+        if self.names.len() < MOST_NAMES {
             return;
         }
-        let mut ranks: Vec<_> = self.0.values().map(Name::rank).collect();
+        let mut ranks: Vec<_> = self.names.values().map(Name::rank).collect();
         let (least, first_kept, _) = ranks.select_nth_unstable(FORGOTTEN_AT_ONCE);
         let first_kept = *first_kept;
         // Of those that say as much as the first that is kept, some are forgotten too.
         let mut ties = least.iter().filter(|rank| **rank == first_kept).count();
-        self.0.retain(|_, name| match name.rank().cmp(&first_kept) {
+        self.names.retain(|_, name| match name.rank().cmp(&first_kept) {
             Ordering::Less => false,
             Ordering::Equal if ties > 0 => {
                 ties -= 1;
@@ -109,18 +118,18 @@ impl Recreations {
 impl Name {
     /// Whether the oldest of the deletions is within the hour before `now`.
     fn loops(&self, now: Timestamp) -> bool {
-        self.cycles.first().copied().flatten().is_some_and(|at| now.since(at) <= LOOP_WITHIN)
+        let first = self.cycles.first().filter(|_| self.cycles.len() == TIMES);
+        first.is_some_and(|at| now.since(*at) <= LOOP_WITHIN)
     }
 
     /// Whether a later creation or deletion can make it a part of a loop.
     fn matters(&self, now: Timestamp) -> bool {
         let may_be_made_again = !self.is_made_again && now.since(self.deleted) <= MADE_AGAIN_WITHIN;
-        let last = self.cycles.last().copied().flatten();
-        may_be_made_again || last.is_some_and(|at| now.since(at) <= LOOP_WITHIN)
+        may_be_made_again || self.cycles.last().is_some_and(|at| now.since(*at) <= LOOP_WITHIN)
     }
 
     /// The less, the sooner it is forgotten: how often it was made again, and when it was deleted last.
     fn rank(&self) -> (usize, Timestamp) {
-        (self.cycles.iter().flatten().count(), self.deleted)
+        (self.cycles.len(), self.deleted)
     }
 }
