@@ -1,0 +1,6 @@
+//! The retention engine: executes the policies of `docs/retention.md`.
+//!
+//! The decisions are those of `trainjob-retention-core`. Here is what carries them out.
+
+pub mod config;
+pub mod config;
