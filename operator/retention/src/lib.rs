@@ -4,3 +4,5 @@
 
 pub mod config;
 pub mod config;
+pub mod discovery;
+pub mod watch;
