@@ -3,6 +3,8 @@
 //! The decisions are those of `trainjob-retention-core`. Here is what carries them out.
 
 pub mod config;
-pub mod config;
 pub mod discovery;
+pub mod key;
+pub mod room;
+pub mod stored;
 pub mod watch;

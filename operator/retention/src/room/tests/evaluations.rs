@@ -1,0 +1,133 @@
+//! What has to be known before anything is deleted, and what an edit changes.
+
+use super::*;
+
+#[test]
+fn before_everything_is_known_nothing_is_deleted() {
+    let mut scene = Scene::before_the_list(vec![ttl(60)]);
+    assert_eq!(scene.evaluate(at(60)), [""; 0]);
+    scene.room.list_begins(Source::Target(JOBS));
+    scene.room.object(JOBS, &finished("j", 7, 0), None, at(60));
+    assert_eq!(scene.look("j", at(60)), Step::Idle, "the list has not ended");
+    scene.room.list_ends(Source::Target(JOBS), scene.monotonic);
+    assert_eq!(scene.look("j", at(60)), Step::Idle, "not evaluated");
+    let held = Now::Held { likely: END.plus(60) };
+    assert!(scene.room.evaluate(10, held).is_none(), "the time is not known");
+    assert_eq!(scene.evaluate(at(60)), ["j"]);
+    assert!(scene.deletes("j", at(60)));
+}
+
+#[test]
+fn an_evaluation_queues_what_is_due_and_arms_the_timers_of_the_rest() {
+    let jobs: Vec<_> = (0..7).map(|after| finished(&format!("j{after}"), 7, 10 * after)).collect();
+    let mut scene = Scene::before_the_list(vec![ttl(60)]);
+    scene.list(&jobs, at(85));
+    let (mut queued, mut later) = (Vec::new(), Vec::new());
+    while let Some(slice) = scene.room.evaluate(3, at(85)) {
+        queued.extend(slice.look.into_iter().map(|(position, key)| (key, position.due)));
+        later.extend(slice.later);
+    }
+    let due = |after: i64| (key(&format!("j{after}")), END.plus(60 + 10 * after));
+    assert_eq!(queued, [0, 1, 2].map(due));
+    assert_eq!(later, [3, 4, 5, 6].map(due));
+}
+
+#[test]
+fn a_policy_that_audits_deletes_nothing_and_is_counted() {
+    let audits = in_mode(ttl(60), Mode::Audit);
+    let jobs = [finished("a", 7, 0), finished("b", 7, 30), held("c", 7, 600)];
+    let mut scene = Scene::new(vec![audits], &jobs, at(60));
+    for name in ["a", "b", "c"] {
+        assert!(!scene.deletes(name, at(3_600)), "{name}");
+    }
+    let mut survey = Survey::default();
+    while scene.room.survey(JOBS, &mut survey, 2, END.plus(70)) {}
+    let tally = survey.tally(&Uid::from("p")).unwrap();
+    assert_eq!((tally.counts.finished, tally.counts.due, tally.counts.held), (3, 1, 1));
+    assert_eq!((tally.would_delete.now, tally.would_delete.hour), (1, 3));
+    assert_eq!(tally.rules.get("all"), Some(&(3, 1)));
+    let next: Vec<_> = tally.next().into_iter().map(|next| (next.name, next.source)).collect();
+    let expected = [("a", "Policy"), ("b", "Policy"), ("c", "Hold")];
+    assert_eq!(next, expected.map(|(name, source)| (name.to_owned(), source.to_owned())));
+}
+
+#[test]
+fn a_policy_with_too_much_due_at_once_deletes_nothing_until_it_is_edited() {
+    let jobs: Vec<_> = (0..51).map(|index| finished(&format!("j{index:02}"), 7, 0)).collect();
+    let mut scene = Scene::new(vec![ttl(60)], &jobs, at(60));
+    assert!(!scene.deletes("j00", at(60)));
+    assert_eq!(scene.room.breaker(&Uid::from("p")).and_then(Breaker::tripped), Some(51));
+    let effects = scene.set(ttl(3_600));
+    assert!(effects.evaluate && !effects.watches, "{effects:?}");
+    assert_eq!(scene.look("j00", at(60)), Step::Idle, "not judged yet");
+    scene.evaluate(at(60));
+    let waits = Step::Wait(Wait { until: Some(END.plus(3_600)), longest: None });
+    assert_eq!(scene.look("j00", at(60)), waits);
+    assert!(scene.deletes("j00", at(3_600)), "what comes due by time is expected");
+    // At the limit.
+    let mut scene = Scene::new(vec![ttl(60)], &jobs[..50], at(60));
+    assert!(scene.deletes("j00", at(60)));
+}
+
+#[test]
+fn an_edit_stops_what_was_about_to_be_deleted() {
+    let mut scene = Scene::new(vec![ttl(60)], &[finished("j", 7, 0)], at(60));
+    assert_eq!(scene.look("j", at(60)), Step::Line);
+    scene.set(in_mode(ttl(60), Mode::Audit));
+    scene.evaluate(at(60));
+    assert!(!scene.deletes("j", at(61)));
+    let key = PolicyKey { kind: PolicyKind::Namespaced, namespace: "a".into(), name: "p".into() };
+    let effects = scene.room.policy_gone(&key, scene.monotonic);
+    assert!(effects.watches && scene.room.wanted(JOBS).is_none(), "{effects:?}");
+    assert_eq!(scene.look("j", at(61)), Step::Gone, "nobody wants to know");
+}
+
+#[test]
+fn labels_that_were_not_read_are_listed_before_anything_is_deleted() {
+    let mut scene = Scene::new(vec![ttl(60)], &[finished("j", 7, 0)], at(60));
+    let epoch = scene.room.wanted(JOBS);
+    assert!(scene.set(keep_last(1)).watches);
+    assert!(scene.room.wanted(JOBS) > epoch);
+    scene.evaluate(at(60));
+    assert_eq!(scene.look("j", at(60)), Step::Idle);
+    scene.list(&[finished("j", 7, 0), finished("k", 7, 1)], at(60));
+    scene.evaluate(at(60));
+    assert!(scene.deletes("j", at(60)) && !scene.deletes("k", at(60)));
+}
+
+#[test]
+fn what_a_list_does_not_show_is_gone() {
+    let mut scene = Scene::new(vec![ttl(60)], &["j", "k"].map(|name| finished(name, 7, 0)), at(60));
+    scene.list(&[finished("k", 7, 0)], at(60));
+    assert_eq!(scene.look("j", at(60)), Step::Gone);
+    assert!(scene.deletes("k", at(60)), "no other evaluation is needed");
+    scene.room.kind_gone(JOBS);
+    assert_eq!(scene.look("k", at(60)), Step::Gone);
+}
+
+#[test]
+fn in_a_namespace_that_is_not_known_or_terminating_nothing_is_deleted() {
+    let mut scene = Scene::new(vec![ttl(60)], &[finished("j", 7, 0)], at(60));
+    let metadata = Metadata {
+        name: "a".to_owned(),
+        deletion_timestamp: Some("2026-11-22T06:31:00Z".to_owned()),
+        ..Metadata::default()
+    };
+    let effects = scene.room.namespace(metadata);
+    assert_eq!(effects.look, [key("j")]);
+    assert!(!scene.deletes("j", at(60)));
+    scene.room.namespace(Metadata { name: "a".to_owned(), ..Metadata::default() });
+    assert!(scene.deletes("j", at(60)));
+    scene.room.namespace_gone("a");
+    assert!(!scene.deletes("j", at(60)));
+}
+
+#[test]
+fn an_object_that_cannot_be_read_is_counted_and_not_known() {
+    let mut scene = Scene::before_the_list(vec![ttl(60)]);
+    scene.list(&["{\"metadata\":7}".to_owned(), finished("j", 7, 0)], at(60));
+    scene.evaluate(at(60));
+    let stored = Ok(ttl(60));
+    assert_eq!(scene.room.kind_of(&stored), (Some(JOBS), KindState::Known { skipped: 1 }));
+    assert!(scene.deletes("j", at(60)));
+}
