@@ -3,6 +3,17 @@
 //! They are those whose controllers the project runs in its tests (`docs/retention.md`, R9). Any other kind needs a
 //! `finished` block in the policy.
 
+use std::{fmt, sync::Arc};
+
+/// A kind of object in any version, as the target of a policy names it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupKind {
+    /// The API group; empty for the core group.
+    pub group: Arc<str>,
+    /// The name of the kind.
+    pub kind: Arc<str>,
+}
+
 /// A kind whose end is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BuiltIn {
@@ -18,6 +29,22 @@ pub enum BuiltIn {
     Workload,
     /// The record that is kept of a TrainJob's Pods.
     TrainJobRecord,
+}
+
+impl GroupKind {
+    /// The built-in kind that it is, if it is one.
+    #[must_use]
+    pub fn built_in(&self) -> Option<BuiltIn> {
+        BuiltIn::of(&self.group, &self.kind)
+    }
+}
+
+impl fmt::Display for GroupKind {
+    /// As kubectl has it: `Job.batch`, and `Pod` for a kind of the core group.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dot = if self.group.is_empty() { "" } else { "." };
+        write!(f, "{}{dot}{}", self.kind, self.group)
+    }
 }
 
 impl BuiltIn {
@@ -94,7 +121,16 @@ mod tests {
             ("batch", "job", None),
             ("ray.io", "RayJob", None),
         ] {
-            assert_eq!(BuiltIn::of(group, kind), expected, "{group} {kind}");
+            let named = GroupKind { group: group.into(), kind: kind.into() };
+            assert_eq!(named.built_in(), expected, "{named}");
+        }
+    }
+
+    #[test]
+    fn a_kind_is_shown_as_kubectl_names_it() {
+        for (group, kind, expected) in [("batch", "Job", "Job.batch"), ("", "Pod", "Pod")] {
+            let named = GroupKind { group: group.into(), kind: kind.into() };
+            assert_eq!(named.to_string(), expected);
         }
     }
 }

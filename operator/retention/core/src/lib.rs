@@ -20,5 +20,6 @@ pub mod policies;
 pub mod policy;
 pub mod seconds;
 pub mod selector;
+pub mod stored;
 pub mod uid;
 pub mod wish;

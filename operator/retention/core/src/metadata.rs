@@ -19,6 +19,8 @@ pub struct Metadata {
     pub uid: String,
     /// The version of the object.
     pub resource_version: String,
+    /// How often its spec was written; 0 if the kind does not count that.
+    pub generation: i64,
     /// When it was created.
     #[serde(deserialize_with = "instant::lenient")]
     pub creation_timestamp: Option<Timestamp>,

@@ -11,7 +11,26 @@ pub enum ReasonPattern {
     StartingWith(Arc<str>),
 }
 
+/// Why a text is no pattern.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no reason: one word, in which a * can only be the last character")]
+pub struct PatternError(String);
+
 impl ReasonPattern {
+    /// Reads a pattern as policies have it: a `*` at the end stands for any text, none included.
+    ///
+    /// # Errors
+    ///
+    /// If there is a `*` anywhere else, which might mean something one day, or no reason could be meant: the text is empty,
+    /// or more than one word.
+    pub fn parse(pattern: &str) -> Result<Self, PatternError> {
+        let before = pattern.strip_suffix('*').unwrap_or(pattern);
+        if pattern.is_empty() || before.contains(|c: char| c == '*' || c.is_whitespace()) {
+            return Err(PatternError(pattern.to_owned()));
+        }
+        Ok(pattern.into())
+    }
+
     /// Whether a reason is meant.
     #[must_use]
     pub fn matches(&self, reason: &str) -> bool {
@@ -35,6 +54,16 @@ impl From<&str> for ReasonPattern {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_policy_has_one_word_with_a_star_at_its_end_at_most() {
+        for pattern in ["Evicted", "Evicted*", "*", "a"] {
+            assert_eq!(ReasonPattern::parse(pattern), Ok(pattern.into()));
+        }
+        for pattern in ["", "*Limit", "a**", "Back off", " "] {
+            assert_eq!(ReasonPattern::parse(pattern), Err(PatternError(pattern.to_owned())));
+        }
+    }
 
     #[test]
     fn a_star_at_the_end_stands_for_any_text() {

@@ -42,7 +42,7 @@ impl Policies {
         let of_others = unreadable.iter().flat_map(|policy| policy.selector.keys());
         let label_keys = of_policies.chain(of_others).cloned().collect();
         let scopes = policies.iter().map(|policy| &policy.scope);
-        let scopes = scopes.chain(unreadable.iter().map(|policy| &policy.scope));
+        let scopes = scopes.chain(unreadable.iter().filter_map(|policy| policy.reach.scope()));
         let of_namespaces = scopes.filter_map(|scope| match scope {
             Scope::Namespace(_) => None,
             Scope::Cluster { namespaces, .. } => Some(namespaces.keys()),
@@ -79,13 +79,15 @@ impl Policies {
     /// The policies that apply in a namespace.
     #[must_use]
     pub fn in_namespace(&self, namespace: &Namespace) -> NamespacePolicies {
-        let there = |scope: &Scope| !namespace.terminating && scope.includes(namespace);
-        let ordered = self.ordered.iter().filter(|policy| there(&policy.scope));
+        let is_alive = !namespace.terminating;
+        let applies = |policy: &&Arc<Policy>| is_alive && policy.scope.includes(namespace);
+        let ordered = self.ordered.iter().filter(applies);
         let ordered: Box<[_]> = ordered.cloned().collect();
         let has_limits = |policy: &&Arc<Policy>| policy.limits() != Limits::default();
         let limiting = ordered.iter().filter(|policy| policy.mode == Mode::Enforce);
         let limiting = limiting.filter(has_limits).cloned().collect();
-        let unreadable = self.unreadable.iter().filter(|policy| there(&policy.scope));
+        let might_apply = |policy: &&UnreadablePolicy| is_alive && policy.reach.includes(namespace);
+        let unreadable = self.unreadable.iter().filter(might_apply);
         let unreadable = unreadable.map(|policy| policy.selector.clone()).collect();
         NamespacePolicies {
             kind: self.kind,

@@ -67,9 +67,18 @@ pub struct Policy {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadablePolicy {
     /// Where it applies, in the widest sense that its text can have.
-    pub scope: Scope,
+    pub reach: Reach,
     /// Which objects it is about, likewise.
     pub selector: Selector,
+}
+
+/// Where a policy may apply that cannot be parsed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// Where a policy of this scope applies.
+    Scope(Scope),
+    /// In any namespace, the excluded ones included: it may name them.
+    Everywhere,
 }
 
 /// Where a policy applies.
@@ -227,6 +236,26 @@ impl Scope {
                     !namespace.excluded || namespaces.names(NAMESPACE_NAME_LABEL, &namespace.name);
                 may && namespaces.matches(&namespace.labels)
             }
+        }
+    }
+}
+
+impl Reach {
+    /// Whether it may apply in a namespace.
+    #[must_use]
+    pub fn includes(&self, namespace: &Namespace) -> bool {
+        match self {
+            Self::Scope(scope) => scope.includes(namespace),
+            Self::Everywhere => true,
+        }
+    }
+
+    /// The scope, as far as it is known.
+    #[must_use]
+    pub const fn scope(&self) -> Option<&Scope> {
+        match self {
+            Self::Scope(scope) => Some(scope),
+            Self::Everywhere => None,
         }
     }
 }

@@ -1,6 +1,11 @@
 //! Why a policy cannot be parsed.
 
-use crate::{finished::configured::DescriptionError, selector::SelectorError};
+use crate::{
+    finished::configured::{DescriptionError, PathError},
+    operator::ConditionError,
+    pattern::PatternError,
+    selector::SelectorError,
+};
 
 /// Why a policy cannot be parsed. The schema refuses most of this, but a stored policy may be older than the schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -9,10 +14,25 @@ pub enum PolicyError {
     #[error(transparent)]
     Selector(#[from] SelectorError),
     /// The description of what finished means is none.
-    #[error("finished: {0}")]
+    #[error(transparent)]
     Description(#[from] DescriptionError),
+    /// A path of a field is none.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// A test of an object is none.
+    #[error(transparent)]
+    Condition(#[from] ConditionError),
+    /// A pattern for reasons is none.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    /// Kueue deactivates, and nobody else.
+    #[error("Deactivated cannot be defined: say Succeeded, Failed or Other")]
+    Deactivated,
+    /// Of the core group there are kinds that must not be deleted by age, and kinds that never end.
+    #[error("{0:?} of the core group cannot be a target: of that group only Pod can")]
+    CoreKind(String),
     /// Neither is the kind known nor does the policy say what finished means.
-    #[error("what finished means is not known for this kind, and not said")]
+    #[error("only Job, Pod, JobSet, TrainJob, Workload and TrainJobRecord can do without it")]
     UnknownKind,
     /// There are none, or more than 32.
     #[error("there are {0} rules, not 1 to 32")]
@@ -26,19 +46,32 @@ pub enum PolicyError {
     /// What no rule fits would be kept for ever.
     #[error("the last rule has a match, so it may not fit everything")]
     LastRuleMatches,
+    /// What no rule before it leaves over cannot be decided by it.
+    #[error("only the last rule has no match: those after it would never be reached")]
+    UnreachableRules,
+    /// A rule that defers decides nothing.
+    #[error("a rule that defers decides nothing, about Pods and owners neither")]
+    DeferDecides,
     /// A list that is given has to say something.
     #[error("{0} is given and empty")]
     EmptyList(&'static str),
     /// A list has more entries than it may.
-    #[error("{0} has too many entries")]
-    TooMany(&'static str),
-    /// A number is outside of its bounds.
-    #[error("{field} is {value}, not within its bounds")]
-    OutOfBounds {
+    #[error("{field} has more than {most} entries")]
+    TooMany {
         /// The field.
         field: &'static str,
-        /// Its value.
+        /// How many it may have.
+        most: usize,
+    },
+    /// A number is outside of its bounds.
+    #[error("{value} is not within {least} and {most}")]
+    OutOfBounds {
+        /// The number.
         value: i64,
+        /// The least that is within them.
+        least: i64,
+        /// The most.
+        most: i64,
     },
     /// Of two ages the lesser is the greater.
     #[error("minimumAgeSeconds {minimum} is above maximumAgeSeconds {maximum}")]

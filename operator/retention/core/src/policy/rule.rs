@@ -46,7 +46,7 @@ impl Match {
             return Err(PolicyError::EmptyList("reasons"));
         }
         if reasons.as_ref().is_some_and(|reasons| reasons.len() > MOST_REASONS) {
-            return Err(PolicyError::TooMany("reasons"));
+            return Err(PolicyError::TooMany { field: "reasons", most: MOST_REASONS });
         }
         let outcomes = outcomes.unwrap_or_default().into();
         Ok(Self { outcomes, reasons: reasons.unwrap_or_default().into(), labels })
@@ -196,10 +196,11 @@ impl KeepLast {
         maximum_age: Option<Seconds>,
     ) -> Result<Self, PolicyError> {
         let in_bounds = u16::try_from(count).ok().filter(|count| (1..=MOST_KEPT).contains(count));
-        let bounds = PolicyError::OutOfBounds { field: "keepLast.count", value: count };
+        let bounds =
+            PolicyError::OutOfBounds { value: count, least: 1, most: i64::from(MOST_KEPT) };
         let count = in_bounds.ok_or(bounds)?;
         if group_by.len() > MOST_GROUP_LABELS {
-            return Err(PolicyError::TooMany("keepLast.groupBy"));
+            return Err(PolicyError::TooMany { field: "groupBy", most: MOST_GROUP_LABELS });
         }
         for key in &group_by {
             valid_key(key)?;

@@ -69,6 +69,11 @@ impl Rules {
         Err(PolicyError::LastRuleMatches)
     }
 
+    /// The rules in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &Rule> {
+        self.before.iter().map(|(_, rule)| rule).chain([&self.last])
+    }
+
     /// The first rule that fits a finished object.
     #[must_use]
     pub fn first(&self, finish: &Finish, labels: &Labels) -> &Rule {
@@ -78,8 +83,7 @@ impl Rules {
 
     /// The keys of the labels that they read.
     pub fn label_keys(&self) -> impl Iterator<Item = &Arc<str>> {
-        let rules = self.before.iter().map(|(_, rule)| rule).chain([&self.last]);
-        let grouped = rules.filter_map(|rule| match &rule.action {
+        let grouped = self.iter().filter_map(|rule| match &rule.action {
             RuleAction::Decide(decide) => Some(decide.lifetime()),
             RuleAction::Defer => None,
         });

@@ -52,7 +52,7 @@ fn a_match_that_nothing_could_fit_is_none() {
         (outcomes(&Outcome::ALL), reasons(16), Ok(())),
         (outcomes(&[]), None, Err(PolicyError::EmptyList("outcomes"))),
         (None, reasons(0), Err(PolicyError::EmptyList("reasons"))),
-        (None, reasons(17), Err(PolicyError::TooMany("reasons"))),
+        (None, reasons(17), Err(PolicyError::TooMany { field: "reasons", most: 16 })),
     ] {
         let matches = Match::new(outcomes, reasons, Selector::default());
         assert_eq!(matches.map(|_| ()), expected);
@@ -62,7 +62,7 @@ fn a_match_that_nothing_could_fit_is_none() {
 #[test]
 fn a_count_is_1_to_10000_in_groups_of_up_to_four_labels() {
     let keys = |keys: &[&str]| keys.iter().map(|key| Arc::from(*key)).collect::<Vec<_>>();
-    let count = |value| Err(PolicyError::OutOfBounds { field: "keepLast.count", value });
+    let count = |value| Err(PolicyError::OutOfBounds { value, least: 1, most: 10_000 });
     let crossing = Err(PolicyError::AgesCross { minimum: 2, maximum: 1 });
     for (number, group_by, minimum, maximum, expected) in [
         (1, keys(&[]), 0, None, Ok(())),
@@ -76,7 +76,7 @@ fn a_count_is_1_to_10000_in_groups_of_up_to_four_labels() {
             keys(&["a", "b", "c", "d", "e"]),
             0,
             None,
-            Err(PolicyError::TooMany("keepLast.groupBy")),
+            Err(PolicyError::TooMany { field: "groupBy", most: 4 }),
         ),
         (1, keys(&[]), 2, Some(1), crossing),
     ] {

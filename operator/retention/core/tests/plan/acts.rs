@@ -9,7 +9,7 @@ use trainjob_retention_core::{
     outcome::Guards,
     plan::{Act, Answers, Question, Release, State, plan},
     policies::Policies,
-    policy::{Lifetime, Mode, Namespace, Policy, RuleAction, Scope, UnreadablePolicy},
+    policy::{Lifetime, Mode, Namespace, Policy, Reach, RuleAction, Scope, UnreadablePolicy},
     selector::Selector,
 };
 
@@ -79,16 +79,20 @@ fn nothing_is_deleted_in_a_namespace_that_is_being_deleted() {
 #[test]
 fn nothing_is_deleted_that_an_unreadable_policy_might_select() {
     let team = |team: &str| selector(&[("team", team)]);
-    let in_namespace = |name: &str| Scope::Namespace(name.into());
-    let of_cluster = Scope::Cluster { namespaces: Selector::default(), limits: limits(None, None) };
-    for (scope, selector, kept) in [
+    let in_namespace = |name: &str| Reach::Scope(Scope::Namespace(name.into()));
+    let of_cluster =
+        |namespaces| Reach::Scope(Scope::Cluster { namespaces, limits: limits(None, None) });
+    for (reach, selector, kept) in [
         (in_namespace("a"), Selector::default(), true),
         (in_namespace("a"), team("x"), true),
         (in_namespace("a"), team("y"), false),
         (in_namespace("b"), Selector::default(), false),
-        (of_cluster, Selector::default(), true),
+        (of_cluster(Selector::default()), Selector::default(), true),
+        (of_cluster(team("x")), Selector::default(), false),
+        (Reach::Everywhere, team("x"), true),
+        (Reach::Everywhere, team("y"), false),
     ] {
-        let unreadable = vec![UnreadablePolicy { scope, selector }];
+        let unreadable = vec![UnreadablePolicy { reach, selector }];
         let policies =
             Policies::new(Some(BuiltIn::Job), vec![Arc::new(policy(ttl(0)))], unreadable);
         let object = Facts { labels: labels(&[("team", "x")]), ..job() };
@@ -97,6 +101,18 @@ fn nothing_is_deleted_that_an_unreadable_policy_might_select() {
         let expected =
             if kept { (State::Kept, Act::Nothing) } else { (State::Due, Act::DeleteObject) };
         assert_eq!((plan.state, plan.act), expected, "{policies:?}");
+    }
+}
+
+#[test]
+fn an_excluded_namespace_is_kept_by_a_policy_that_might_name_it() {
+    let all = Scope::Cluster { namespaces: Selector::default(), limits: limits(None, None) };
+    let excluded = Namespace { excluded: true, ..namespace("a") };
+    for (reach, kept) in [(Reach::Scope(all), false), (Reach::Everywhere, true)] {
+        let unreadable = vec![UnreadablePolicy { reach, selector: Selector::default() }];
+        let policies = vec![Arc::new(policy(ttl(0)))];
+        let there = Policies::new(Some(BuiltIn::Job), policies, unreadable).in_namespace(&excluded);
+        assert_eq!(plan_at(&job(), &there, 9999).unwrap().act == Act::Nothing, kept);
     }
 }
 

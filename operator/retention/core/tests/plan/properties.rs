@@ -14,7 +14,7 @@ use trainjob_retention_core::{
     policies::{NamespacePolicies, Policies},
     policy::{
         Annotation, Decide, Delete, KeepLast, Lifetime, Limits, Match, Mode, OwnTtl, Owned, Phases,
-        PodsStage, Policy, RuleAction, Scope,
+        PodsStage, Policy, Reach, RuleAction, Scope, UnreadablePolicy,
     },
     seconds::Seconds,
     selector::Selector,
@@ -368,9 +368,8 @@ proptest! {
         object in object(), policies in policies(), answers in answers(), now in instant(),
     ) {
         let policies = policies.into_iter().map(Arc::new).collect();
-        let scope = Scope::Namespace("a".into());
-        let unreadable =
-            trainjob_retention_core::policy::UnreadablePolicy { scope, selector: Selector::default() };
+        let reach = Reach::Scope(Scope::Namespace("a".into()));
+        let unreadable = UnreadablePolicy { reach, selector: Selector::default() };
         let policies = Policies::new(Some(BuiltIn::Job), policies, vec![unreadable]);
         let there = policies.in_namespace(&namespace("a"));
         let plan = plan(&object, &answers, &Groups::default(), &there, now);

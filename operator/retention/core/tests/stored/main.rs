@@ -1,0 +1,11 @@
+//! Policies as the API server stores them: what they are read into, and what is not understood.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test")]
+
+mod everything;
+mod examples;
+mod fields;
+mod property;
+mod refused;
+mod scene;
+mod widest;
