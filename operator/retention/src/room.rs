@@ -35,7 +35,7 @@ use std::{
 };
 
 use trainjob_core::{Now, facts::ObjectKey};
-use trainjob_retention_core::{metadata::Metadata, uid::Uid};
+use trainjob_retention_core::{kind::GroupKind, metadata::Metadata, stored::PolicyKind, uid::Uid};
 
 use self::{
     book::{Affected, Book},
@@ -52,10 +52,7 @@ pub use self::{
     survey::{KindState, Survey},
     tally::{Tally, source_name},
 };
-use crate::{
-    key::{Key, Position, TargetId, position},
-    stored::{GroupKind, PolicyKind},
-};
+use crate::key::{Key, Position, TargetId, position};
 
 /// All that is known.
 #[derive(Debug)]

@@ -5,9 +5,12 @@ use std::{
     sync::Arc,
 };
 
-use trainjob_retention_core::{kind::BuiltIn, policies::Policies, uid::Uid};
-
-use crate::stored::{GroupKind, NotUnderstood, PolicyKind, StoredPolicy};
+use trainjob_retention_core::{
+    kind::{BuiltIn, GroupKind},
+    policies::Policies,
+    stored::{NotUnderstood, PolicyKind, StoredPolicy},
+    uid::Uid,
+};
 
 /// Which policy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

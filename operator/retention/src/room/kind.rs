@@ -12,7 +12,7 @@ use trainjob_retention_core::{
     facts::{Facts, Reader},
     interner::Interner,
     keep_last::{GroupKey, Groups},
-    kind::BuiltIn,
+    kind::{BuiltIn, GroupKind},
     labels::LabelKeys,
     plan::Answers,
     policies::{Governed, NamespacePolicies, Policies},
@@ -24,7 +24,6 @@ use super::{
     namespaces::Namespaces,
     object::{Object, Place},
 };
-use crate::stored::GroupKind;
 
 /// So many of the oldest objects of a group are looked at when one of it has changed: those that can go next, also if some
 /// of them cannot.
@@ -90,6 +89,8 @@ pub(super) struct Kind {
     interner: Interner,
     /// The number of the last list.
     list: u32,
+    /// What had to be read when it began.
+    list_epoch: u64,
     /// Whether a whole list was read by the present reader.
     pub(super) is_listed: bool,
     pub(super) evaluation: Evaluation,
@@ -113,6 +114,7 @@ impl Kind {
             groups: Groups::default(),
             interner: Interner::default(),
             list: 0,
+            list_epoch: 0,
             is_listed: false,
             evaluation: Evaluation::begins(Round::Placing),
             skipped: 0,
@@ -167,11 +169,15 @@ impl Kind {
 
     pub(super) fn list_begins(&mut self) {
         self.list = self.list.wrapping_add(1);
-        self.skipped = 0;
+        (self.list_epoch, self.skipped) = (self.epoch, 0);
     }
 
     /// A list has ended: what it did not show is gone.
     pub(super) fn list_ends(&mut self) -> BTreeSet<ObjectKey> {
+        if self.list_epoch != self.epoch {
+            // Some of it was read for other policies. Another list follows.
+            return BTreeSet::new();
+        }
         let list = self.list;
         let gone = self.objects.iter().filter(|(_, object)| object.list != list);
         let gone: Vec<_> = gone.map(|(key, _)| key.clone()).collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use trainjob_api::time::Timestamp;
 use trainjob_core::Now;
 use trainjob_retention_core::{
-    plan::{Act, OwnerAnswer, Plan, Question},
+    plan::{Act, Due, OwnerAnswer, Plan, Question},
     policies::Governed,
     uid::Uid,
 };
@@ -59,6 +59,7 @@ impl Room {
         };
         let deletion = due.filter(|_| deletes).map(|due| deletion(&governed, &plan, due));
         let may = self.breakers.get(&policy).map(|breaker| breaker.may_delete(&governed));
+        let rests = object.rests(monotonic);
         object.due = due.map(|due| due.at);
         let Some((due, deletion)) = due.zip(deletion) else {
             if let Some(since) = stands_in_line {
@@ -70,6 +71,7 @@ impl Room {
         match (object.progress, may) {
             // The watch tells how it goes on.
             (Progress::Accepted, _) | (_, None | Some(Err(_))) => Step::Wait(Wait::default()),
+            _ if rests.is_some() => Step::Wait(Wait { longest: rests, until: None }),
             _ if !is_live => Step::Wait(Wait { longest: Some(UNTIL_LIVE), until: None }),
             (Progress::HasLeave, Some(Ok(()))) => {
                 for place in &object.places {
@@ -115,18 +117,23 @@ impl Room {
 
     /// Takes in what came of the deletion of the object with this UID. Says how long it is until the next try; `None`:
     /// until the watch tells something.
-    pub fn replied(&mut self, key: &Key, uid: &Uid, reply: Reply) -> (Option<Duration>, Effects) {
+    pub fn replied(
+        &mut self,
+        key: &Key,
+        uid: &Uid,
+        reply: Reply,
+        monotonic: Duration,
+    ) -> (Option<Duration>, Effects) {
         let nothing = (None, Effects::default());
         let Some(kind) = self.kinds.get_mut(key.target.0) else { return nothing };
         let object = kind.objects.get_mut(&key.object).filter(|object| object.facts.uid == *uid);
         // The watch was faster.
         let Some(object) = object else { return nothing };
         if reply == Reply::Accepted {
-            (object.progress, object.failures) = (Progress::Accepted, 0);
+            object.accepted();
             return nothing;
         }
-        object.progress = Progress::None;
-        let wait = reply.wait().unwrap_or_else(|| object.failed());
+        let wait = object.failed(reply.wait(), monotonic);
         let places = object.places.clone();
         let mut look = Vec::new();
         for place in &places {
@@ -153,11 +160,7 @@ fn ask_owner(governed: &Governed<'_, '_>) -> Step {
     owner.map_or_else(|| Step::Wait(Wait::default()), Step::AskOwner)
 }
 
-fn deletion(
-    governed: &Governed<'_, '_>,
-    plan: &Plan<'_>,
-    due: trainjob_retention_core::plan::Due,
-) -> Deletion {
+fn deletion(governed: &Governed<'_, '_>, plan: &Plan<'_>, due: Due) -> Deletion {
     let object = governed.object;
     Deletion {
         uid: object.uid.clone(),

@@ -34,8 +34,10 @@ pub(super) struct Object {
     /// When it is due, as of the last look; what its place in the queue follows from.
     pub(super) due: Option<Timestamp>,
     pub(super) progress: Progress,
-    /// How its deletions failed in a row.
-    pub(super) failures: u8,
+    /// How often its deletion has failed in a row.
+    failures: u8,
+    /// Until when it is left alone after a deletion that failed.
+    rests_until: Duration,
     /// The answer about its owner.
     asked: Option<Box<Asked>>,
 }
@@ -77,6 +79,7 @@ impl Object {
             due: None,
             progress: Progress::None,
             failures: 0,
+            rests_until: Duration::ZERO,
             asked: None,
         }
     }
@@ -87,7 +90,7 @@ impl Object {
             self.asked = None;
         }
         if facts.uid != self.facts.uid {
-            self.failures = 0;
+            (self.failures, self.rests_until) = (0, Duration::ZERO);
         }
         (self.facts, self.list, self.progress) = (facts, list, Progress::None);
     }
@@ -117,10 +120,25 @@ impl Object {
         self.asked = Some(Box::new(Asked { answer, at: now, unfinished }));
     }
 
-    /// A deletion has failed. How long it is until the next try: 1 s, doubling.
-    pub(super) fn failed(&mut self) -> Duration {
-        let wait = Duration::from_secs(1).saturating_mul(1 << self.failures.min(9));
-        self.failures = self.failures.saturating_add(1);
-        wait.min(LONGEST_BACKOFF)
+    /// How long it is still left alone after a deletion that failed; `None`: it is not.
+    pub(super) fn rests(&self, now: Duration) -> Option<Duration> {
+        Some(self.rests_until.saturating_sub(now)).filter(|rest| !rest.is_zero())
+    }
+
+    /// Its deletion was accepted.
+    pub(super) const fn accepted(&mut self) {
+        (self.progress, self.failures) = (Progress::Accepted, 0);
+    }
+
+    /// Its deletion has failed. How long it is left alone: so long, or 1 s, doubling.
+    pub(super) fn failed(&mut self, wait: Option<Duration>, now: Duration) -> Duration {
+        self.progress = Progress::None;
+        let wait = wait.unwrap_or_else(|| {
+            let doubled = Duration::from_secs(1).saturating_mul(1 << self.failures.min(9));
+            self.failures = self.failures.saturating_add(1);
+            doubled.min(LONGEST_BACKOFF)
+        });
+        self.rests_until = now.saturating_add(wait);
+        wait
     }
 }

@@ -1,6 +1,8 @@
 //! What is watched.
 
-use crate::{key::TargetId, stored::PolicyKind};
+use trainjob_retention_core::stored::PolicyKind;
+
+use crate::key::TargetId;
 
 /// What is watched. Each has a watch of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -16,10 +16,10 @@ use trainjob_retention_core::{
     },
     seconds::Seconds,
     selector::Selector,
+    stored::StoredPolicy,
 };
 
 use super::*;
-use crate::stored::StoredPolicy;
 
 /// When all Jobs finish.
 const END: Timestamp = Timestamp(1_795_329_000);
@@ -192,6 +192,7 @@ impl Scene {
 
     fn reply(&mut self, name: &str, reply: Reply) -> Option<Duration> {
         let uid = Uid::from(format!("uid of {name}").as_str());
-        self.room.replied(&key(name), &uid, reply).0
+        let (wait, _) = self.room.replied(&key(name), &uid, reply, self.monotonic);
+        wait
     }
 }

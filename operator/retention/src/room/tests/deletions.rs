@@ -60,6 +60,13 @@ fn what_the_api_server_answers_says_when_it_is_tried_again() {
         for (reply, expected) in replies.into_iter().zip(expected) {
             assert!(scene.deletes("j", at(60)), "before {reply:?}");
             assert_eq!(scene.reply("j", reply), expected, "{reply:?}");
+            let Some(wait) = expected else { continue };
+            let rests = Step::Wait(Wait { until: None, longest: Some(wait) });
+            assert_eq!(scene.step("j", at(60)), rests, "whatever is news");
+            scene.monotonic += wait;
+            for source in Room::sources(JOBS) {
+                scene.room.heard(source, scene.monotonic);
+            }
         }
     }
 }
@@ -126,7 +133,7 @@ fn a_deletion_that_was_refused_does_not_hold_up_its_group() {
     let mut scene = Scene::new(vec![keep_last(1)], &jobs, at(60));
     assert!(scene.deletes("j1", at(60)));
     let uid = Uid::from("uid of j1");
-    let (wait, effects) = scene.room.replied(&key("j1"), &uid, Reply::Failed);
+    let (wait, effects) = scene.room.replied(&key("j1"), &uid, Reply::Failed, scene.monotonic);
     assert_eq!((wait, effects.look.contains(&key("j2"))), (Some(Duration::from_secs(1)), true));
     assert!(scene.deletes("j2", at(60)));
 }

@@ -90,6 +90,14 @@ fn labels_that_were_not_read_are_listed_before_anything_is_deleted() {
     assert!(scene.room.wanted(JOBS) > epoch);
     scene.evaluate(at(60));
     assert_eq!(scene.look("j", at(60)), Step::Idle);
+    scene.room.list_begins(Source::Target(JOBS));
+    scene.set(policy(Lifetime::KeepLast(
+        KeepLast::new(1, vec!["other".into()], seconds(0), None).unwrap(),
+    )));
+    scene.set(keep_last(1));
+    scene.room.list_ends(Source::Target(JOBS), scene.monotonic);
+    scene.evaluate(at(60));
+    assert_eq!(scene.look("j", at(60)), Step::Idle, "that list began before");
     scene.list(&[finished("j", 7, 0), finished("k", 7, 1)], at(60));
     scene.evaluate(at(60));
     assert!(scene.deletes("j", at(60)) && !scene.deletes("k", at(60)));
