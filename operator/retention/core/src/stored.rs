@@ -5,6 +5,7 @@
 //! does not know may be the one that keeps objects, so there is no policy then, and nothing is deleted that it might
 //! select.
 
+mod digest;
 mod error;
 mod finished;
 mod given;
@@ -21,8 +22,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use trainjob_api::lifecycle::v1alpha1::{ACKNOWLEDGE_ANNOTATION, policy as api};
 
+pub use self::{digest::Digest, error::StoredError, spec::PolicyKind};
 use self::{error::At, seconds::seconds, selector::selector, spec::Spec, target::target};
-pub use self::{error::StoredError, spec::PolicyKind};
 use crate::{
     finished::Definitions,
     kind::GroupKind,
@@ -46,6 +47,8 @@ pub struct StoredPolicy {
     pub target: GroupKind,
     /// What decides about them.
     pub policy: Arc<Policy>,
+    /// What decides in its spec, by a short name.
+    pub digest: Digest,
     /// `metadata.generation`: how often the spec was written.
     pub generation: i64,
     /// How many objects it deletes in a second at most; `None` is no limit.
@@ -117,6 +120,7 @@ fn policy(
     let Object { metadata, spec } = object;
     given::check_metadata(kind, metadata)?;
     given::check("spec", spec)?;
+    let digest = Digest::of(spec);
     let Spec { policy: spec, namespaces, limits } = spec::read(kind, spec)?;
     let target = target(&spec.target)?;
     let described = spec.finished.as_ref().map(finished::description).transpose()?;
@@ -147,6 +151,7 @@ fn policy(
     Ok(StoredPolicy {
         target,
         policy: Arc::new(policy),
+        digest,
         generation: metadata.generation,
         deletes_per_second: rate(spec.deletes_per_second)?,
         breaker_count: breaker_count(spec.breaker)?,

@@ -13,7 +13,7 @@ use trainjob_retention_core::{
     },
     seconds::Seconds,
     selector::Selector,
-    stored::{NotUnderstood, PolicyKind, StoredPolicy, read},
+    stored::{Digest, NotUnderstood, PolicyKind, StoredPolicy, read},
     uid::Uid,
 };
 
@@ -108,10 +108,11 @@ pub(crate) fn least_policy(kind: PolicyKind) -> Policy {
 }
 
 /// A policy for Jobs with what a spec says by default besides.
-pub(crate) fn stored(policy: Policy) -> StoredPolicy {
+pub(crate) fn stored(policy: Policy, digest: Digest) -> StoredPolicy {
     StoredPolicy {
         target: group_kind("batch", "Job"),
         policy: Arc::new(policy),
+        digest,
         generation: 7,
         deletes_per_second: NonZeroU32::new(20),
         breaker_count: NonZeroU32::new(50).unwrap(),
