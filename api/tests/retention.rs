@@ -93,7 +93,6 @@ observedGeneration: 7
 digest: 3f9c0a12
 servedVersion: v1beta2
 enforcedThrough: '2026-11-22T06:30:00Z'
-backlog: 3
 counts: {finished: 4120, due: 12, kept: 300, held: 2, owned: 41, guarded: 0, needsOwner: 0,
   ungrouped: 3, noFinishTime: 1, terminating: 4, nativeTTL: 17, recreated: 0}
 rules: [{name: failed, matched: 120, due: 3}]

@@ -28,9 +28,6 @@ pub struct RetentionPolicyStatus {
     /// All that was due until then has been handed on for deletion under this digest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforced_through: Option<Time>,
-    /// How many objects that were due well before that have been handed on and are still there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub backlog: Option<u64>,
     /// How many finished objects the policy selects, and how they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,

@@ -3,6 +3,7 @@
 //! Everything here is pure: facts, policies and a time go in, decisions come out. The rules are those of
 //! `docs/retention.md`.
 
+pub mod breaker;
 pub mod facts;
 pub mod finished;
 mod instant;

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 
 mod acts;
+mod due_objects;
 mod governing;
 mod keep_last;
 mod owners;
