@@ -24,6 +24,7 @@ use crate::{
     key::TargetId,
     remover::{Remover, collection},
     room::{PolicyKey, Source},
+    status::{SeenPolicy, record},
     watch::{self as stream, Ended, Named, News},
 };
 
@@ -39,7 +40,7 @@ struct Bare {
 }
 
 /// A policy was seen, or is gone, which is `None`.
-pub type PolicySeen = (PolicyKey, Option<String>);
+pub type PolicySeen = (PolicyKey, Option<Box<SeenPolicy>>);
 
 /// What the watches need.
 pub struct Feed {
@@ -110,10 +111,12 @@ impl Feed {
                 "a policy is not understood; what it might select is kept"
             );
         }
-        let effects = self.remover.room().policy(key.clone(), stored, monotonic());
+        let seen = Box::new(SeenPolicy::read(text));
+        let record = record::read(&seen.status);
+        let effects = self.remover.room().policy(key.clone(), stored, record, monotonic());
         self.remover.apply(effects);
         // As above.
-        let _ = self.policies.send((key, Some(text.to_owned())));
+        let _ = self.policies.send((key, Some(seen)));
     }
 
     /// Watches the namespaces, for ever.

@@ -8,6 +8,7 @@ mod events;
 mod owners;
 mod path;
 mod requests;
+mod served;
 
 use std::{
     convert::Infallible,
@@ -32,11 +33,12 @@ use trainjob_engine::{
 use trainjob_retention_core::facts;
 
 pub use self::path::collection;
+use self::served::Served;
 use crate::{
     config::Target,
     key::{Key, Position, Priority, TargetId, position},
     metrics::Metrics,
-    room::{Deletion, Effects, Reply, Room, Step},
+    room::{Deletion, Effects, Judgement, Reply, Room, Step},
 };
 
 /// The queue of objects.
@@ -52,19 +54,6 @@ const ASK_AGAIN: Duration = Duration::from_secs(10);
 const SLICE: usize = 1_000;
 /// How long an evaluation, or a line, is left alone at most: the time may be known by then.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-
-/// A target kind, with what is sent about it.
-#[derive(Debug, Clone)]
-pub struct Served {
-    /// What the configuration says of it.
-    pub target: Target,
-    /// A DELETE of one of its objects.
-    operation: Operation,
-    /// The version in which it is served, as far as that is known.
-    version: Option<Arc<str>>,
-    /// Whether it is known not to be served.
-    is_gone: bool,
-}
 
 /// What is asked and told by everybody.
 pub struct Remover {
@@ -203,6 +192,7 @@ impl Remover {
         loop {
             // Time alone can make it possible, so it is tried now and then.
             let _ = timeout(LOOK_AGAIN, self.to_evaluate.notified()).await;
+            self.judge();
             loop {
                 let slice = self.room().evaluate(SLICE, self.clock.now());
                 let Some(slice) = slice else { break };
@@ -211,6 +201,20 @@ impl Remover {
                 }
                 self.queue.add_all(slice.look);
                 tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Judges what has changed. Changes of about a second are judged together.
+    fn judge(&self) {
+        let judgements = self.room().judge(self.clock.now());
+        for Judgement { acknowledged, tripped, policy, .. } in judgements {
+            if let Some(trip) = acknowledged {
+                tracing::info!(%policy, id = %trip.id, "the trip of a policy is acknowledged");
+            }
+            if let Some(trip) = tripped {
+                let (id, waits, stock) = (&trip.id, trip.count(), trip.stock);
+                tracing::warn!(%policy, %id, waits, stock, "a policy has tripped");
             }
         }
     }

@@ -1,9 +1,12 @@
 //! The status of policies (`docs/retention.md`, 7 and R50).
 //!
-//! Conditions are written at once. The rest takes a look at all objects, so it is counted every 30 seconds at most, and
-//! written if it has changed.
+//! Conditions are written at once, and so is what the [breaker](trainjob_retention_core::breaker) decides, because
+//! deletions wait for that. The rest takes a look at all objects, so it is counted every 30 seconds at most, and written if
+//! it has changed.
 
 mod conditions;
+pub(crate) mod record;
+mod seen;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +21,6 @@ use kube::{
     api::{Patch, PatchParams},
     core::Request,
 };
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{
     sync::mpsc,
@@ -28,14 +30,12 @@ use trainjob_api::{
     lifecycle::v1alpha1::status::{RetentionPolicyStatus, RuleStatus},
     time::Timestamp,
 };
-use trainjob_engine::{answer::timed, error::RequestError};
-use trainjob_retention_core::{
-    metadata::Metadata, policy::RuleAction, stored::PolicyKind, uid::Uid,
-};
+use trainjob_engine::{answer::timed, clock::monotonic, error::RequestError};
+use trainjob_retention_core::{breaker::Record, policy::RuleAction, stored::PolicyKind, uid::Uid};
 
 use self::conditions::{Said, Situation, conditions};
+pub use self::seen::SeenPolicy;
 use crate::{
-    feed::PolicySeen,
     key::TargetId,
     remover::{Remover, collection},
     room::{KindState, PolicyKey, Stored, Survey, Tally},
@@ -43,6 +43,8 @@ use crate::{
 
 /// How often the numbers are counted and written, at most.
 const COUNTED_EVERY: Duration = Duration::from_secs(30);
+/// How often the record of a breaker is stored that has nothing urgent, at most.
+const STORED_EVERY: Duration = Duration::from_mins(1);
 /// How often it is looked whether a condition has changed.
 const LOOKED_AT_EVERY: Duration = Duration::from_secs(1);
 /// How many objects are counted at a time; others want the room, too.
@@ -54,25 +56,20 @@ const FIELD_MANAGER: &str = "trainjob-retention";
 pub struct StatusWriter {
     remover: Arc<Remover>,
     client: Client,
-    seen: mpsc::UnboundedReceiver<PolicySeen>,
+    seen: mpsc::UnboundedReceiver<(PolicyKey, Option<Box<SeenPolicy>>)>,
     policies: BTreeMap<PolicyKey, Written>,
+    /// What a policy finds that finds nothing.
+    nothing: Tally,
 }
 
 /// A policy, as far as its status is written.
 #[derive(Debug)]
 struct Written {
-    uid: String,
-    generation: i64,
-    status: RetentionPolicyStatus,
+    seen: SeenPolicy,
+    /// When its objects were counted last.
     counted: Option<Instant>,
-}
-
-/// What is read of a policy.
-#[derive(Deserialize)]
-struct Shown {
-    metadata: Metadata,
-    #[serde(default)]
-    status: RetentionPolicyStatus,
+    /// When the record of its breaker was stored last.
+    stored: Option<Instant>,
 }
 
 /// A policy as the room has it.
@@ -82,6 +79,7 @@ struct Found {
     target: Option<TargetId>,
     rules: Vec<Arc<str>>,
     situation: Situation,
+    record: Option<Record>,
 }
 
 impl StatusWriter {
@@ -90,17 +88,18 @@ impl StatusWriter {
     pub fn new(
         remover: Arc<Remover>,
         client: Client,
-        seen: mpsc::UnboundedReceiver<PolicySeen>,
+        seen: mpsc::UnboundedReceiver<(PolicyKey, Option<Box<SeenPolicy>>)>,
     ) -> Self {
-        Self { remover, client, seen, policies: BTreeMap::new() }
+        let (policies, nothing) = (BTreeMap::new(), Tally::default());
+        Self { remover, client, seen, policies, nothing }
     }
 
     /// Writes statuses while this process leads, for ever.
     pub async fn write(mut self) -> Infallible {
         loop {
             sleep(LOOKED_AT_EVERY).await;
-            while let Ok((key, text)) = self.seen.try_recv() {
-                self.see(key, text.as_deref());
+            while let Ok((key, seen)) = self.seen.try_recv() {
+                self.see(key, seen);
             }
             if self.remover.leader().holds() {
                 self.write_changed().await;
@@ -108,38 +107,46 @@ impl StatusWriter {
         }
     }
 
-    fn see(&mut self, key: PolicyKey, text: Option<&str>) {
-        let shown = text.and_then(|text| serde_json::from_str::<Shown>(text).ok());
-        let Some(Shown { metadata, status }) = shown else {
+    fn see(&mut self, key: PolicyKey, seen: Option<Box<SeenPolicy>>) {
+        let Some(seen) = seen else {
             self.policies.remove(&key);
             return;
         };
-        let before =
-            self.policies.get(&key).filter(|before| before.generation == metadata.generation);
-        let counted = before.and_then(|before| before.counted);
-        let written =
-            Written { uid: metadata.uid, generation: metadata.generation, status, counted };
-        self.policies.insert(key, written);
+        match self.policies.get_mut(&key) {
+            Some(written) => {
+                if written.seen.generation != seen.generation {
+                    written.counted = None;
+                }
+                written.seen = *seen;
+            }
+            None => {
+                let written = Written { seen: *seen, counted: None, stored: None };
+                self.policies.insert(key, written);
+            }
+        }
     }
 
     async fn write_changed(&mut self) {
         let mut due: Vec<Found> = self.found();
-        due.retain(|found| {
-            let Some(written) = self.policies.get(&found.key) else { return false };
-            let is_time = written.counted.is_none_or(|counted| counted.elapsed() >= COUNTED_EVERY);
-            let said = conditions(&found.situation);
-            is_time || !is_said(&said, written.status.conditions.as_deref().unwrap_or_default())
-        });
-        let targets: BTreeSet<_> = due.iter().filter_map(|found| found.target).collect();
-        let now = self.remover.clock().now().stamp();
+        due.retain(|found| self.policies.get(&found.key).is_some_and(|it| it.is_due(found)));
+        let is_counted = |found: &&Found| {
+            let written = self.policies.get(&found.key);
+            written.is_some_and(Written::is_to_be_counted)
+        };
+        let targets = due.iter().filter(is_counted).filter_map(|found| found.target);
+        let targets: BTreeSet<_> = targets.collect();
         let mut surveys = BTreeMap::new();
         for target in targets {
-            surveys.insert(target, self.survey(target, now).await);
+            surveys.insert(target, self.survey(target).await);
         }
+        let now = self.remover.clock().now().stamp();
         for found in due {
             let survey = found.target.and_then(|target| surveys.get(&target));
-            let tally = survey.zip(found.uid.as_ref()).and_then(|(survey, uid)| survey.tally(uid));
-            self.write_one(&found, tally, now).await;
+            let tally = survey.map(|survey| {
+                found.uid.as_ref().and_then(|uid| survey.tally(uid)).unwrap_or(&self.nothing)
+            });
+            let Some(written) = self.policies.get_mut(&found.key) else { continue };
+            write_one(&self.remover, &self.client, (&found, written), tally, now).await;
         }
     }
 
@@ -150,40 +157,84 @@ impl StatusWriter {
         let found = room.policies().map(|(key, stored)| {
             let (target, kind) = room.kind_of(stored);
             let is_gone = target.is_some_and(|target| self.remover.is_gone(target));
-            let breaker = policy_uid(stored).and_then(|uid| room.breaker(uid)).copied();
+            let uid = policy_uid(stored);
+            let tripped = uid.and_then(|uid| room.tripped(uid)).cloned();
             Found {
                 key: key.clone(),
-                uid: policy_uid(stored).cloned(),
+                uid: uid.cloned(),
                 target,
                 rules: rules(stored),
-                situation: Situation::of(stored, (kind, is_gone), breaker, is_time_known),
+                situation: Situation::of(stored, (kind, is_gone), tripped, is_time_known),
+                record: uid.and_then(|uid| room.record(uid)),
             }
         });
         found.collect()
     }
 
-    async fn survey(&self, target: TargetId, now: Timestamp) -> Survey {
-        let mut survey = Survey::default();
-        while self.remover.room().survey(target, &mut survey, SLICE, now) {
+    async fn survey(&self, target: TargetId) -> Survey {
+        let (mut survey, began) = (Survey::default(), self.remover.clock().now());
+        while self.remover.room().survey(target, &mut survey, SLICE, began) {
             tokio::task::yield_now().await;
         }
+        self.remover.room().surveyed(target, began, monotonic());
         survey
     }
+}
 
-    async fn write_one(&mut self, found: &Found, tally: Option<&Tally>, now: Timestamp) {
-        let Some(written) = self.policies.get_mut(&found.key) else { return };
+impl Written {
+    fn is_to_be_counted(&self) -> bool {
+        self.counted.is_none_or(|counted| counted.elapsed() >= COUNTED_EVERY)
+    }
+
+    /// Whether there may be something to write.
+    fn is_due(&self, found: &Found) -> bool {
+        let said = conditions(&found.situation);
+        self.is_to_be_counted()
+            || self.is_urgent(found.record.as_ref())
+            || !is_said(&said, self.seen.status.conditions.as_deref().unwrap_or_default())
+    }
+
+    /// Whether a record has to be stored at once, because deletions wait for that or may not go on.
+    fn is_urgent(&self, record: Option<&Record>) -> bool {
+        let before = record::read(&self.seen.status);
+        record.is_some_and(|record| self.stored.is_none() || record.is_urgent(before.as_ref()))
+            || record.is_none() && before.is_some()
+    }
+}
+
+/// Writes the status of a policy if there is anything new.
+async fn write_one(
+    remover: &Remover,
+    client: &Client,
+    (found, written): (&Found, &mut Written),
+    tally: Option<&Tally>,
+    now: Timestamp,
+) {
+    if tally.is_some() {
         written.counted = Some(Instant::now());
-        let version = found.target.and_then(|target| self.remover.served(target)?.1);
-        let status = compose(found, tally, version.as_deref(), written, now);
-        if status == written.status {
-            return;
-        }
-        let patch = patch(&status, written);
-        match send(&self.client, &found.key, &patch).await {
-            Ok(()) => written.status = status,
-            Err(error) => {
-                tracing::debug!(policy = %found.key.name, %error, "status not written");
+    }
+    // The survey may have moved it on.
+    let record = found.uid.as_ref().and_then(|uid| remover.room().record(uid));
+    let version = found.target.and_then(|target| remover.served(target)?.1);
+    let mut status = compose(found, tally, version.as_deref(), &written.seen, now);
+    let stores = written.is_urgent(record.as_ref())
+        || written.stored.is_none_or(|stored| stored.elapsed() >= STORED_EVERY);
+    if stores {
+        record::write(record.as_ref(), &mut status);
+    }
+    if status == written.seen.status && !(stores && written.stored.is_none()) {
+        return;
+    }
+    match send(client, &found.key, &patch(&status, &written.seen)).await {
+        Ok(version) => {
+            (written.seen.status, written.seen.resource_version) = (status, version);
+            if let (true, Some(uid), Some(record)) = (stores, &found.uid, record) {
+                written.stored = Some(Instant::now());
+                remover.room().stored_record(uid, record);
             }
+        }
+        Err(error) => {
+            tracing::debug!(policy = %found.key.name, %error, "status not written");
         }
     }
 }
@@ -205,23 +256,23 @@ fn compose(
     found: &Found,
     tally: Option<&Tally>,
     version: Option<&str>,
-    written: &Written,
+    seen: &SeenPolicy,
     now: Timestamp,
 ) -> RetentionPolicyStatus {
     let mut situation = found.situation.clone();
     situation.limits_cross = tally.is_some_and(|tally| tally.limits_cross);
     let said = conditions(&situation);
-    let before = written.status.conditions.as_deref().unwrap_or_default();
+    let before = seen.status.conditions.as_deref().unwrap_or_default();
     let mut status = RetentionPolicyStatus {
-        observed_generation: Some(written.generation),
+        observed_generation: Some(seen.generation),
         served_version: version.map(str::to_owned),
-        conditions: Some(dated(said, before, written.generation, now)),
-        ..written.status.clone()
+        conditions: Some(dated(said, before, seen.generation, now)),
+        ..seen.status.clone()
     };
-    // Numbers of a kind that is not known would be wrong.
-    if matches!(situation.kind, KindState::Known { .. }) {
-        let none = Tally::default();
-        let tally = tally.unwrap_or(&none);
+    if !matches!(situation.kind, KindState::Known { .. }) {
+        // Numbers of a kind that is not known would be wrong.
+        (status.counts, status.rules, status.would_delete, status.next) = (None, None, None, None);
+    } else if let Some(tally) = tally {
         let rule = |name: &Arc<str>| {
             let (matched, due) = tally.rules.get(name).copied().unwrap_or_default();
             RuleStatus { name: name.to_string(), matched, due }
@@ -230,8 +281,6 @@ fn compose(
         status.rules = Some(found.rules.iter().map(rule).collect());
         status.would_delete = Some(tally.would_delete);
         status.next = Some(tally.next());
-    } else {
-        (status.counts, status.rules, status.would_delete, status.next) = (None, None, None, None);
     }
     status
 }
@@ -260,19 +309,21 @@ fn dated(said: Vec<Said>, before: &[Condition], generation: i64, now: Timestamp)
     dated.collect()
 }
 
-/// A merge patch to this status. It names the UID, so that it is refused for another policy of the name.
-fn patch(status: &RetentionPolicyStatus, written: &Written) -> Value {
+/// A merge patch to this status. It is refused if the policy is another one by now, or was written meanwhile (R40).
+fn patch(status: &RetentionPolicyStatus, seen: &SeenPolicy) -> Value {
     let mut fields = json!(status);
-    if let (Some(fields), Value::Object(before)) = (fields.as_object_mut(), json!(written.status)) {
+    if let (Some(fields), Value::Object(before)) = (fields.as_object_mut(), json!(seen.status)) {
         for name in before.into_iter().map(|(name, _)| name) {
             // In a merge patch, null removes the field.
             fields.entry(name).or_insert(Value::Null);
         }
     }
-    json!({"metadata": {"uid": written.uid}, "status": fields})
+    let metadata = json!({"uid": seen.uid, "resourceVersion": seen.resource_version});
+    json!({"metadata": metadata, "status": fields})
 }
 
-async fn send(client: &Client, key: &PolicyKey, patch: &Value) -> Result<(), RequestError> {
+/// Writes a status. Returns the version that the policy has then.
+async fn send(client: &Client, key: &PolicyKey, patch: &Value) -> Result<String, RequestError> {
     let path = |plural: &str| collection("lifecycle.trainjob.dev", "v1alpha1", plural);
     let path = match key.kind {
         PolicyKind::Namespaced => path("retentionpolicies").in_namespace(&key.namespace),
@@ -283,5 +334,6 @@ async fn send(client: &Client, key: &PolicyKey, patch: &Value) -> Result<(), Req
     let request = Request::new(path.to_string());
     let request = request.patch_subresource("status", &key.name, &params, &Patch::Merge(patch));
     let request = request.map_err(|error| RequestError::Unbuildable(Box::new(error)))?;
-    timed(client.request_text(request)).await.map(drop)
+    let text = timed(client.request_text(request)).await?;
+    Ok(SeenPolicy::read(&text).resource_version)
 }

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use trainjob_core::event::Severity;
 use trainjob_engine::{error::RequestError, events::Event};
 
-use super::Served;
+use super::served::Served;
 use crate::{
     key::Key,
     room::{Deletion, source_name},

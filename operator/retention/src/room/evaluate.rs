@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 
 use trainjob_api::time::Timestamp;
 use trainjob_core::{Now, facts::ObjectKey};
-use trainjob_retention_core::{policy::Mode, uid::Uid};
+use trainjob_retention_core::{breaker::DueObject, policy::Mode, uid::Uid};
 
 use super::{
     Room, Slice,
-    breaker::Breaker,
+    breakers::{Breakers, Counted},
     kind::{Evaluation, Kind, Round},
     namespaces::Namespaces,
 };
@@ -41,7 +41,10 @@ impl Room {
                     let policies = kind.there(&mut self.namespaces, &key.namespace);
                     kind.place(key, &policies, reached);
                 }
-                Round::Counting(due) => count_due(kind, &mut self.namespaces, key, due, reached),
+                Round::Counting(counted) => {
+                    let (namespaces, breakers) = (&mut self.namespaces, &mut self.breakers);
+                    count_object(kind, (namespaces, breakers), key, counted, reached);
+                }
                 Round::Queueing => {
                     queue(kind, &mut self.namespaces, (target, key), &mut slice, now)
                 }
@@ -51,8 +54,8 @@ impl Room {
         let next = match round {
             round if !is_last => Evaluation::Under { round, after: keys.last().cloned() },
             Round::Placing => Evaluation::begins(Round::Counting(BTreeMap::new())),
-            Round::Counting(due) => {
-                self.judge(target, &due);
+            Round::Counting(counted) => {
+                self.evaluated(target, counted, reached);
                 Evaluation::begins(Round::Queueing)
             }
             Round::Queueing => Evaluation::Done,
@@ -63,37 +66,41 @@ impl Room {
         Some(slice)
     }
 
-    /// Judges the policies of a kind that were edited.
-    fn judge(&mut self, target: TargetId, due: &BTreeMap<Uid, u64>) {
+    /// All objects of a kind were counted: its policies are judged.
+    fn evaluated(&mut self, target: TargetId, mut counted: BTreeMap<Uid, Counted>, now: Timestamp) {
         let Some(kind) = self.kinds.get(target.0) else { return };
-        if !self.unjudged.remove(&target) {
-            return;
-        }
-        for stored in self.book.about(&kind.target) {
-            let uid = &stored.policy.uid;
-            if stored.policy.mode == Mode::Enforce {
-                let due = due.get(uid).copied().unwrap_or(0);
-                let breaker = Breaker::judge(due, stored.breaker_count.get().into());
-                self.breakers.insert(uid.clone(), breaker);
-            }
+        let enforcing = self.book.about(&kind.target);
+        for stored in enforcing.filter(|stored| stored.policy.mode == Mode::Enforce) {
+            let counted = counted.remove(&stored.policy.uid).unwrap_or_default();
+            self.breakers.evaluated(target, stored, counted, now);
         }
     }
 }
 
-/// Counts an object that is due for the policy that governs it.
-fn count_due(
+/// Counts an object for the policy that governs it.
+fn count_object(
     kind: &mut Kind,
-    namespaces: &mut Namespaces,
+    (namespaces, breakers): (&mut Namespaces, &mut Breakers),
     key: &ObjectKey,
-    due: &mut BTreeMap<Uid, u64>,
+    counted: &mut BTreeMap<Uid, Counted>,
     now: Timestamp,
 ) {
     let policies = kind.there(namespaces, &key.namespace);
-    let Some(object) = kind.objects.get(key) else { return };
-    let Some(governed) = policies.governing(&object.facts) else { return };
-    let plan = governed.plan(&object.known_answers(), &kind.groups, now);
-    if plan.due.is_some_and(|due| due.at <= now) {
-        *due.entry(governed.policy.uid.clone()).or_default() += 1;
+    let Some(object) = kind.objects.get_mut(key) else { return };
+    let answers = object.known_answers();
+    let governed = policies.governing(&object.facts);
+    let plan = governed.map(|governed| governed.plan(&answers, &kind.groups, now));
+    let due = plan.as_ref().and_then(|plan| DueObject::of(plan, &key.namespace, now));
+    let policy = plan.as_ref().map(|plan| &plan.policy.uid);
+    if object.judged_by.as_ref() != policy.filter(|_| due.is_some()) {
+        breakers.forget(object);
+    }
+    let Some(policy) = policy else { return };
+    let counted = counted.entry(policy.clone()).or_default();
+    counted.stock += 1;
+    if let Some(due) = due {
+        counted.due.push((object.facts.uid.clone(), due));
+        object.judged_by = Some(policy.clone());
     }
 }
 

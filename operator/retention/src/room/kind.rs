@@ -21,6 +21,7 @@ use trainjob_retention_core::{
 };
 
 use super::{
+    breakers::Counted,
     namespaces::Namespaces,
     object::{Object, Place},
 };
@@ -51,7 +52,7 @@ pub(super) enum Round {
     #[default]
     Placing,
     /// What is due is counted, for each policy.
-    Counting(BTreeMap<Uid, u64>),
+    Counting(BTreeMap<Uid, Counted>),
     /// What is due is queued. Policies are judged by now, so it may be deleted.
     Queueing,
 }
@@ -60,6 +61,13 @@ impl Evaluation {
     /// This round, from the first object on.
     pub(super) const fn begins(round: Round) -> Self {
         Self::Under { round, after: None }
+    }
+
+    /// What is due is to be queued again, if it was queued before.
+    pub(super) fn queue_again(&mut self) {
+        if self.is_judged() {
+            *self = Self::begins(Round::Queueing);
+        }
     }
 
     /// Whether objects may be deleted.
@@ -170,6 +178,12 @@ impl Kind {
     pub(super) fn list_begins(&mut self) {
         self.list = self.list.wrapping_add(1);
         (self.list_epoch, self.skipped) = (self.epoch, 0);
+    }
+
+    /// What the list that has ended did not show.
+    pub(super) fn unseen(&mut self) -> impl Iterator<Item = &mut Object> {
+        let (list, counts) = (self.list, self.list_epoch == self.epoch);
+        self.objects.values_mut().filter(move |object| counts && object.list != list)
     }
 
     /// A list has ended: what it did not show is gone.

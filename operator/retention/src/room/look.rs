@@ -5,6 +5,7 @@ use std::time::Duration;
 use trainjob_api::time::Timestamp;
 use trainjob_core::Now;
 use trainjob_retention_core::{
+    breaker::{DueObject, News},
     plan::{Act, Due, OwnerAnswer, Plan, Question},
     policies::Governed,
     uid::Uid,
@@ -41,6 +42,7 @@ impl Room {
         let governed = policies.governing(&object.facts);
         let Some(governed) = governed else {
             object.due = None;
+            self.breakers.forget(object);
             return Step::Wait(Wait::default());
         };
         let plan = governed.plan(&object.answers(monotonic), &kind.groups, reached);
@@ -53,12 +55,15 @@ impl Room {
             Act::Nothing => (false, wait(&plan, object.asks_again_in(monotonic))),
         };
         let (policy, due) = (governed.policy.uid.clone(), plan.due);
+        let observed = DueObject::of(&plan, &key.object.namespace, reached);
         let stands_in_line = match object.progress {
             Progress::Waits(since) => Some(since),
             Progress::None | Progress::HasLeave | Progress::Accepted => None,
         };
         let deletion = due.filter(|_| deletes).map(|due| deletion(&governed, &plan, due));
-        let may = self.breakers.get(&policy).map(|breaker| breaker.may_delete(&governed));
+        let observed = observed.map(|object| (&policy, object));
+        self.breakers.observe(object, observed, News::Other, reached);
+        let may = self.breakers.may_delete(&policy, &object.facts.uid);
         let rests = object.rests(monotonic);
         object.due = due.map(|due| due.at);
         let Some((due, deletion)) = due.zip(deletion) else {
@@ -97,7 +102,12 @@ impl Room {
     /// How long it is until there is leave for one; `None` if nobody waits, or the time is not known.
     pub fn give_leave(&mut self, now: Now, monotonic: Duration) -> Result<Key, Option<Duration>> {
         let reached = now.reached().ok_or(None)?;
-        let key = self.rates.next(reached, monotonic)?;
+        let kinds = &self.kinds;
+        let waits = |key: &Key| {
+            let object = kinds.get(key.target.0).and_then(|kind| kind.objects.get(&key.object));
+            object.is_some_and(|object| matches!(object.progress, Progress::Waits(_)))
+        };
+        let key = self.rates.next(reached, monotonic, waits)?;
         let kind = self.kinds.get_mut(key.target.0);
         if let Some(object) = kind.and_then(|kind| kind.objects.get_mut(&key.object))
             && matches!(object.progress, Progress::Waits(_))

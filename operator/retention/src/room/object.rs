@@ -7,6 +7,7 @@ use trainjob_retention_core::{
     facts::Facts,
     keep_last::Candidate,
     plan::{Answers, FoundOwner, OwnerAnswer},
+    uid::Uid,
 };
 
 /// How long an answer about an owner holds that lets the object go (`docs/retention.md`, R24).
@@ -34,6 +35,8 @@ pub(super) struct Object {
     /// When it is due, as of the last look; what its place in the queue follows from.
     pub(super) due: Option<Timestamp>,
     pub(super) progress: Progress,
+    /// The policy whose breaker knows that it is due.
+    pub(super) judged_by: Option<Uid>,
     /// How often its deletion has failed in a row.
     failures: u8,
     /// Until when it is left alone after a deletion that failed.
@@ -78,6 +81,7 @@ impl Object {
             places: Box::default(),
             due: None,
             progress: Progress::None,
+            judged_by: None,
             failures: 0,
             rests_until: Duration::ZERO,
             asked: None,

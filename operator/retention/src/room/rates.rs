@@ -102,12 +102,37 @@ impl Rates {
         }
     }
 
-    /// Gives leave to an object; the instant `time` says which of them are backlog.
+    /// Gives leave to an object that still `waits`; the instant `time` says which of them are backlog.
     ///
     /// # Errors
     ///
     /// How long it is until there is leave for one; `None` if nobody waits.
-    pub(super) fn next(&mut self, time: Timestamp, now: Duration) -> Result<Key, Option<Duration>> {
+    pub(super) fn next(
+        &mut self,
+        time: Timestamp,
+        now: Duration,
+        waits: impl Fn(&Key) -> bool,
+    ) -> Result<Key, Option<Duration>> {
+        loop {
+            let (policy, (due, target, object)) = self.first(time, now)?;
+            let key = Key { target, object };
+            self.leave(&policy, &key, due);
+            if waits(&key) {
+                self.spend(&policy);
+                return Ok(key);
+            }
+        }
+    }
+
+    /// Uses up leave.
+    fn spend(&mut self, policy: &Uid) {
+        self.turn = self.turn.wrapping_add(1);
+        let own = self.lines.get_mut(policy).and_then(|line| line.rate.as_mut());
+        self.all.iter_mut().chain(own).for_each(Rate::take);
+    }
+
+    /// Whose turn it is.
+    fn first(&mut self, time: Timestamp, now: Duration) -> Result<(Uid, Place), Option<Duration>> {
         let mut waits = self.lines.values_mut().filter(|line| !line.waiting.is_empty());
         let wait_of =
             |line: &mut Line| line.rate.as_mut().map_or(Duration::ZERO, |rate| rate.wait(now));
@@ -124,22 +149,8 @@ impl Rates {
             let position = position(Some(place.0), Some(time));
             (position.priority != begins, position)
         };
-        let (place, policy) = heads
-            .min_by_key(|(place, policy)| (in_order(place), (*policy).clone()))
-            .map(|(place, policy)| (place.clone(), policy.clone()))
-            .ok_or(None)?;
-        self.turn = self.turn.wrapping_add(1);
-        if let Some(rate) = &mut self.all {
-            rate.take();
-        }
-        if let Some(line) = self.lines.get_mut(&policy) {
-            line.waiting.remove(&place);
-            if let Some(rate) = &mut line.rate {
-                rate.take();
-            }
-        }
-        let (_, target, object) = place;
-        Ok(Key { target, object })
+        let first = heads.min_by_key(|(place, policy)| (in_order(place), (*policy).clone()));
+        first.map(|(place, policy)| (policy.clone(), place.clone())).ok_or(None)
     }
 }
 
@@ -175,7 +186,7 @@ mod tests {
     fn granted(rates: &mut Rates, end: u64) -> Vec<(String, u128)> {
         let (mut granted, mut now) = (Vec::new(), Duration::ZERO);
         while now < Duration::from_secs(end) {
-            match rates.next(NOON, now) {
+            match rates.next(NOON, now, |_| true) {
                 Ok(key) => granted.push((key.object.name.to_string(), now.as_millis())),
                 Err(Some(wait)) => now += wait.max(Duration::from_millis(1)),
                 Err(None) => break,
@@ -255,10 +266,10 @@ mod tests {
         rates.wait(&policy, &key("a"), NOON);
         rates.wait(&policy, &key("b"), NOON);
         rates.leave(&policy, &key("a"), NOON);
-        assert_eq!(rates.next(NOON, Duration::ZERO), Ok(key("b")));
-        assert_eq!(rates.next(NOON, Duration::ZERO), Err(None));
+        assert_eq!(rates.next(NOON, Duration::ZERO, |_| true), Ok(key("b")));
+        assert_eq!(rates.next(NOON, Duration::ZERO, |_| true), Err(None));
         rates.wait(&policy, &key("c"), NOON);
         rates.retain(&BTreeSet::new());
-        assert_eq!(rates.next(NOON, Duration::ZERO), Err(None));
+        assert_eq!(rates.next(NOON, Duration::ZERO, |_| true), Err(None));
     }
 }

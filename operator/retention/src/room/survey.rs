@@ -1,46 +1,16 @@
 //! What policies find, counted in slices.
 
-use std::collections::BTreeMap;
+use std::time::Duration;
 
-use trainjob_api::time::Timestamp;
-use trainjob_core::facts::ObjectKey;
-use trainjob_retention_core::uid::Uid;
+use trainjob_core::Now;
+use trainjob_retention_core::breaker::News;
 
 use super::{
-    Breaker, Room,
+    Room,
     book::{PolicyKey, Stored},
-    tally::Tally,
+    tally::{KindState, Survey},
 };
-use crate::key::TargetId;
-
-/// What the policies of a kind find.
-#[derive(Debug, Default)]
-pub struct Survey {
-    tallies: BTreeMap<Uid, Tally>,
-    after: Option<ObjectKey>,
-}
-
-/// How it is with a target kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KindState {
-    /// The configuration does not name it.
-    NotATarget,
-    /// It is not known completely yet, or not evaluated.
-    Syncing,
-    /// All is known. So many objects could not be read.
-    Known {
-        /// How many objects could not be read.
-        skipped: u64,
-    },
-}
-
-impl Survey {
-    /// What a policy finds.
-    #[must_use]
-    pub fn tally(&self, policy: &Uid) -> Option<&Tally> {
-        self.tallies.get(policy)
-    }
-}
+use crate::key::{Key, TargetId};
 
 impl Room {
     /// Counts so many objects more of a kind. True if there are more.
@@ -49,8 +19,9 @@ impl Room {
         target: TargetId,
         survey: &mut Survey,
         count: usize,
-        now: Timestamp,
+        now: Now,
     ) -> bool {
+        let time = now.reached().unwrap_or(now.stamp());
         let Some(kind) = self.kinds.get_mut(target.0) else { return false };
         let keys = kind.slice(survey.after.as_ref(), count);
         for key in &keys {
@@ -58,10 +29,13 @@ impl Room {
             let Some(object) = kind.objects.get(key) else { continue };
             let governing = policies.governing(&object.facts).into_iter();
             for governed in governing.chain(policies.audited(&object.facts)) {
-                let plan = governed.plan(&object.known_answers(), &kind.groups, now);
+                let plan = governed.plan(&object.known_answers(), &kind.groups, time);
                 let tally = survey.tallies.entry(governed.policy.uid.clone()).or_default();
-                tally.count(&governed, &plan, now);
+                tally.count(&governed, &plan, time);
             }
+        }
+        for object in &keys {
+            self.observe(&Key { target, object: object.clone() }, News::Other, now);
         }
         survey.after = keys.last().cloned();
         keys.len() == count
@@ -96,9 +70,13 @@ impl Room {
         (Some(TargetId(index)), state)
     }
 
-    /// How a policy was judged; `None` if it has not been.
-    #[must_use]
-    pub fn breaker(&self, policy: &Uid) -> Option<&Breaker> {
-        self.breakers.get(policy)
+    /// A survey of a kind that began at `began` has ended, so all that was due then was looked at (R40). That counts if
+    /// the watches were live.
+    pub fn surveyed(&mut self, target: TargetId, began: Now, monotonic: Duration) {
+        let is_live = self.liveness.is_live(Self::sources(target), monotonic);
+        let is_judged = self.kinds.get(target.0).is_some_and(|kind| kind.evaluation.is_judged());
+        if let Some(began) = began.reached().filter(|_| is_live && is_judged) {
+            self.breakers.looked(target, began);
+        }
     }
 }

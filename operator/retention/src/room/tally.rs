@@ -9,14 +9,45 @@ use trainjob_api::{
     lifecycle::v1alpha1::status::{Counts, NEXT, NextDeletion, WouldDelete},
     time::Timestamp,
 };
+use trainjob_core::facts::ObjectKey;
 use trainjob_retention_core::{
     facts::Facts,
     plan::{Delay, Due, Plan, Source, State},
     policies::Governed,
     policy::{Delete, RuleAction},
+    uid::Uid,
 };
 
 const HOUR: i64 = 3_600;
+
+/// What the policies of a kind find.
+#[derive(Debug, Default)]
+pub struct Survey {
+    pub(super) tallies: BTreeMap<Uid, Tally>,
+    pub(super) after: Option<ObjectKey>,
+}
+
+/// How it is with a target kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KindState {
+    /// The configuration does not name it.
+    NotATarget,
+    /// It is not known completely yet, or not evaluated.
+    Syncing,
+    /// All is known. So many objects could not be read.
+    Known {
+        /// How many objects could not be read.
+        skipped: u64,
+    },
+}
+
+impl Survey {
+    /// What a policy finds.
+    #[must_use]
+    pub fn tally(&self, policy: &Uid) -> Option<&Tally> {
+        self.tallies.get(policy)
+    }
+}
 
 /// What a policy finds.
 #[derive(Debug, Default)]

@@ -3,20 +3,17 @@
 mod deletions;
 mod evaluations;
 
-use std::{num::NonZeroU32, sync::Arc};
+use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use trainjob_api::time::Timestamp;
 use trainjob_retention_core::{
-    finished::Definition,
-    kind::BuiltIn,
-    policy::{
-        Annotation, Decide, Delete, KeepLast, Lifetime, Mode, OwnTtl, Owned, Policy, Propagation,
-        Rule, RuleAction, Rules, Scope,
-    },
-    seconds::Seconds,
-    selector::Selector,
-    stored::StoredPolicy,
+    breaker::{Record, Trip},
+    finished::Definitions,
+    metadata::Metadata,
+    policy::Propagation,
+    stored::{self, StoredPolicy},
+    uid::Uid,
 };
 
 use super::*;
@@ -39,51 +36,34 @@ fn key(name: &str) -> Key {
     Key { target: JOBS, object }
 }
 
-fn seconds(seconds: i64) -> Seconds {
-    Seconds::new(seconds).unwrap()
-}
-
-/// A policy for the Jobs of namespace `a` with one rule, without a rate.
-fn policy(lifetime: Lifetime) -> StoredPolicy {
-    let decide = Decide::new(lifetime, None, Delete::Object).unwrap();
-    let rule = Rule { name: "all".into(), action: RuleAction::Decide(decide) };
-    StoredPolicy {
-        target: job(),
-        policy: Arc::new(Policy {
-            name: "p".into(),
-            uid: Uid::from("p"),
-            created: END.plus(-3_600),
-            scope: Scope::Namespace("a".into()),
-            selector: Selector::default(),
-            mode: Mode::Enforce,
-            priority: 0,
-            definition: Arc::new(Definition::BuiltIn(BuiltIn::Job)),
-            rules: Rules::new(vec![(None, rule)]).unwrap(),
-            owned: Owned::Skip,
-            annotation: Annotation::Ignored,
-            own_ttl: OwnTtl::Respected,
-            maximum_hold: seconds(2_592_000),
-            propagation: Propagation::Background,
-        }),
-        generation: 1,
-        deletes_per_second: None,
-        breaker_count: NonZeroU32::new(50).unwrap(),
-        acknowledged_trip: None,
-    }
+/// A policy for the Jobs of namespace `a` with one rule, without a rate, changed in this way.
+fn policy(action: &Value, change: &Value) -> StoredPolicy {
+    let mut spec = json!({
+        "target": {"apiGroup": "batch", "kind": "Job"},
+        "mode": "Enforce",
+        "propagation": "Background",
+        "deletesPerSecond": 0,
+        "rules": [{"name": "all", "action": action}],
+    });
+    let change = change.as_object().unwrap().clone();
+    spec.as_object_mut().unwrap().extend(change);
+    let policy = json!({"spec": spec, "metadata": {
+        "name": "p", "namespace": "a", "uid": "p", "generation": 1,
+        "creationTimestamp": "2026-11-22T06:00:00Z",
+    }});
+    stored::read(PolicyKind::Namespaced, &policy.to_string(), &mut Definitions::default()).unwrap()
 }
 
 fn ttl(seconds: i64) -> StoredPolicy {
-    policy(Lifetime::Ttl(self::seconds(seconds)))
+    policy(&json!({"ttlSecondsAfterFinished": seconds}), &json!({}))
 }
 
-fn keep_last(count: i64) -> StoredPolicy {
-    let rule = KeepLast::new(count, vec!["team".into()], seconds(0), None).unwrap();
-    policy(Lifetime::KeepLast(rule))
+fn audited(seconds: i64) -> StoredPolicy {
+    policy(&json!({"ttlSecondsAfterFinished": seconds}), &json!({"mode": "Audit"}))
 }
 
-fn in_mode(stored: StoredPolicy, mode: Mode) -> StoredPolicy {
-    let policy = Policy { mode, ..Policy::clone(&stored.policy) };
-    StoredPolicy { policy: Arc::new(policy), ..stored }
+fn keep_last(count: i64, label: &str) -> StoredPolicy {
+    policy(&json!({"keepLast": {"count": count, "groupBy": [label]}}), &json!({}))
 }
 
 /// The text of a Job in this version that has finished so many seconds after the others.
@@ -101,7 +81,7 @@ fn finished(name: &str, version: u32, after: i64) -> String {
 }
 
 fn held(name: &str, version: u32, until: i64) -> String {
-    let mut object: serde_json::Value = serde_json::from_str(&finished(name, version, 0)).unwrap();
+    let mut object: Value = serde_json::from_str(&finished(name, version, 0)).unwrap();
     let until = END.plus(until).to_string();
     object["metadata"]["annotations"] = json!({"lifecycle.trainjob.dev/hold-until": until});
     object.to_string()
@@ -111,6 +91,8 @@ fn held(name: &str, version: u32, until: i64) -> String {
 struct Scene {
     room: Room,
     monotonic: Duration,
+    /// What the status of the policy says for the breaker.
+    record: Option<Record>,
 }
 
 impl Scene {
@@ -119,6 +101,7 @@ impl Scene {
         let mut scene = Self {
             room: Room::new(vec![job()], BTreeSet::new(), None),
             monotonic: Duration::from_secs(1_000),
+            record: None,
         };
         for stored in policies {
             scene.set(stored);
@@ -146,7 +129,7 @@ impl Scene {
             namespace: "a".into(),
             name: stored.policy.name.clone(),
         };
-        self.room.policy(key, Ok(stored), self.monotonic)
+        self.room.policy(key, Ok(stored), self.record.clone(), self.monotonic)
     }
 
     fn list(&mut self, jobs: &[String], now: Now) {
@@ -168,7 +151,23 @@ impl Scene {
         while let Some(slice) = self.room.evaluate(2, now) {
             queued.extend(slice.look.into_iter().map(|(_, key)| key.object.name.to_string()));
         }
+        self.store(now);
         queued
+    }
+
+    /// Judges the policy, and stores what comes of that.
+    fn store(&mut self, now: Now) {
+        self.room.judge(now);
+        let policy = Uid::from("p");
+        if let Some(record) = self.room.record(&policy) {
+            self.record = Some(record.clone());
+            self.room.stored_record(&policy, record);
+        }
+    }
+
+    /// How many objects wait for an acknowledgement.
+    fn tripped(&self) -> Option<u64> {
+        self.room.tripped(&Uid::from("p")).map(Trip::count)
     }
 
     fn look(&mut self, name: &str, now: Now) -> Step {

@@ -1,10 +1,16 @@
 //! The conditions of a policy (`docs/retention.md`, R50).
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use trainjob_api::lifecycle::v1alpha1::status::{PolicyCondition, PolicyReason};
-use trainjob_retention_core::policy::Mode;
+use trainjob_api::lifecycle::v1alpha1::{
+    ACKNOWLEDGE_ANNOTATION,
+    status::{PolicyCondition, PolicyReason},
+};
+use trainjob_retention_core::{
+    breaker::{Reason, Scope, Trip},
+    policy::Mode,
+};
 
-use crate::room::{Breaker, KindState, Stored};
+use crate::room::{KindState, Stored};
 
 /// All that the conditions of a policy depend on.
 #[derive(Debug, Clone)]
@@ -15,8 +21,8 @@ pub(super) struct Situation {
     pub(super) kind: KindState,
     /// Whether the kind is known not to be served.
     pub(super) is_gone: bool,
-    /// How it was judged.
-    pub(super) breaker: Option<Breaker>,
+    /// What waits for an acknowledgement.
+    pub(super) tripped: Option<Trip>,
     /// Whether the API server's time is known.
     pub(super) is_time_known: bool,
     /// Whether bounds cross for some object.
@@ -50,14 +56,14 @@ impl Situation {
     pub(super) fn of(
         stored: &Stored,
         (kind, is_gone): (KindState, bool),
-        breaker: Option<Breaker>,
+        tripped: Option<Trip>,
         is_time_known: bool,
     ) -> Self {
         let mode = match stored {
             Ok(stored) => Ok(stored.policy.mode),
             Err(not_understood) => Err(not_understood.error.to_string()),
         };
-        Self { mode, kind, is_gone, breaker, is_time_known, limits_cross: false }
+        Self { mode, kind, is_gone, tripped, is_time_known, limits_cross: false }
     }
 
     fn ready(&self) -> (bool, PolicyReason, String) {
@@ -85,9 +91,11 @@ impl Situation {
         }
     }
 
-    fn enforcing(&self, is_ready: bool, tripped: Option<u64>) -> (bool, PolicyReason, String) {
+    fn enforcing(&self, is_ready: bool) -> (bool, PolicyReason, String) {
         let no = |reason, message: &str| (false, reason, message.to_owned());
-        match (&self.mode, tripped) {
+        // A trip of some namespaces stops nothing elsewhere.
+        let stopped = |trip: &&Trip| matches!(trip.scope, Scope::Policy { .. });
+        match (&self.mode, self.tripped.as_ref().filter(stopped)) {
             (Ok(Mode::Audit), _) => no(PolicyReason::AuditMode, "nothing is deleted in Audit"),
             _ if !is_ready => no(PolicyReason::NotReady, "see the condition Ready"),
             (_, Some(_)) => no(PolicyReason::Tripped, "see the condition Tripped"),
@@ -105,18 +113,11 @@ fn not_a_target() -> String {
 
 /// What the conditions say, in the order of [`PolicyCondition::ALL`].
 pub(super) fn conditions(situation: &Situation) -> Vec<Said> {
-    let tripped = situation.breaker.and_then(|breaker| breaker.tripped());
     let ready = situation.ready();
-    let enforcing = situation.enforcing(ready.0, tripped);
-    let tripped = match tripped {
+    let enforcing = situation.enforcing(ready.0);
+    let tripped = match &situation.tripped {
         None => (false, PolicyReason::WithinLimits, String::new()),
-        Some(due) => {
-            let message = format!(
-                "{due} objects are due at once, more than breaker.maxCount; an edit of the policy \
-                 that leaves fewer, or allows more, ends this"
-            );
-            (true, PolicyReason::MassDelete, message)
-        }
+        Some(trip) => (true, trip_reason(trip), how_to_acknowledge(trip)),
     };
     let forbidden = if situation.kind == KindState::NotATarget && situation.mode.is_ok() {
         (true, PolicyReason::MissingRules, not_a_target())
@@ -129,24 +130,49 @@ pub(super) fn conditions(situation: &Situation) -> Vec<Said> {
         .collect()
 }
 
+const fn trip_reason(trip: &Trip) -> PolicyReason {
+    match trip.reason() {
+        Reason::MassDelete => PolicyReason::MassDelete,
+        Reason::ClockStep => PolicyReason::ClockStep,
+    }
+}
+
+fn how_to_acknowledge(trip: &Trip) -> String {
+    format!(
+        "{} of {} objects wait; to allow them, set the annotation {ACKNOWLEDGE_ANNOTATION} to {}",
+        trip.count(),
+        trip.stock,
+        trip.id
+    )
+}
+
 #[cfg(test)]
 mod tests {
+    use trainjob_api::time::Timestamp;
+    use trainjob_retention_core::breaker::TripId;
+
     use super::*;
+
+    fn trip(scope: Scope) -> Option<Trip> {
+        Some(Trip { id: TripId::from("7-d-1"), at: Timestamp(1), stock: 60, scope })
+    }
 
     #[test]
     fn conditions_say_whether_a_policy_works_and_why_not() {
         use PolicyReason as R;
 
         let known = KindState::Known { skipped: 0 };
+        let everywhere = Scope::Policy { reason: Reason::MassDelete, count: 51 };
+        let somewhere = Scope::Namespaces([("a".into(), 51)].into());
         let good = Situation {
             mode: Ok(Mode::Enforce),
             kind: known,
             is_gone: false,
-            breaker: Some(Breaker::judge(50, 50)),
+            tripped: None,
             is_time_known: true,
             limits_cross: false,
         };
-        let audit = Situation { mode: Ok(Mode::Audit), breaker: None, ..good.clone() };
+        let audit = Situation { mode: Ok(Mode::Audit), ..good.clone() };
         for (situation, ready, enforcing, others) in [
             (
                 good.clone(),
@@ -162,13 +188,19 @@ mod tests {
                 (R::WithinLimits, R::Allowed),
             ),
             (
-                Situation { breaker: Some(Breaker::judge(51, 50)), ..good.clone() },
+                Situation { tripped: trip(everywhere), ..good.clone() },
                 (true, R::Watching),
                 (false, R::Tripped),
                 (R::MassDelete, R::Allowed),
             ),
             (
-                Situation { kind: KindState::Syncing, breaker: None, ..good.clone() },
+                Situation { tripped: trip(somewhere), ..good.clone() },
+                (true, R::Watching),
+                (true, R::Enforcing),
+                (R::MassDelete, R::Allowed),
+            ),
+            (
+                Situation { kind: KindState::Syncing, ..good.clone() },
                 (false, R::Syncing),
                 (false, R::NotReady),
                 (R::WithinLimits, R::Allowed),

@@ -110,7 +110,7 @@ fn without_live_watches_nothing_is_sent() {
 #[test]
 fn one_of_a_group_is_deleted_at_a_time_the_oldest_first() {
     let jobs = [3, 1, 2, 4].map(|after| finished(&format!("j{after}"), 7, after));
-    let mut scene = Scene::new(vec![keep_last(2)], &jobs, at(60));
+    let mut scene = Scene::new(vec![keep_last(2, "team")], &jobs, at(60));
     assert!(scene.deletes("j1", at(60)));
     assert!(!scene.deletes("j2", at(60)), "the watch has not shown it");
     assert!(!scene.deletes("j3", at(60)) && !scene.deletes("j4", at(60)));
@@ -130,7 +130,7 @@ fn one_of_a_group_is_deleted_at_a_time_the_oldest_first() {
 #[test]
 fn a_deletion_that_was_refused_does_not_hold_up_its_group() {
     let jobs = [1, 2, 3].map(|after| finished(&format!("j{after}"), 7, after));
-    let mut scene = Scene::new(vec![keep_last(1)], &jobs, at(60));
+    let mut scene = Scene::new(vec![keep_last(1, "team")], &jobs, at(60));
     assert!(scene.deletes("j1", at(60)));
     let uid = Uid::from("uid of j1");
     let (wait, effects) = scene.room.replied(&key("j1"), &uid, Reply::Failed, scene.monotonic);
@@ -140,9 +140,7 @@ fn a_deletion_that_was_refused_does_not_hold_up_its_group() {
 
 #[test]
 fn an_owner_is_asked_for_again_after_a_while_that_grows() {
-    let policy = ttl(60);
-    let owned = Policy { owned: Owned::AfterOwner, ..Policy::clone(&policy.policy) };
-    let policy = StoredPolicy { policy: Arc::new(owned), ..policy };
+    let policy = policy(&json!({"ttlSecondsAfterFinished": 60}), &json!({"owned": "AfterOwner"}));
     let owner = r#""ownerReferences":[{"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet","name":"s","uid":"o","controller":true}],"name""#;
     let job = finished("j", 7, 0).replacen("\"name\"", owner, 1);
     let mut scene = Scene::new(vec![policy], &[job], at(60));

@@ -34,14 +34,14 @@ fn an_evaluation_queues_what_is_due_and_arms_the_timers_of_the_rest() {
 
 #[test]
 fn a_policy_that_audits_deletes_nothing_and_is_counted() {
-    let audits = in_mode(ttl(60), Mode::Audit);
+    let audits = audited(60);
     let jobs = [finished("a", 7, 0), finished("b", 7, 30), held("c", 7, 600)];
     let mut scene = Scene::new(vec![audits], &jobs, at(60));
     for name in ["a", "b", "c"] {
         assert!(!scene.deletes(name, at(3_600)), "{name}");
     }
     let mut survey = Survey::default();
-    while scene.room.survey(JOBS, &mut survey, 2, END.plus(70)) {}
+    while scene.room.survey(JOBS, &mut survey, 2, at(70)) {}
     let tally = survey.tally(&Uid::from("p")).unwrap();
     assert_eq!((tally.counts.finished, tally.counts.due, tally.counts.held), (3, 1, 1));
     assert_eq!((tally.would_delete.now, tally.would_delete.hour), (1, 3));
@@ -56,7 +56,7 @@ fn a_policy_with_too_much_due_at_once_deletes_nothing_until_it_is_edited() {
     let jobs: Vec<_> = (0..51).map(|index| finished(&format!("j{index:02}"), 7, 0)).collect();
     let mut scene = Scene::new(vec![ttl(60)], &jobs, at(60));
     assert!(!scene.deletes("j00", at(60)));
-    assert_eq!(scene.room.breaker(&Uid::from("p")).and_then(Breaker::tripped), Some(51));
+    assert_eq!(scene.tripped(), Some(51));
     let effects = scene.set(ttl(3_600));
     assert!(effects.evaluate && !effects.watches, "{effects:?}");
     assert_eq!(scene.look("j00", at(60)), Step::Idle, "not judged yet");
@@ -73,7 +73,7 @@ fn a_policy_with_too_much_due_at_once_deletes_nothing_until_it_is_edited() {
 fn an_edit_stops_what_was_about_to_be_deleted() {
     let mut scene = Scene::new(vec![ttl(60)], &[finished("j", 7, 0)], at(60));
     assert_eq!(scene.look("j", at(60)), Step::Line);
-    scene.set(in_mode(ttl(60), Mode::Audit));
+    scene.set(audited(60));
     scene.evaluate(at(60));
     assert!(!scene.deletes("j", at(61)));
     let key = PolicyKey { kind: PolicyKind::Namespaced, namespace: "a".into(), name: "p".into() };
@@ -86,15 +86,13 @@ fn an_edit_stops_what_was_about_to_be_deleted() {
 fn labels_that_were_not_read_are_listed_before_anything_is_deleted() {
     let mut scene = Scene::new(vec![ttl(60)], &[finished("j", 7, 0)], at(60));
     let epoch = scene.room.wanted(JOBS);
-    assert!(scene.set(keep_last(1)).watches);
+    assert!(scene.set(keep_last(1, "team")).watches);
     assert!(scene.room.wanted(JOBS) > epoch);
     scene.evaluate(at(60));
     assert_eq!(scene.look("j", at(60)), Step::Idle);
     scene.room.list_begins(Source::Target(JOBS));
-    scene.set(policy(Lifetime::KeepLast(
-        KeepLast::new(1, vec!["other".into()], seconds(0), None).unwrap(),
-    )));
-    scene.set(keep_last(1));
+    scene.set(keep_last(1, "other"));
+    scene.set(keep_last(1, "team"));
     scene.room.list_ends(Source::Target(JOBS), scene.monotonic);
     scene.evaluate(at(60));
     assert_eq!(scene.look("j", at(60)), Step::Idle, "that list began before");
@@ -138,4 +136,83 @@ fn an_object_that_cannot_be_read_is_counted_and_not_known() {
     let stored = Ok(ttl(60));
     assert_eq!(scene.room.kind_of(&stored), (Some(JOBS), KindState::Known { skipped: 1 }));
     assert!(scene.deletes("j", at(60)));
+}
+
+#[test]
+fn an_acknowledgement_lets_go_what_waits_once_it_is_stored() {
+    let jobs: Vec<_> = (0..51).map(|index| finished(&format!("j{index:02}"), 7, 0)).collect();
+    let mut scene = Scene::new(vec![ttl(60)], &jobs, at(60));
+    let id = scene.room.tripped(&Uid::from("p")).unwrap().id.to_string();
+    let acknowledged = StoredPolicy { acknowledged_trip: Some(id.into()), ..ttl(60) };
+    scene.set(acknowledged);
+    while scene.room.evaluate(100, at(70)).is_some() {}
+    assert!(scene.room.judge(at(70)).iter().any(|judgement| judgement.acknowledged.is_some()));
+    while scene.room.evaluate(100, at(70)).is_some() {}
+    assert!(!scene.deletes("j00", at(70)), "that it was acknowledged is not stored yet");
+    scene.store(at(70));
+    assert_eq!(scene.evaluate(at(70)).len(), 51, "all are queued again");
+    assert!(scene.deletes("j00", at(70)));
+}
+
+#[test]
+fn what_an_edit_of_labels_makes_due_waits_and_trips_if_it_is_too_much() {
+    let select = json!({"selector": {"matchLabels": {"team": "y"}}});
+    let policy = policy(&json!({"ttlSecondsAfterFinished": 60}), &select);
+    let jobs: Vec<_> = (0..51).map(|index| finished(&format!("j{index:02}"), 7, 0)).collect();
+    let relabelled = |index: usize| jobs[index].replace("\"x\"", "\"y\"").replace("\"7\"", "\"8\"");
+    let mut scene = Scene::new(vec![policy], &jobs, at(3_600));
+    for index in 0..50 {
+        scene.see(&format!("j{index:02}"), &relabelled(index), at(3_601));
+        assert!(!scene.deletes(&format!("j{index:02}"), at(3_601)), "it waits to be counted");
+    }
+    scene.store(at(3_601));
+    assert_eq!(scene.tripped(), None);
+    scene.store(at(3_721));
+    assert_eq!(scene.evaluate(at(3_721)).len(), 50, "they are let go");
+    for source in Room::sources(JOBS) {
+        scene.room.heard(source, scene.monotonic);
+    }
+    assert!(scene.deletes("j00", at(3_721)));
+
+    let mut scene = Scene::new(vec![ttl(86_400)], &jobs, at(3_600));
+    scene.set(ttl(86_400));
+    for (index, job) in jobs.iter().enumerate() {
+        let asked = "\"annotations\":{\"lifecycle.trainjob.dev/ttl-seconds-after-finished\":\"1\"},\"name\"";
+        let job = job.replace("\"7\"", "\"8\"").replacen("\"name\"", asked, 1);
+        scene.see(&format!("j{index:02}"), &job, at(3_601));
+        scene.look(&format!("j{index:02}"), at(3_601));
+    }
+    scene.store(at(3_601));
+    assert_eq!(scene.tripped(), None, "annotations are not allowed, so nothing is due");
+}
+
+#[test]
+fn what_comes_due_by_time_trips_nothing_however_much_it_is() {
+    let jobs: Vec<_> = (0..60).map(|index| finished(&format!("j{index:02}"), 7, 0)).collect();
+    let mut scene = Scene::new(vec![ttl(60)], &jobs, at(0));
+    for index in 0..60 {
+        assert!(scene.deletes(&format!("j{index:02}"), at(60)), "{index}");
+        scene.store(at(60));
+    }
+    assert_eq!(scene.tripped(), None);
+}
+
+#[test]
+fn a_restart_goes_on_where_the_status_says() {
+    let jobs: Vec<_> = (0..60).map(|index| finished(&format!("j{index:02}"), 7, 0)).collect();
+    let record = {
+        let mut scene = Scene::new(vec![ttl(60)], &jobs, at(0));
+        scene.look("j00", at(60));
+        scene.store(at(60));
+        scene.record
+    };
+    for (record, expected) in [(record, None), (None, Some(60))] {
+        let mut scene = Scene::before_the_list(Vec::new());
+        scene.record = record;
+        scene.set(ttl(60));
+        scene.list(&jobs, at(3_600));
+        scene.evaluate(at(3_600));
+        assert_eq!(scene.tripped(), expected);
+        assert_eq!(scene.deletes("j00", at(3_600)), expected.is_none());
+    }
 }
