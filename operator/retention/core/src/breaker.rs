@@ -31,7 +31,7 @@
 //!
 //! | event | call |
 //! |---|---|
-//! | the replica becomes the leader, or a policy is created or set to `Enforce` | [`Breaker::start`] with what the status stores and with everything due; until then the policy deletes nothing |
+//! | the replica becomes the leader, a policy is created or set to `Enforce`, or the kind was listed anew (R48) | [`Breaker::start`] with what the status stores and with everything due; until then the policy deletes nothing |
 //! | a policy is edited so that its digest changes, or its status shows that another leader wrote ([`Breaker::is_outdated`]) | [`Breaker::start_again`], likewise |
 //! | a policy is edited otherwise | [`Breaker::update`] |
 //! | a policy is set to `Audit` or deleted | the breaker is dropped, and `digest`, `enforcedThrough` and `trip` are removed from the status |

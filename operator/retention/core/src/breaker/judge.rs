@@ -48,8 +48,14 @@ impl Breaker {
     }
 
     /// Ends the trip that somebody acknowledges; if it has grown too much for that, counts it again.
+    ///
+    /// A trip that no status shows cannot be meant, whatever the annotation says.
     fn acknowledge(&mut self, occasion: Occasion<'_>) -> Option<Trip> {
-        let trip = self.trip.take_if(|trip| Some(trip.id.as_str()) == occasion.named)?;
+        let shown = self.shown_trip().map(|trip| trip.id.clone());
+        let is_named = |trip: &mut Trip| {
+            Some(trip.id.as_str()) == occasion.named && Some(&trip.id) == shown.as_ref()
+        };
+        let trip = self.trip.take_if(is_named)?;
         let waiting = self.ledger.waiting();
         if self.is_outgrown(&trip, &waiting) {
             self.trip_in(waiting.counted_anew(&trip.scope), occasion);

@@ -226,6 +226,14 @@ impl Breaker {
         }
     }
 
+    /// The trip that the status shows, as far as is known.
+    pub(super) fn shown_trip(&self) -> Option<&Trip> {
+        match &self.stored {
+            Stored::Nothing => self.basis.as_ref()?.trip.as_ref(),
+            Stored::Trip(trip) => trip.as_ref(),
+        }
+    }
+
     /// What waits for an acknowledgement.
     #[must_use]
     pub const fn tripped(&self) -> Option<&Trip> {

@@ -159,6 +159,19 @@ fn an_old_acknowledgement_fits_no_later_trip() {
 }
 
 #[test]
+fn a_trip_that_no_status_shows_cannot_be_acknowledged() {
+    let mut scene = Scene::at_rest();
+    scene.pass(600);
+    scene.arrive(&Objects("a", 100, scene.now - DAY), News::Other);
+    let _ = scene.judge(None);
+    assert!(!scene.acknowledge(), "another policy may have a trip of this id");
+    assert_eq!((scene.tripped(), scene.deletable()), (Some(100), 0));
+    scene.store();
+    scene.start();
+    assert!(scene.acknowledge(), "another leader stored it");
+}
+
+#[test]
 fn an_acknowledgement_lets_nothing_go_that_came_after_it() {
     let mut scene = tripped(100);
     assert!(scene.acknowledge());
