@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::{COMPLETES, RUNS, consistently};
-use e2e::kueue::{Ask, Clock, QUEUE_LABEL, QueueOptions};
+use e2e::kueue::{Ask, Clock, QUEUE_LABEL, QueueOptions, Setting};
 use e2e::recorder::Recorder;
 use invariants::State;
 use serde_json::{Value, json};
 
-use super::{DEADLINE, TTL, shared};
+use super::{DEADLINE, TTL};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queued_job_is_resumed_with_the_node_selector_of_its_flavor() -> Result<()> {
-    let setting = shared(Clock::Creation).await?;
+    let setting = Setting::shared(Clock::Creation).await?;
     setting
         .test("queued", QueueOptions::default(), async |case| {
             for name in ["first", "second"] {
@@ -43,7 +43,7 @@ async fn queued_job_is_resumed_with_the_node_selector_of_its_flavor() -> Result<
 
 #[tokio::test(flavor = "multi_thread")]
 async fn preempted_job_is_resumed_and_keeps_deadline_and_ttl_in_every_version() -> Result<()> {
-    let setting = shared(Clock::LastResume).await?;
+    let setting = Setting::shared(Clock::LastResume).await?;
     setting
         .test("preempted", QueueOptions::default(), async |case| {
             let recorder = Recorder::start(case.tenant.client.clone()).await?;
@@ -82,7 +82,7 @@ async fn preempted_job_is_resumed_and_keeps_deadline_and_ttl_in_every_version() 
 #[tokio::test(flavor = "multi_thread")]
 async fn job_of_a_queue_that_does_not_exist_waits_until_its_deadline_and_is_deleted() -> Result<()>
 {
-    let setting = shared(Clock::Creation).await?;
+    let setting = Setting::shared(Clock::Creation).await?;
     setting
         .test("nowhere", QueueOptions::default(), async |case| {
             let labels = json!({QUEUE_LABEL: "nowhere"});
@@ -103,7 +103,7 @@ async fn job_of_a_queue_that_does_not_exist_waits_until_its_deadline_and_is_dele
 /// Kueue 0.19 takes the least number of Pods from Jobs of `batch` alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn partial_admission_is_not_offered_to_train_jobs() -> Result<()> {
-    let setting = shared(Clock::Creation).await?;
+    let setting = Setting::shared(Clock::Creation).await?;
     setting
         .test("partial", QueueOptions::default(), async |case| {
             let ask = Ask { priority: "low", nodes: 3, gpus: 4 };

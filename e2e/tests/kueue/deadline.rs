@@ -3,14 +3,14 @@
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::status::{created_at, finished_at, is_failed_by_deadline, on_time, time_until};
 use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, STUBBORN, consistently};
-use e2e::kueue::{Ask, Case, Clock, QueueOptions, Workload, single_node};
+use e2e::kueue::{Ask, Case, Clock, QueueOptions, Setting, Workload, single_node};
 use e2e::until::until_ok;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 use trainjob_api::conditions::FAILED;
 use trainjob_api::time::Timestamp;
 
-use super::{DEADLINE, TTL, shared};
+use super::{DEADLINE, TTL};
 
 /// Long enough to be preempted in, on a busy machine.
 const LONG: i64 = 20;
@@ -36,7 +36,7 @@ fn failed(workload: &Workload) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deadline_by_creation_fails_a_job_in_the_queue_and_its_workload_with_it() -> Result<()> {
-    let setting = shared(Clock::Creation).await?;
+    let setting = Setting::shared(Clock::Creation).await?;
     setting
         .test("queue-deadline", QueueOptions::default(), async |case| {
             case.submit("runs", RUNS, Ask::low(8), json!({})).await?;
@@ -53,7 +53,7 @@ async fn deadline_by_creation_fails_a_job_in_the_queue_and_its_workload_with_it(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deadline_by_last_resume_starts_when_the_queue_lets_the_job_go() -> Result<()> {
-    let setting = shared(Clock::LastResume).await?;
+    let setting = Setting::shared(Clock::LastResume).await?;
     setting
         .test("resume-deadline", QueueOptions::default(), async |case| {
             case.submit("holds", RUNS, Ask::low(8), json!({})).await?;
@@ -73,7 +73,7 @@ async fn deadline_by_last_resume_starts_when_the_queue_lets_the_job_go() -> Resu
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deadline_by_last_resume_starts_anew_after_preemption() -> Result<()> {
-    let setting = shared(Clock::LastResume).await?;
+    let setting = Setting::shared(Clock::LastResume).await?;
     setting
         .test("anew", QueueOptions::default(), async |case| {
             case.submit("low", RUNS, Ask::low(8), json!({DEADLINE: LONG, TTL: 5})).await?;
@@ -92,7 +92,7 @@ async fn deadline_by_last_resume_starts_anew_after_preemption() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deadline_by_creation_goes_on_while_a_job_is_preempted() -> Result<()> {
-    let setting = shared(Clock::Creation).await?;
+    let setting = Setting::shared(Clock::Creation).await?;
     setting
         .test("goes-on", QueueOptions::default(), async |case| {
             let both = json!({DEADLINE: 2 * LONG, TTL: 2 * LONG});
@@ -134,7 +134,7 @@ async fn is_admitted_at(case: &Case<'_>, job: &str) -> Result<Timestamp> {
 /// the Pods take to end; the Pods of the next job wait for the scheduler meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn deadline_frees_quota_at_once_and_gpus_when_the_pods_are_gone() -> Result<()> {
-    let setting = shared(Clock::LastResume).await?;
+    let setting = Setting::shared(Clock::LastResume).await?;
     setting
         .test("quota", single_node(), async |case| {
             let both = json!({DEADLINE: 5, TTL: 60});
@@ -158,7 +158,7 @@ async fn deadline_frees_quota_at_once_and_gpus_when_the_pods_are_gone() -> Resul
 /// Kueue waits until no Pod is active; one that is being stopped is not, for the Job controller.
 #[tokio::test(flavor = "multi_thread")]
 async fn preemption_frees_quota_while_pods_are_being_stopped() -> Result<()> {
-    let setting = shared(Clock::Creation).await?;
+    let setting = Setting::shared(Clock::Creation).await?;
     setting
         .test("grace", single_node(), async |case| {
             case.submit("stubborn", STUBBORN, Ask::low(8), json!({})).await?;

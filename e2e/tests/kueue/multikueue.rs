@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use trainjob_api::TrainJob;
 use trainjob_api::conditions::{COMPLETE, FAILED, find_true};
 
-use super::{DEADLINE, TTL, shared};
+use super::{DEADLINE, TTL};
 
 /// What jobs of the manager cluster are managed by.
 const MULTIKUEUE: &str = "kueue.x-k8s.io/multikueue";
@@ -24,8 +24,8 @@ const ORIGIN: &str = "kueue.x-k8s.io/multikueue-origin";
 async fn copy_is_stopped_by_its_deadline_and_left_by_the_ttl_until_its_end_is_mirrored()
 -> Result<()> {
     // The manager's clock has no say: what MultiKueue manages is not ours there.
-    let manager = shared(Clock::LastResume).await?;
-    let worker = shared(Clock::Creation).await?;
+    let manager = Setting::shared(Clock::LastResume).await?;
+    let worker = Setting::shared(Clock::Creation).await?;
     connect(&manager, &worker).await?;
     manager
         .test("multi", dispatched(), async |case| {

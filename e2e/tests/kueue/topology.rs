@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::{PATIENCE, RUNS, runtime};
-use e2e::kueue::{Ask, BLOCK, Clock, topology_nodes};
+use e2e::kueue::{Ask, BLOCK, Clock, Setting, topology_nodes};
 use e2e::until::until_ok;
 use e2e::yaml;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::Api;
 use serde_json::{Value, json};
 
-use super::{DEADLINE, TTL, shared};
+use super::{DEADLINE, TTL};
 
 /// The annotation that asks for nodes of one domain.
 const REQUIRED: &str = "kueue.x-k8s.io/podset-required-topology";
@@ -20,7 +20,7 @@ const GATE: &str = "kueue.x-k8s.io/topology";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn job_that_requires_a_block_is_placed_in_one_and_meets_its_deadline() -> Result<()> {
-    let setting = shared(Clock::LastResume).await?;
+    let setting = Setting::shared(Clock::LastResume).await?;
     let levels = json!([{"nodeLabel": BLOCK}, {"nodeLabel": "kubernetes.io/hostname"}]);
     let topology = json!({
         "apiVersion": "kueue.x-k8s.io/v1beta2",

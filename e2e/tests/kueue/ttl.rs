@@ -2,14 +2,14 @@
 
 use anyhow::{Result, ensure};
 use e2e::fixtures::{COMPLETES, FAILS};
-use e2e::kueue::{Ask, Clock, QueueOptions};
+use e2e::kueue::{Ask, Clock, QueueOptions, Setting};
 use serde_json::json;
 
-use super::{TTL, shared};
+use super::TTL;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ttl_deletes_a_job_with_its_workload_whatever_its_end() -> Result<()> {
-    let setting = shared(Clock::Creation).await?;
+    let setting = Setting::shared(Clock::Creation).await?;
     setting
         .test("ttl", QueueOptions::default(), async |case| {
             let jobs = [("completes", COMPLETES, "Succeeded"), ("fails", FAILS, "Failed")];
@@ -30,7 +30,7 @@ async fn ttl_deletes_a_job_with_its_workload_whatever_its_end() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ttl_of_zero_deletes_a_job_with_its_workload() -> Result<()> {
-    let setting = shared(Clock::LastResume).await?;
+    let setting = Setting::shared(Clock::LastResume).await?;
     setting
         .test("ttl-zero", QueueOptions::default(), async |case| {
             case.submit("at-once", COMPLETES, Ask::low(4), json!({TTL: 0})).await?;

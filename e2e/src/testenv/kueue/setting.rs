@@ -1,5 +1,7 @@
 //! A box in which Kueue queues TrainJobs: the operator, its webhook and Kueue, each with its release's RBAC.
 
+use std::sync::Arc;
+
 use anyhow::{Context, Result, anyhow, ensure};
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::Client;
@@ -12,6 +14,7 @@ use super::queues::{Queue, QueueOptions};
 use super::workload::workloads;
 use crate::testenv::cluster::Options;
 use crate::testenv::fixtures::World;
+use crate::testenv::fixtures::shared::Shared;
 use crate::testenv::webhook::{Webhook, WebhookOptions};
 
 /// The label of the fake nodes that tells what they are for.
@@ -41,6 +44,17 @@ pub struct Setting {
 }
 
 impl Setting {
+    /// The box that all tests of a clock share. Its Kueue keeps Workloads as long as their jobs, as by default.
+    pub async fn shared(clock: Clock) -> Result<Arc<Self>> {
+        static CREATION: Shared<Setting> = Shared::new();
+        static LAST_RESUME: Shared<Setting> = Shared::new();
+        let shared = match clock {
+            Clock::Creation => &CREATION,
+            Clock::LastResume => &LAST_RESUME,
+        };
+        shared.get(async || Self::start(clock, json!({})).await).await
+    }
+
     /// Starts a box of its own, whose Kueue has `kueue` in its configuration.
     pub async fn start(clock: Clock, kueue: Value) -> Result<Self> {
         let options = Options { nodes: Some(NODES), ..Options::default() };
