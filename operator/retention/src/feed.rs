@@ -12,7 +12,8 @@ use tokio::{
     time::sleep,
 };
 use trainjob_core::facts::ObjectKey;
-use trainjob_engine::{clock::monotonic, jitter};
+use trainjob_engine::jitter;
+use trainjob_process::server_time::boot_time;
 use trainjob_retention_core::{
     finished::Definitions,
     metadata::Metadata,
@@ -83,7 +84,7 @@ impl Feed {
                     }
                     News::Deleted(named) => {
                         let key = policy_key(kind, &named);
-                        let effects = self.remover.room().policy_gone(&key, monotonic());
+                        let effects = self.remover.room().policy_gone(&key, boot_time());
                         self.remover.apply(effects);
                         // Whoever writes statuses has ended only when the process ends.
                         let _ = self.policies.send((key, None));
@@ -113,7 +114,7 @@ impl Feed {
         }
         let seen = Box::new(SeenPolicy::read(text));
         let record = record::read(&seen.status);
-        let effects = self.remover.room().policy(key.clone(), stored, record, monotonic());
+        let effects = self.remover.room().policy(key.clone(), stored, record, boot_time());
         self.remover.apply(effects);
         // As above.
         let _ = self.policies.send((key, Some(seen)));
@@ -207,7 +208,7 @@ impl Feed {
                 return Change::None;
             }
         };
-        let change = discovery.told(&answer, monotonic());
+        let change = discovery.told(&answer, boot_time());
         let version = match discovery.served() {
             Served::At(version) => Some(Arc::clone(version)),
             Served::Unknown | Served::Not => None,
@@ -244,14 +245,14 @@ impl Feed {
         match news {
             News::ListBegins => self.remover.room().list_begins(source),
             News::ListEnds => {
-                let effects = self.remover.room().list_ends(source, monotonic());
+                let effects = self.remover.room().list_ends(source, boot_time());
                 self.remover.apply(effects);
                 if !was_listed {
                     self.listed.send_modify(|listed| *listed = listed.saturating_add(1));
                 }
                 return true;
             }
-            News::Alive => self.remover.room().heard(source, monotonic()),
+            News::Alive => self.remover.room().heard(source, boot_time()),
             News::Listed(_) | News::Changed(..) | News::Deleted(_) => {}
         }
         was_listed

@@ -23,13 +23,14 @@ use tokio::{
 };
 use trainjob_api::time::Timestamp;
 use trainjob_engine::{
-    clock::{Clock, monotonic},
+    clock::Clock,
     controller::{Controller, Passed},
     error::RequestError,
     events::EventRecorder,
     leader::LeaderGuard,
     shares::{Flow, Operation, Verb},
 };
+use trainjob_process::server_time::boot_time;
 use trainjob_retention_core::facts;
 
 pub use self::path::collection;
@@ -207,7 +208,7 @@ impl Remover {
 
     /// Judges what has changed. Changes of about a second are judged together.
     fn judge(&self) {
-        let judgements = self.room().judge(self.clock.now());
+        let judgements = self.room().judge(self.clock.now(), boot_time());
         for Judgement { acknowledged, tripped, policy, .. } in judgements {
             if let Some(trip) = acknowledged {
                 tracing::info!(%policy, id = %trip.id, "the trip of a policy is acknowledged");
@@ -222,7 +223,7 @@ impl Remover {
     /// Gives leave to those that stand in lines, at the rates of their policies, for ever.
     pub async fn keep_rates(&self) -> Infallible {
         loop {
-            let given = self.room().give_leave(self.clock.now(), monotonic());
+            let given = self.room().give_leave(self.clock.now(), boot_time());
             match given {
                 Ok(key) => self.wake(key, position(None, None)),
                 Err(Some(wait)) => sleep(wait).await,
@@ -248,7 +249,7 @@ impl Remover {
         drop(under_way);
         match answer {
             Ok(answer) => {
-                self.room().answered(key, answer, monotonic());
+                self.room().answered(key, answer, boot_time());
                 None
             }
             Err(error) => {
@@ -273,7 +274,7 @@ impl Remover {
             Ok(()) => Reply::Accepted,
             Err(error) => requests::reply(error),
         };
-        let (wait, effects) = self.room().replied(key, &deletion.uid, reply, monotonic());
+        let (wait, effects) = self.room().replied(key, &deletion.uid, reply, boot_time());
         self.apply(effects);
         self.queue.retry(key, wait);
         self.metrics.deleted(&served.target.kind, deletion, sent.as_ref().err());
@@ -336,7 +337,7 @@ impl Controller for Remover {
 
     async fn pass(self: &Arc<Self>, key: &Key, _: Priority, place: &Place) -> Passed {
         loop {
-            let step = self.room().look(key, self.clock.now(), monotonic());
+            let step = self.room().look(key, self.clock.now(), boot_time());
             match step {
                 Step::Gone => {
                     self.arm(key, None, None);

@@ -57,6 +57,8 @@ pub struct Room {
     liveness: Liveness,
     rates: Rates,
     breakers: Breakers,
+    /// By how many seconds the API server's clock was ahead of the one that nobody sets, when it was last looked at.
+    clock_offset: Option<i64>,
 }
 
 /// What follows from news.
@@ -95,6 +97,7 @@ impl Room {
             liveness: Liveness::default(),
             rates: Rates::new(per_second),
             breakers: Breakers::default(),
+            clock_offset: None,
         }
     }
 

@@ -131,8 +131,13 @@ pub async fn run(
     while let Some(ended) = servers.ended().await {
         ended.map_err(RunError::Server)?;
     }
+    unless_stopping(ended, *stopping.borrow())
+}
+
+/// To lose the election while stopping is no error.
+fn unless_stopping(ended: Result<(), RunError>, is_stopping: bool) -> Result<(), RunError> {
     match ended {
-        Err(RunError::LeadershipLost(why)) if *stopping.borrow() => {
+        Err(RunError::LeadershipLost(why)) if is_stopping => {
             tracing::warn!(why, "leader election lost while stopping");
             Ok(())
         }

@@ -30,7 +30,8 @@ use trainjob_api::{
     lifecycle::v1alpha1::status::{RetentionPolicyStatus, RuleStatus},
     time::Timestamp,
 };
-use trainjob_engine::{answer::timed, clock::monotonic, error::RequestError};
+use trainjob_engine::{answer::timed, error::RequestError};
+use trainjob_process::server_time::boot_time;
 use trainjob_retention_core::{breaker::Record, policy::RuleAction, stored::PolicyKind, uid::Uid};
 
 use self::conditions::{Said, Situation, conditions};
@@ -130,8 +131,9 @@ impl StatusWriter {
         let mut due: Vec<Found> = self.found();
         due.retain(|found| self.policies.get(&found.key).is_some_and(|it| it.is_due(found)));
         let is_counted = |found: &&Found| {
+            let is_known = matches!(found.situation.kind, KindState::Known { .. });
             let written = self.policies.get(&found.key);
-            written.is_some_and(Written::is_to_be_counted)
+            is_known && written.is_some_and(Written::is_to_be_counted)
         };
         let targets = due.iter().filter(is_counted).filter_map(|found| found.target);
         let targets: BTreeSet<_> = targets.collect();
@@ -176,7 +178,7 @@ impl StatusWriter {
         while self.remover.room().survey(target, &mut survey, SLICE, began) {
             tokio::task::yield_now().await;
         }
-        self.remover.room().surveyed(target, began, monotonic());
+        self.remover.room().surveyed(target, began, boot_time());
         survey
     }
 }
@@ -337,3 +339,6 @@ async fn send(client: &Client, key: &PolicyKey, patch: &Value) -> Result<String,
     let text = timed(client.request_text(request)).await?;
     Ok(SeenPolicy::read(&text).resource_version)
 }
+
+#[cfg(test)]
+mod tests;

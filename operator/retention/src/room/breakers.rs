@@ -166,6 +166,14 @@ impl Breakers {
         due.map(|(policy, judged)| judged.judge(policy, now)).collect()
     }
 
+    /// The clock has jumped, to `now`: everything that is due waits for an acknowledgement (R46).
+    pub(super) fn step_clock(&mut self, now: Timestamp) {
+        for judged in self.judged.values_mut() {
+            judged.breaker.step_clock(judged.stock, now);
+            judged.is_changed = true;
+        }
+    }
+
     /// All that was due for the policies of a kind until then was observed, with live watches. There are so many finished
     /// objects.
     pub(super) fn looked(&mut self, target: TargetId, until: Timestamp) {

@@ -1,5 +1,7 @@
 //! What the breakers of policies are told and asked (`docs/retention.md`, R40 to R43).
 
+use std::time::Duration;
+
 use trainjob_core::Now;
 use trainjob_retention_core::{
     breaker::{DueObject, News, Record, Trip},
@@ -8,6 +10,9 @@ use trainjob_retention_core::{
 
 use super::{Room, breakers::Judgement};
 use crate::key::{Key, TargetId};
+
+/// A jump of the clock by more than so many seconds trips all policies (R46).
+const LARGEST_STEP: u64 = 300;
 
 impl Room {
     /// Tells the breaker whether an object is due.
@@ -27,9 +32,17 @@ impl Room {
         self.breakers.observe(object, due, news, reached);
     }
 
-    /// Judges all policies for which anything has changed, or for which it is time (R42).
-    pub fn judge(&mut self, now: Now) -> Vec<Judgement> {
+    /// Judges all policies for which anything has changed, or for which it is time (R42). To be called every second, so
+    /// that a jump of the clock is noticed.
+    pub fn judge(&mut self, now: Now, monotonic: Duration) -> Vec<Judgement> {
         let Some(reached) = now.reached() else { return Vec::new() };
+        let passed = i64::try_from(monotonic.as_secs()).unwrap_or(i64::MAX);
+        let offset = reached.plus(passed.saturating_neg()).0;
+        let before = self.clock_offset.replace(offset);
+        if before.is_some_and(|before| before.abs_diff(offset) > LARGEST_STEP) {
+            tracing::warn!("the API server's clock has jumped; all policies that enforce trip");
+            self.breakers.step_clock(reached);
+        }
         let judgements = self.breakers.judge(reached);
         for judgement in judgements.iter().filter(|judgement| judgement.lets_go) {
             self.queue_again(judgement.target);

@@ -5,7 +5,8 @@ use std::time::Duration;
 use trainjob_api::time::Timestamp;
 use trainjob_core::Now;
 use trainjob_retention_core::{
-    breaker::{DueObject, News},
+    breaker::{DueObject, Hold, News},
+    keep_last::Groups,
     plan::{Act, Due, OwnerAnswer, Plan, Question},
     policies::Governed,
     uid::Uid,
@@ -14,6 +15,7 @@ use trainjob_retention_core::{
 use super::{
     Effects, Room, looked_at,
     object::{Object, Progress},
+    rates::Rates,
     step::{Deletion, Reply, Step, Wait},
 };
 use crate::key::Key;
@@ -56,43 +58,23 @@ impl Room {
         };
         let (policy, due) = (governed.policy.uid.clone(), plan.due);
         let observed = DueObject::of(&plan, &key.object.namespace, reached);
-        let stands_in_line = match object.progress {
-            Progress::Waits(since) => Some(since),
-            Progress::None | Progress::HasLeave | Progress::Accepted => None,
-        };
         let deletion = due.filter(|_| deletes).map(|due| deletion(&governed, &plan, due));
         let observed = observed.map(|object| (&policy, object));
         self.breakers.observe(object, observed, News::Other, reached);
-        let may = self.breakers.may_delete(&policy, &object.facts.uid);
-        let rests = object.rests(monotonic);
         object.due = due.map(|due| due.at);
-        let Some((due, deletion)) = due.zip(deletion) else {
-            if let Some(since) = stands_in_line {
+        let Some(deletion) = deletion else {
+            if let Progress::Waits(since) = object.progress {
                 object.progress = Progress::None;
                 self.rates.leave(&policy, key, since);
             }
             return step;
         };
-        match (object.progress, may) {
-            // The watch tells how it goes on.
-            (Progress::Accepted, _) | (_, None | Some(Err(_))) => Step::Wait(Wait::default()),
-            _ if rests.is_some() => Step::Wait(Wait { longest: rests, until: None }),
-            _ if !is_live => Step::Wait(Wait { longest: Some(UNTIL_LIVE), until: None }),
-            (Progress::HasLeave, Some(Ok(()))) => {
-                for place in &object.places {
-                    kind.groups.begin_deletion(&place.candidate);
-                }
-                Step::Delete(Box::new(deletion))
-            }
-            (Progress::None | Progress::Waits(_), Some(Ok(()))) => {
-                if let Some(since) = stands_in_line.filter(|since| *since != due.at) {
-                    self.rates.leave(&policy, key, since);
-                }
-                object.progress = Progress::Waits(due.at);
-                self.rates.wait(&policy, key, due.at);
-                Step::Line
-            }
-        }
+        let may = self.breakers.may_delete(&policy, &object.facts.uid);
+        let hindrance = hindrance(may, object.rests(monotonic), is_live);
+        hindrance.map_or_else(
+            || go_on((&mut kind.groups, &mut self.rates), object, (key, &policy), deletion),
+            Step::Wait,
+        )
     }
 
     /// Gives leave to the object whose turn it is in the lines of its policy, and returns it.
@@ -153,6 +135,50 @@ impl Room {
         // Whose turn it is not waits for that; this one is tried again in its time.
         look.retain(|other| *other != key.object);
         (Some(wait), looked_at(key.target, look))
+    }
+}
+
+/// What keeps an object that is due from being deleted now, and until when; `None`: nothing does.
+fn hindrance(
+    may: Option<Result<(), Hold>>,
+    rests: Option<Duration>,
+    is_live: bool,
+) -> Option<Wait> {
+    let at_most = |longest| Some(Wait { until: None, longest: Some(longest) });
+    match (may, rests) {
+        // It is queued again when it may go.
+        (None | Some(Err(_)), _) => Some(Wait::default()),
+        (Some(Ok(())), Some(rest)) => at_most(rest),
+        (Some(Ok(())), None) if !is_live => at_most(UNTIL_LIVE),
+        (Some(Ok(())), None) => None,
+    }
+}
+
+/// The next thing that is done with an object that may be deleted.
+fn go_on(
+    (groups, rates): (&mut Groups, &mut Rates),
+    object: &mut Object,
+    (key, policy): (&Key, &Uid),
+    deletion: Deletion,
+) -> Step {
+    let due = deletion.due.at;
+    match object.progress {
+        // The watch tells how it goes on.
+        Progress::Accepted => Step::Wait(Wait::default()),
+        Progress::HasLeave => {
+            for place in &object.places {
+                groups.begin_deletion(&place.candidate);
+            }
+            Step::Delete(Box::new(deletion))
+        }
+        Progress::None | Progress::Waits(_) => {
+            if let Progress::Waits(since) = object.progress {
+                rates.leave(policy, key, since);
+            }
+            object.progress = Progress::Waits(due);
+            rates.wait(policy, key, due);
+            Step::Line
+        }
     }
 }
 

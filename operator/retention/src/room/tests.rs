@@ -157,7 +157,7 @@ impl Scene {
 
     /// Judges the policy, and stores what comes of that.
     fn store(&mut self, now: Now) {
-        self.room.judge(now);
+        self.room.judge(now, self.monotonic);
         let policy = Uid::from("p");
         if let Some(record) = self.room.record(&policy) {
             self.record = Some(record.clone());

@@ -146,7 +146,13 @@ fn an_acknowledgement_lets_go_what_waits_once_it_is_stored() {
     let acknowledged = StoredPolicy { acknowledged_trip: Some(id.into()), ..ttl(60) };
     scene.set(acknowledged);
     while scene.room.evaluate(100, at(70)).is_some() {}
-    assert!(scene.room.judge(at(70)).iter().any(|judgement| judgement.acknowledged.is_some()));
+    assert!(
+        scene
+            .room
+            .judge(at(70), scene.monotonic)
+            .iter()
+            .any(|judgement| judgement.acknowledged.is_some())
+    );
     while scene.room.evaluate(100, at(70)).is_some() {}
     assert!(!scene.deletes("j00", at(70)), "that it was acknowledged is not stored yet");
     scene.store(at(70));
@@ -214,5 +220,17 @@ fn a_restart_goes_on_where_the_status_says() {
         scene.evaluate(at(3_600));
         assert_eq!(scene.tripped(), expected);
         assert_eq!(scene.deletes("j00", at(3_600)), expected.is_none());
+    }
+}
+
+#[test]
+fn a_jump_of_the_clock_by_more_than_five_minutes_trips_what_is_due() {
+    for (jump, expected) in [(0, None), (300, None), (301, Some(1)), (-301, Some(1))] {
+        let mut scene = Scene::new(vec![ttl(60)], &[finished("j", 7, 0)], at(1_000));
+        scene.room.judge(at(1_000), scene.monotonic);
+        scene.monotonic += Duration::from_secs(10);
+        scene.room.judge(at(1_010 + jump), scene.monotonic);
+        assert_eq!(scene.tripped(), expected, "by {jump}");
+        assert_eq!(scene.deletes("j", at(1_010 + jump)), expected.is_none(), "by {jump}");
     }
 }
