@@ -31,10 +31,10 @@
 //!
 //! | event | call |
 //! |---|---|
-//! | the replica becomes the leader, a policy is created or set to `Enforce`, or the kind was listed anew (R48) | [`Breaker::start`] with what the status stores and with everything due; until then the policy deletes nothing |
+//! | the replica becomes the leader, a policy is created or set to `Enforce`, or the kind was listed anew (R48) | [`Breaker::start`] with what the status stores ([`Record::read`]) and with everything due; until then the policy deletes nothing |
 //! | a policy is edited so that its digest changes, or its status shows that another leader wrote ([`Breaker::is_outdated`]) | [`Breaker::start_again`], likewise |
 //! | a policy is edited otherwise | [`Breaker::update`] |
-//! | a policy is set to `Audit` or deleted | the breaker is dropped, and `digest`, `enforcedThrough` and `trip` are removed from the status |
+//! | a policy is set to `Audit` or deleted | the breaker is dropped, and the status is [cleared](Record::clear) |
 //! | an object becomes due, for whatever cause | [`Breaker::observe`] with [`DueObject::of`] its plan |
 //! | an object is not due any more, is gone, or has another policy | [`Breaker::forget`] |
 //! | a deletion is about to be sent | [`Breaker::may_delete`] |
@@ -42,7 +42,7 @@
 //! | a deletion failed | nothing: the object stays expected |
 //! | a second or so after any of these, with a new acknowledgement, and [when the last verdict says](Verdict::next) | [`Breaker::judge`] |
 //! | all that was due until an instant has been observed, with live watches | [`Breaker::looked`] |
-//! | a minute has passed, or a judgement made a new record [urgent](Record::is_urgent) | [`Breaker::record`], which is written with the version of the policy as a precondition; then [`Breaker::stored`] |
+//! | a minute has passed, or a judgement made a new record [urgent](Record::is_urgent) | [`Breaker::record`], which is [written](Record::write) with the version of the policy as a precondition; then [`Breaker::stored`] |
 //! | the clock jumps | [`Breaker::step_clock`] |
 
 mod judge;
@@ -51,6 +51,7 @@ mod limits;
 mod object;
 mod record;
 mod state;
+mod status;
 #[cfg(test)]
 mod tests;
 

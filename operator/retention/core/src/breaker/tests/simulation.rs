@@ -52,3 +52,12 @@ fn worlds_are_full_of_accidents() {
     let names = "leaders, deletions, trips, acknowledgements, edits, lost, refused, hidden";
     assert!(seen.iter().all(|number| *number > 40), "{names}: {seen:?}");
 }
+
+#[test]
+fn worlds_that_once_found_something_pass() {
+    for seed in [9, 172, 366, 547, 679, 100_955, 100_971, 102_355, 102_852, 843_969_336_452_848_354]
+    {
+        let end = World::new(seed, None).run();
+        assert!(end.is_ok(), "seed {seed}: {end:?}");
+    }
+}

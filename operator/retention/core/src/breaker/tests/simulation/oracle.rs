@@ -69,6 +69,10 @@ impl Oracle {
     /// Something changed the cluster; `before` is what was due then.
     pub(super) fn changed(&mut self, before: &DueBy, cluster: &Cluster, cause: Cause, now: i64) {
         let after = cluster.due(now);
+        let (known, marks) = (&self.known, &mut self.marks);
+        let is =
+            |due: Option<&(usize, i64)>, mark: &Mark| due.is_some_and(|it| it.0 == mark.policy);
+        marks.retain(|id, mark| is(after.get(id), mark) || known.get(id) == Some(&mark.policy));
         for (id, (policy, due)) in &after {
             let was = before.get(id).filter(|was| was.0 == *policy);
             let was_known = self.known.get(id) == Some(policy);
@@ -173,6 +177,8 @@ impl Oracle {
                 let mark = Mark { policy, at: now, surely: false, end_seen: false };
                 self.marks.entry(id).or_insert(mark);
             } else if !is_told {
+                // It came due in its time, or cannot be told from that.
+                self.begun[policy].0.remove(&id);
                 let mark = self.marks.remove(&id).filter(|mark| mark.policy == policy);
                 self.hidden += usize::from(mark.is_some_and(|mark| mark.surely));
             }
@@ -183,7 +189,7 @@ impl Oracle {
         let begun: BTreeMap<_, _> = leader.rows_of(policy).map(|(id, row)| (id, row.due)).collect();
         let count = begun.len();
         self.begun[policy] = (begun, 0);
-        self.marks.retain(|_, mark| mark.policy != policy);
+        self.marks.retain(|id, mark| mark.policy != policy || !leader.rows.contains_key(id));
         if let Some(trip) = leader.trip(policy) {
             let has_reason = count > LIMIT || self.stepped[policy];
             self.check(has_reason, || format!("{trip:?} for {count} objects"));
@@ -292,14 +298,14 @@ impl Oracle {
         }
     }
 
-    /// What is expected when a record is stored was let go, whoever deletes it.
+    /// What is expected when a record is stored was let go, unless an edit that nobody saw made it due.
     fn handed_on(&mut self, policy: usize, status: &Record, leader: &Leader) {
         let mut through = leader.looked[policy];
         for (id, row) in leader.rows_of(policy) {
             let Some(Standing::Expected { since }) = leader.standing(policy, id) else { continue };
             through = through.min(row.due);
             let mark = self.marks.get(&id).copied().filter(|mark| mark.policy == policy);
-            if let Some(mark) = mark {
+            if let Some(mark) = mark.filter(|mark| mark.at <= self.last_look) {
                 self.marks.remove(&id);
                 self.released(mark, leader.view.objects.get(&id).map(|it| it.namespace), since.0);
             }
@@ -370,10 +376,8 @@ impl Oracle {
             let trip = status.and_then(|status| status.trip.as_ref());
             trip.is_some_and(|trip| trip.stops(namespace))
         };
-        let late = due
-            .iter()
-            .filter(|(id, (policy, _))| !cluster.objects[id].kept && !is_stopped(id, *policy));
-        late.map(|(id, _)| *id).collect()
+        let is_late = |id: &Id, policy| !cluster.objects[id].kept && !is_stopped(id, policy);
+        due.iter().filter(|(id, (policy, _))| is_late(id, *policy)).map(|(id, _)| *id).collect()
     }
 
     pub(super) fn check(&mut self, holds: bool, violation: impl FnOnce() -> String) {
