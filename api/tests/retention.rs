@@ -90,7 +90,7 @@ spec:
 /// The status of `docs/retention.md`, 7.
 const STATUS: &str = "
 observedGeneration: 7
-digest: 3f9c0a12
+digest: 3f9c0a12b7d4e581
 servedVersion: v1beta2
 enforcedThrough: '2026-11-22T06:30:00Z'
 counts: {finished: 4120, due: 12, kept: 300, held: 2, owned: 41, guarded: 0, needsOwner: 0,
@@ -100,7 +100,7 @@ wouldDelete: {now: 12, hour: 30, day: 340, week: 1200}
 next:
 - {namespace: a, name: j1, uid: u1, rule: failed, source: Policy, action: Object, at: '2026-11-22T06:31:07Z'}
 trip:
-  id: 7-3f9c0a12-1
+  id: 7-3f9c0a12b7d4e581-1
   reason: MassDelete
   unexpected: 8213
   stock: 9000

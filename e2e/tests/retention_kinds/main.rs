@@ -2,7 +2,7 @@
 //!
 //! kube-controller-manager makes the ends of Jobs, the JobSet controller those of JobSets, the operator those of TrainJobs
 //! and Kueue those of Workloads. No kubelet runs here: KWOK writes the ends of Pods by the stages of this project, and the
-//! eviction of one is written as the kubelet writes it. TrainJobRecords have no controller yet.
+//! eviction of one is written as the kubelet writes it. No controller makes records of TrainJobs yet.
 //!
 //! From its creation on, every version that is seen of an object has an end if and only if its own fields tell one. So an
 //! end that is read too early fails the test, too.
@@ -16,6 +16,7 @@ mod objects;
 mod told;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use e2e::fixtures::PATIENCE;
@@ -86,7 +87,9 @@ async fn ends_are_read_as_the_controllers_of_the_built_in_kinds_tell_them() -> R
     let setting = Setting::shared(Clock::Creation).await?;
     setting
         .test("kinds", QueueOptions::default(), async |case| {
+            let begun = Instant::now();
             objects::create(case).await?;
+            let created = begun.elapsed().as_secs();
             let (client, namespace) = (&case.tenant.client, case.tenant.namespace.as_str());
             // What is read wrongly is not looked at again: it might be right the next time.
             let ended = until("all objects have ended", PATIENCE, || async {
@@ -106,6 +109,8 @@ async fn ends_are_read_as_the_controllers_of_the_built_in_kinds_tell_them() -> R
                     bail!("{waited:#}: {missing:?}\n{seen:#?}")
                 }
             };
+            let ended = begun.elapsed().as_secs();
+            println!("all objects created after {created} s, all ended after {ended} s");
             for row in &ROWS {
                 let told = &find(&seen, row).context("it was there")?.told;
                 let end = told.as_ref().map(|told| (told.outcome, told.reason.as_str()));

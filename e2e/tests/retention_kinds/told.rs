@@ -8,6 +8,7 @@ use trainjob_api::time::Timestamp;
 use trainjob_retention_core::facts::Facts;
 use trainjob_retention_core::kind::BuiltIn;
 use trainjob_retention_core::outcome::{Bond, Outcome};
+use trainjob_retention_core::seconds::Seconds;
 
 /// The end of an object.
 #[derive(Debug)]
@@ -118,7 +119,7 @@ pub(crate) fn compare(object: &Value, told: Option<&Told>, read: Option<&Facts>)
     let [finish] = &*facts.finishes else { anyhow::bail!("{:?}", facts.finishes) };
     let end = (finish.outcome, &*finish.reason, finish.time);
     ensure!(end == (told.outcome, &*told.reason, Some(told.time)), "{told:?}: {finish:?}");
-    let own_ttl = finish.own_ttl.map(|seconds| seconds.get());
+    let own_ttl = finish.own_ttl.map(Seconds::get);
     ensure!(own_ttl == told.own_ttl, "{told:?}: {finish:?}");
     let guards = (finish.guards.release, finish.guards.archive);
     ensure!(guards == (told.awaits_release, false), "{told:?}: {finish:?}");
