@@ -15,6 +15,7 @@ use trainjob_core::facts::ObjectKey;
 use trainjob_engine::jitter;
 use trainjob_process::server_time::boot_time;
 use trainjob_retention_core::{
+    breaker::Record,
     finished::Definitions,
     metadata::Metadata,
     stored::{self, PolicyKind},
@@ -25,7 +26,7 @@ use crate::{
     key::TargetId,
     remover::{Remover, collection},
     room::{PolicyKey, Source},
-    status::{SeenPolicy, record},
+    status::SeenPolicy,
     watch::{self as stream, Ended, Named, News},
 };
 
@@ -113,7 +114,7 @@ impl Feed {
             );
         }
         let seen = Box::new(SeenPolicy::read(text));
-        let record = record::read(&seen.status);
+        let record = Record::read(&seen.status);
         let effects = self.remover.room().policy(key.clone(), stored, record, boot_time());
         self.remover.apply(effects);
         // As above.

@@ -5,7 +5,6 @@
 //! it has changed.
 
 mod conditions;
-pub(crate) mod record;
 mod seen;
 
 use std::{
@@ -113,17 +112,14 @@ impl StatusWriter {
             self.policies.remove(&key);
             return;
         };
-        match self.policies.get_mut(&key) {
-            Some(written) => {
-                if written.seen.generation != seen.generation {
-                    written.counted = None;
-                }
-                written.seen = *seen;
+        if let Some(written) = self.policies.get_mut(&key) {
+            if written.seen.generation != seen.generation {
+                written.counted = None;
             }
-            None => {
-                let written = Written { seen: *seen, counted: None, stored: None };
-                self.policies.insert(key, written);
-            }
+            written.seen = *seen;
+        } else {
+            let written = Written { seen: *seen, counted: None, stored: None };
+            self.policies.insert(key, written);
         }
     }
 
@@ -198,7 +194,7 @@ impl Written {
 
     /// Whether a record has to be stored at once, because deletions wait for that or may not go on.
     fn is_urgent(&self, record: Option<&Record>) -> bool {
-        let before = record::read(&self.seen.status);
+        let before = Record::read(&self.seen.status);
         record.is_some_and(|record| self.stored.is_none() || record.is_urgent(before.as_ref()))
             || record.is_none() && before.is_some()
     }
@@ -222,7 +218,10 @@ async fn write_one(
     let stores = written.is_urgent(record.as_ref())
         || written.stored.is_none_or(|stored| stored.elapsed() >= STORED_EVERY);
     if stores {
-        record::write(record.as_ref(), &mut status);
+        match &record {
+            Some(record) => record.write(&mut status),
+            None => Record::clear(&mut status),
+        }
     }
     if status == written.seen.status && !(stores && written.stored.is_none()) {
         return;
@@ -326,14 +325,14 @@ fn patch(status: &RetentionPolicyStatus, seen: &SeenPolicy) -> Value {
 
 /// Writes a status. Returns the version that the policy has then.
 async fn send(client: &Client, key: &PolicyKey, patch: &Value) -> Result<String, RequestError> {
-    let path = |plural: &str| collection("lifecycle.trainjob.dev", "v1alpha1", plural);
-    let path = match key.kind {
-        PolicyKind::Namespaced => path("retentionpolicies").in_namespace(&key.namespace),
-        PolicyKind::Cluster => path("clusterretentionpolicies"),
+    let of = |plural: &str| collection("lifecycle.trainjob.dev", "v1alpha1", plural);
+    let policies = match key.kind {
+        PolicyKind::Namespaced => of("retentionpolicies").in_namespace(&key.namespace),
+        PolicyKind::Cluster => of("clusterretentionpolicies"),
     };
     let manager = Some(FIELD_MANAGER.to_owned());
     let params = PatchParams { field_manager: manager, ..PatchParams::default() };
-    let request = Request::new(path.to_string());
+    let request = Request::new(policies.to_string());
     let request = request.patch_subresource("status", &key.name, &params, &Patch::Merge(patch));
     let request = request.map_err(|error| RequestError::Unbuildable(Box::new(error)))?;
     let text = timed(client.request_text(request)).await?;

@@ -33,7 +33,7 @@ const WATCH_SECONDS: u32 = 4;
 /// How long a line of a watch may take to come: the API server ends the watch before.
 const SILENCE: Duration = Duration::from_secs(10);
 /// How long a page of a list may take.
-const PAGE_WITHIN: Duration = Duration::from_secs(60);
+const PAGE_WITHIN: Duration = Duration::from_mins(1);
 /// First and longest wait before a watch that failed is tried again.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 /// Most and fewest objects of a page. One that fails is asked for in smaller ones.

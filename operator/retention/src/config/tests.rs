@@ -25,7 +25,7 @@ fn without_a_file_there_are_the_defaults_and_a_warning_that_nothing_is_watched()
     assert_eq!(config, load("").unwrap());
     assert_eq!((config.deletes_per_second, config.concurrency), (Some(50.0), 32));
     assert_eq!(config.leader_election, None);
-    assert_eq!(config.clock_jump_pause(), Duration::from_secs(60));
+    assert_eq!(config.clock_jump_pause(), Duration::from_mins(1));
     let excluded: Vec<_> = config.excluded_namespaces.iter().map(|name| &**name).collect();
     assert_eq!(excluded, ["kube-node-lease", "kube-public", "kube-system"]);
     assert_eq!(config.warnings().len(), 1);

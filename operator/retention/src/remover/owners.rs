@@ -103,21 +103,18 @@ async fn path(
     owner: &Controller,
 ) -> Result<Collection, RequestError> {
     let (group, version) = group_and_version(owner);
-    let resource = match built_in(owner) {
-        Some(kind) => plural(kind).to_owned(),
-        None => {
-            let resources = if group.is_empty() {
-                timed(client.list_core_api_resources(version)).await?
-            } else {
-                timed(client.list_api_group_resources(&owner.api_version)).await?
-            };
-            let is_it = |name: &str, kind: &str| *kind == *owner.kind && !name.contains('/');
-            let found = resources.resources.into_iter().find(|it| is_it(&it.name, &it.kind));
-            let unknown =
-                || RequestError::Unbuildable("the kind of the owner is not served".into());
-            found.ok_or_else(unknown)?.name
-        }
+    if let Some(kind) = built_in(owner) {
+        return Ok(collection(group, version, plural(kind)).in_namespace(namespace));
+    }
+    let resources = if group.is_empty() {
+        timed(client.list_core_api_resources(version)).await?
+    } else {
+        timed(client.list_api_group_resources(&owner.api_version)).await?
     };
+    let is_it = |name: &str, kind: &str| *kind == *owner.kind && !name.contains('/');
+    let found = resources.resources.into_iter().find(|it| is_it(&it.name, &it.kind));
+    let unknown = || RequestError::Unbuildable("the kind of the owner is not served".into());
+    let resource = found.ok_or_else(unknown)?.name;
     Ok(collection(group, version, &resource).in_namespace(namespace))
 }
 

@@ -46,7 +46,7 @@ impl Room {
                     count_object(kind, (namespaces, breakers), key, counted, reached);
                 }
                 Round::Queueing => {
-                    queue(kind, &mut self.namespaces, (target, key), &mut slice, now)
+                    queue(kind, &mut self.namespaces, (target, key), &mut slice, now);
                 }
             }
         }

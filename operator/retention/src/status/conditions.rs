@@ -153,8 +153,8 @@ mod tests {
 
     use super::*;
 
-    fn trip(scope: Scope) -> Option<Trip> {
-        Some(Trip { id: TripId::from("7-d-1"), at: Timestamp(1), stock: 60, scope })
+    fn trip(scope: Scope) -> Trip {
+        Trip { id: TripId::from("7-d-1"), at: Timestamp(1), stock: 60, scope }
     }
 
     /// The reasons of all conditions, each behind its status.
@@ -178,7 +178,7 @@ mod tests {
             limits_cross: false,
         };
         let syncing = Situation { kind: KindState::Syncing, ..good.clone() };
-        let with = |scope| Situation { tripped: trip(scope), ..good.clone() };
+        let with = |scope| Situation { tripped: Some(trip(scope)), ..good.clone() };
         let not_understood = Err("spec.x: unknown field".to_owned());
         for (situation, expected) in [
             (good.clone(), "+Watching +Enforcing -WithinLimits -Allowed"),

@@ -44,14 +44,25 @@ enum Piece {
     Item,
 }
 
+/// Whether the next byte belongs to a string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Text {
+    /// It does not.
+    Outside,
+    /// It does.
+    Inside,
+    /// It does, behind a backslash.
+    Escaped,
+}
+
 /// Cuts the text of a list into parts.
 #[derive(Debug)]
 pub(super) struct Items {
     /// How many brackets are open. The fields of the list are at 1, its items at 2.
     depth: u32,
-    in_string: bool,
-    escaped: bool,
-    in_items: bool,
+    text: Text,
+    /// Whether the list of items is open.
+    lists: bool,
     piece: Piece,
     key: Vec<u8>,
     kept: Vec<u8>,
@@ -62,9 +73,8 @@ impl Default for Items {
     fn default() -> Self {
         Self {
             depth: 0,
-            in_string: false,
-            escaped: false,
-            in_items: false,
+            text: Text::Outside,
+            lists: false,
             piece: Piece::Nothing,
             key: Vec::new(),
             kept: Vec::new(),
@@ -97,7 +107,7 @@ impl Items {
     }
 
     fn next(&mut self, byte: u8, take: &mut impl FnMut(Part<'_>)) -> Result<(), ListError> {
-        if self.in_string {
+        if self.text != Text::Outside {
             self.keep(byte);
             self.within_string(byte);
             return Ok(());
@@ -132,7 +142,7 @@ impl Items {
     }
 
     fn string_begins(&mut self) {
-        self.in_string = true;
+        self.text = Text::Inside;
         if self.depth == 1 && self.piece == Piece::Nothing {
             self.piece = Piece::Key;
             self.key.clear();
@@ -142,25 +152,22 @@ impl Items {
     }
 
     fn within_string(&mut self, byte: u8) {
-        match byte {
-            _ if self.escaped => self.escaped = false,
-            b'\\' => self.escaped = true,
-            b'"' => {
-                self.in_string = false;
-                if self.piece == Piece::Key {
-                    self.key.pop();
-                    self.piece = Piece::Nothing;
-                }
-            }
-            _ => {}
+        self.text = match (self.text, byte) {
+            (Text::Inside, b'\\') => Text::Escaped,
+            (Text::Inside, b'"') => Text::Outside,
+            _ => Text::Inside,
+        };
+        if self.text == Text::Outside && self.piece == Piece::Key {
+            self.key.pop();
+            self.piece = Piece::Nothing;
         }
     }
 
     fn open(&mut self, byte: u8) {
         self.begun = true;
         if self.depth == 1 && self.piece == Piece::Nothing && byte == b'[' {
-            self.in_items = true;
-        } else if self.depth == 2 && self.in_items {
+            self.lists = true;
+        } else if self.depth == 2 && self.lists {
             self.begin(Piece::Item);
         }
         self.depth += 1;
@@ -177,7 +184,7 @@ impl Items {
             take(Part::Item(str::from_utf8(&self.kept)?));
             self.piece = Piece::Nothing;
         } else if self.depth == 1 && self.piece == Piece::Nothing {
-            self.in_items = false;
+            self.lists = false;
         }
         Ok(())
     }
@@ -197,8 +204,11 @@ mod tests {
 
     use super::*;
 
-    /// The fields and items of a text that arrives in pieces of this size.
-    fn cut(text: &str, size: usize) -> Result<(Vec<(String, Value)>, Vec<Value>), ListError> {
+    /// The fields and items of a list.
+    type Parts = (Vec<(String, Value)>, Vec<Value>);
+
+    /// The parts of a text that arrives in pieces of this size.
+    fn cut(text: &str, size: usize) -> Result<Parts, ListError> {
         let (mut items, mut fields, mut found) = (Items::default(), Vec::new(), Vec::new());
         let json = |text: &str| serde_json::from_str(text).unwrap();
         for bytes in text.as_bytes().chunks(size) {

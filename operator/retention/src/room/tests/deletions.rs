@@ -52,7 +52,7 @@ fn what_the_api_server_answers_says_when_it_is_tried_again() {
         (vec![Reply::Accepted], vec![None]),
         (vec![Reply::Conflict; 3], vec![seconds(1); 3]),
         (vec![Reply::Throttled(Duration::from_secs(7))], vec![seconds(7)]),
-        (vec![Reply::Throttled(Duration::from_secs(600))], vec![seconds(30)]),
+        (vec![Reply::Throttled(Duration::from_mins(10))], vec![seconds(30)]),
         (vec![Reply::Missing, Reply::Failed], vec![seconds(1), seconds(2)]),
         (vec![Reply::Failed; 11], [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300].map(seconds).into()),
     ] {
@@ -148,9 +148,9 @@ fn an_owner_is_asked_for_again_after_a_while_that_grows() {
     for minutes in [1, 2, 4, 8, 16, 30, 30] {
         assert!(matches!(scene.look("j", at(60)), Step::AskOwner(_)), "{minutes}");
         scene.room.answered(&key("j"), unfinished, scene.monotonic);
-        let longest = Some(Duration::from_secs(60 * minutes));
+        let longest = Some(Duration::from_mins(minutes));
         assert_eq!(scene.look("j", at(60)), Step::Wait(Wait { until: None, longest }));
-        scene.monotonic += Duration::from_secs(60 * minutes);
+        scene.monotonic += Duration::from_mins(minutes);
     }
     for source in Room::sources(JOBS) {
         scene.room.heard(source, scene.monotonic);
@@ -159,6 +159,6 @@ fn an_owner_is_asked_for_again_after_a_while_that_grows() {
     scene.room.answered(&key("j"), OwnerAnswer::Found(ended), scene.monotonic);
     assert_eq!(scene.look("j", at(60)), until(90), "not before its owner's end");
     assert!(scene.deletes("j", at(90)));
-    scene.monotonic += Duration::from_secs(60);
+    scene.monotonic += Duration::from_mins(1);
     assert!(matches!(scene.look("j", at(150)), Step::AskOwner(_)), "answers hold for a minute");
 }
