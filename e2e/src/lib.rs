@@ -34,6 +34,6 @@ pub use faults::proxy;
 pub use testenv::{
     answer, apply, authority, binaries, chart, cluster, component, coscheduling, credentials,
     discovered, fixtures, guard, kueue, metrics_page, node, operator, ports, process, product,
-    rbac, recorder, release, shifted_clock, stale_apiserver, stopped, until, volcano, webhook,
-    workspace, yaml,
+    rbac, recorder, release, retention, shifted_clock, stale_apiserver, stopped, until, volcano,
+    webhook, workspace, yaml,
 };

@@ -7,7 +7,7 @@
 //! * the box: [`cluster`] starts its [`component`]s as its `options` say, with `jobset`, `kwok` and `nodes`, in its `site`;
 //!   [`credentials`] and [`authority`] say who is who, and `access` gives tests an identity of their own;
 //! * what else may run in it: a second API server that falls behind ([`stale_apiserver`]), [`kueue`], [`coscheduling`], [`volcano`], `trainer`, and a [`node`] with a real kubelet;
-//! * the product: [`chart`] has what is installed, [`product`] is what the [`operator`] and the [`webhook`] have in common,
+//! * the product: [`chart`] has what is installed, [`product`] is what the [`operator`], the [`webhook`] and the [`retention`] engine have in common,
 //!   [`release`] runs both as a release would, [`shifted_clock`] gives a program a wrong clock;
 //! * the tests: [`fixtures`] has a namespace for each, [`apply`], [`answer`], [`metrics_page`] and [`yaml`] are their tools,
 //!   and [`recorder`] writes down what the watches of a run deliver.
@@ -44,6 +44,7 @@ pub mod rbac;
 pub(crate) mod ready;
 pub mod recorder;
 pub mod release;
+pub mod retention;
 pub(crate) mod sent;
 pub(crate) mod service;
 pub mod shifted_clock;

@@ -61,6 +61,8 @@ mod races;
 mod rbac;
 #[path = "resilience/main.rs"]
 mod resilience;
+#[path = "retention_engine/main.rs"]
+mod retention_engine;
 #[path = "retention_kinds/main.rs"]
 mod retention_kinds;
 #[path = "retention_policies/main.rs"]

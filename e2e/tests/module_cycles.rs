@@ -11,12 +11,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 /// The crates of the product, by their sources.
-const PRODUCT: [&str; 7] = [
+const PRODUCT: [&str; 8] = [
     "api/src",
     "operator/core/src",
     "operator/engine/src",
     "operator/process/src",
     "operator/retention/core/src",
+    "operator/retention/src",
     "operator/src",
     "webhook/src",
 ];

@@ -229,7 +229,7 @@ async fn serve(
         certificates: tls::self_signed(env!("CARGO_PKG_NAME"))?,
         client: &clients.work,
     };
-    Servers::start(config, readiness, shown, until).await.map_err(RunError::Server)
+    Servers::start(config.served(), readiness, shown, until).await.map_err(RunError::Server)
 }
 
 /// Takes part in the election, where there is one, once `ready`.

@@ -68,7 +68,7 @@ pub async fn run(
         certificates: Arc::new(serving.clone()),
         client: &clients.work,
     };
-    let beside = Servers::start(&config, &readiness, shown, &until_drained).await;
+    let beside = Servers::start(config.served(), &readiness, shown, &until_drained).await;
     let mut beside = beside.map_err(RunError::Server)?;
 
     let mut tasks = JoinSet::new();

@@ -13,6 +13,9 @@ const OPERATOR: &str = "trainjob-operator";
 /// The binary of the webhook.
 const WEBHOOK: &str = "trainjob-webhook";
 
+/// The binary of the retention engine.
+const RETENTION: &str = "trainjob-retention";
+
 /// The directory of a binary that was built, or why it could not be.
 type Built = OnceLock<Result<PathBuf, String>>;
 
@@ -28,6 +31,12 @@ pub fn operator() -> Result<PathBuf> {
 pub fn webhook() -> Result<PathBuf> {
     static BUILT: Built = OnceLock::new();
     provide(&BUILT, WEBHOOK)
+}
+
+/// The file of the retention engine, as that of the [`operator`].
+pub fn retention() -> Result<PathBuf> {
+    static BUILT: Built = OnceLock::new();
+    provide(&BUILT, RETENTION)
 }
 
 /// The file of the server that the webhook is compared with in a bench.

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use trainjob_core::observed::Settings;
+use trainjob_core::observed;
 
 use crate::health::Endpoints;
 use file::{ClientConnection, Configuration, Controller, Events, Health, Lifecycle, Metrics};
@@ -32,17 +32,18 @@ mod tls;
 pub mod value;
 
 pub use admission::Admission;
-pub use election::LeaderElection;
+pub use election::{LeaderElection, check_times};
 pub use error::{ConfigError, Problem};
 pub use flags::{Flags, FlagsError};
 pub use gates::{Gate, Gates};
+pub use read::read;
 pub use tls::Tls;
 
 /// What the two processes use, complete and valid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// What decisions depend on.
-    pub settings: Settings,
+    pub settings: observed::Settings,
     /// How many TrainJobs are worked on at the same time; 64 by default.
     pub concurrency: NonZeroUsize,
     /// The limit of requests to the API server; `None`, the default: no limit.
@@ -65,6 +66,62 @@ pub struct Config {
     pub admission: Admission,
     /// What to tell whoever runs the process, once; one line each.
     pub warnings: Vec<String>,
+}
+
+/// What a program reads at its start.
+pub trait Settings: Sized {
+    /// Reads what `flags` name; without a file, every default.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, is not YAML, or says something that is not allowed.
+    fn load(flags: &Flags) -> Result<Self, ConfigError>;
+
+    /// What to tell whoever runs the process, once; one line each.
+    fn warnings(&self) -> &[String];
+
+    /// How long what acts by time pauses after a jump of the API server's clock.
+    fn clock_jump_pause(&self) -> Duration;
+}
+
+impl Settings for Config {
+    fn load(flags: &Flags) -> Result<Self, ConfigError> {
+        load(flags)
+    }
+
+    fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    fn clock_jump_pause(&self) -> Duration {
+        self.clock_jump_pause
+    }
+}
+
+/// Where the servers beside the work listen, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Served<'a> {
+    /// Where health is served; `None`: nowhere.
+    pub health: Option<SocketAddr>,
+    /// The paths of health.
+    pub endpoints: &'a Endpoints,
+    /// How metrics are served; `None`: not at all.
+    pub metrics: Option<MetricsServer>,
+    /// How TLS is spoken.
+    pub tls: &'a Tls,
+}
+
+impl Config {
+    /// Where the servers beside the work listen, and how.
+    #[must_use]
+    pub const fn served(&self) -> Served<'_> {
+        Served {
+            health: self.health_address,
+            endpoints: &self.health_endpoints,
+            metrics: self.metrics,
+            tls: &self.admission.tls,
+        }
+    }
 }
 
 /// How metrics are served.
@@ -95,7 +152,7 @@ pub struct Rate {
 /// switched on that this release does not have.
 pub fn load(flags: &Flags) -> Result<Config, ConfigError> {
     let file = match &flags.config {
-        Some(path) => read::read(path)?,
+        Some(path) => read(path, rules::check)?,
         None => Configuration::default(),
     };
     let (in_file, in_flag) = (&file.feature_gates, &flags.feature_gates.0);
@@ -133,8 +190,8 @@ fn resolve(file: &Configuration) -> Config {
     }
 }
 
-fn settings(lifecycle: &Lifecycle) -> Settings {
-    Settings {
+fn settings(lifecycle: &Lifecycle) -> observed::Settings {
+    observed::Settings {
         deadline_clock: lifecycle.deadline_clock,
         deletion_propagation: lifecycle.deletion_propagation,
         ttl_for_managed_elsewhere: lifecycle.ttl_for_managed_elsewhere,

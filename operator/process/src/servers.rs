@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use crate::{
-    config::{Config, MetricsServer, Tls},
+    config::{MetricsServer, Served, Tls},
     exposition::Exposition,
     health::{Health, Readiness},
     metrics_auth::MetricsAuth,
@@ -40,19 +40,19 @@ impl Servers {
     ///
     /// If one of them cannot listen.
     pub async fn start(
-        config: &Config,
+        served: Served<'_>,
         readiness: &Readiness,
         shown: Shown<'_>,
         until: &watch::Receiver<bool>,
     ) -> io::Result<Self> {
         let mut servers = JoinSet::new();
-        if let Some(address) = config.health_address {
-            let (endpoints, readiness) = (config.health_endpoints.clone(), readiness.clone());
+        if let Some(address) = served.health {
+            let (endpoints, readiness) = (served.endpoints.clone(), readiness.clone());
             let site = Site::open(Arc::new(Health { endpoints, readiness }));
             servers.spawn(pages::serve(pages::listen(address).await?, site, until.clone()));
         }
-        if let Some(metrics) = config.metrics {
-            let site = site(metrics, &config.admission.tls, shown)?;
+        if let Some(metrics) = served.metrics {
+            let site = site(metrics, served.tls, shown)?;
             let listener = pages::listen(metrics.address).await?;
             servers.spawn(pages::serve(listener, site, until.clone()));
         }

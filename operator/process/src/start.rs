@@ -9,7 +9,7 @@ use tokio::{
 
 use crate::{
     client::{self, Clients},
-    config::{self, Config, Flags, FlagsError},
+    config::{Flags, FlagsError, Settings},
     logging,
     metrics::Requests,
     program::Program,
@@ -20,11 +20,12 @@ use crate::{
 /// argument became true, on the first SIGTERM or SIGINT; the second signal ends the process at once.
 ///
 /// Exit code 0 if all went well; otherwise 1, and stderr says why in one line.
-pub fn start<W, E>(
+pub fn start<C, W, E>(
     program: Program,
-    work: impl FnOnce(Config, Clients, watch::Receiver<bool>) -> W,
+    work: impl FnOnce(C, Clients, watch::Receiver<bool>) -> W,
 ) -> ExitCode
 where
+    C: Settings,
     W: Future<Output = Result<(), E>> + Send + 'static,
     E: Error + Send + 'static,
 {
@@ -43,14 +44,14 @@ where
         }
         Err(error) => return refuse(&error),
     };
-    let config = match config::load(&flags) {
+    let config = match C::load(&flags) {
         Ok(config) => config,
         Err(error) => return refuse(&error),
     };
     if let Err(error) = logging::init(flags.logging) {
         return refuse(&error);
     }
-    for warning in &config.warnings {
+    for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -66,7 +67,7 @@ where
             Ok(requests) => requests,
             Err(error) => return refuse(&error),
         };
-        let server_time = ServerTime::new(config.clock_jump_pause);
+        let server_time = ServerTime::new(config.clock_jump_pause());
         let clients = client::connect(flags.kubeconfig.as_deref(), requests, server_time).await;
         let clients = match clients {
             Ok(clients) => clients,

@@ -24,13 +24,18 @@ pub(super) fn resolve(election: &file::LeaderElection) -> Option<LeaderElection>
     })
 }
 
-/// The three times must leave a leader the chance to renew, as client-go has it too.
+/// What an election says counts only where one is asked for.
 pub(super) fn check(election: &file::LeaderElection) -> Result<(), Problem> {
-    if !election.leader_elect {
-        return Ok(());
-    }
-    let Times { lease_duration: lease, renew_deadline: renew, retry_period: retry } =
-        times(election);
+    if election.leader_elect { check_times(times(election)) } else { Ok(()) }
+}
+
+/// The three times must leave a leader the chance to renew, as client-go has it too.
+///
+/// # Errors
+///
+/// Which of the three is too long; its path is that in a section `leaderElection`.
+pub fn check_times(times: Times) -> Result<(), Problem> {
+    let Times { lease_duration: lease, renew_deadline: renew, retry_period: retry } = times;
     if renew >= lease {
         let message = format!("{renew:?} is too long, expected less than leaseDuration, {lease:?}");
         return Err(Problem::new("leaderElection.renewDeadline", message));

@@ -43,7 +43,8 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(super) fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+    /// What is wrong with the field of this path.
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { field: field.into(), message: message.into() }
     }
 }

@@ -21,7 +21,7 @@ use super::{
     gates::Gate,
     value::{
         BindAddress, CertificateName, Concurrency, Count, EndpointName, GoDuration, Interval,
-        PerSecond, Port, Whole, or_default, section, sections, unless_empty,
+        PerSecond, Port, Whole, or_default, sections, unless_empty,
     },
 };
 

@@ -5,20 +5,27 @@
 
 use std::{fs, path::Path};
 
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use serde_path_to_error::{Deserializer, Segment, Track};
 use serde_saphyr::NonFiniteFloatPolicy;
 
-use super::{ConfigError, error::Problem, file::Configuration, rules, value::section};
+use super::{ConfigError, error::Problem, value::section};
 
-/// Reads the file at `path`.
-pub(super) fn read(path: &Path) -> Result<Configuration, ConfigError> {
+/// Reads the file at `path`, whose fields have to pass `check` together.
+///
+/// # Errors
+///
+/// If the file cannot be read, is not YAML, has a field that the format does not have, or does not pass.
+pub fn read<T: DeserializeOwned>(
+    path: &Path,
+    check: impl FnOnce(&T) -> Result<(), Problem>,
+) -> Result<T, ConfigError> {
     let text = fs::read_to_string(path)
         .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
     tree(&text)
         .and_then(fields)
-        .and_then(|file| rules::check(&file).map(|()| file))
+        .and_then(|file| check(&file).map(|()| file))
         .map_err(|problem| ConfigError::Invalid { path: path.to_owned(), problem })
 }
 
@@ -51,7 +58,7 @@ fn tree(yaml: &str) -> Result<Value, Problem> {
     })
 }
 
-fn fields(tree: Value) -> Result<Configuration, Problem> {
+fn fields<T: DeserializeOwned>(tree: Value) -> Result<T, Problem> {
     let mut track = Track::new();
     match section(Deserializer::new(tree, &mut track)) {
         Ok(Some(configuration)) => Ok(configuration),

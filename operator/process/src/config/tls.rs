@@ -24,6 +24,13 @@ pub struct Tls {
     pub protocols: Vec<&'static str>,
 }
 
+impl Default for Tls {
+    /// What is spoken where no section says otherwise.
+    fn default() -> Self {
+        resolve(&file::Tls::default()).0
+    }
+}
+
 /// What the section says, and what to tell whoever runs the process.
 pub(super) fn resolve(section: &file::Tls) -> (Tls, Vec<String>) {
     let mut warnings = Vec::new();

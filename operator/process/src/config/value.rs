@@ -23,6 +23,7 @@ pub use text::{BindAddress, CertificateName, EndpointName};
 ///
 /// The syntax is that of default field values (RFC 3681), which are not stable yet. A field that is absent or
 /// `null` gets its default. The JSON Schema has description, bounds and default of every field.
+#[macro_export]
 macro_rules! sections {
     ($(
         $(#[$of_section:meta])*
@@ -51,23 +52,32 @@ macro_rules! sections {
                 struct Given {
                     $($(#[$of_field])* $field: Option<$type>,)*
                 }
-                let given: Given = section(deserializer)?.unwrap_or_default();
+                let given: Given =
+                    $crate::config::value::section(deserializer)?.unwrap_or_default();
                 Ok(Self { $($field: given.$field.unwrap_or_else(|| $default),)* })
             }
         }
     )*};
 }
-pub(super) use sections;
+pub use sections;
 
 /// A section that may be absent or `null`: then it has its defaults.
-pub(super) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+///
+/// # Errors
+///
+/// What is wrong with a field of it.
+pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 /// A section: named fields, never a list of their values. `null` is as if it were absent.
-pub(super) fn section<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+///
+/// # Errors
+///
+/// What is wrong with a field of it.
+pub fn section<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     deserializer.deserialize_any(SectionVisitor(PhantomData))

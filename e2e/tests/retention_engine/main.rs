@@ -1,0 +1,141 @@
+//! The retention engine on a real API server: a policy in Audit shows what it would delete, and in Enforce it deletes that,
+//! in time, and nothing else (`docs/retention.md`).
+//!
+//! Nothing but the API server acts on the Jobs, so tests say themselves how they end.
+
+#![expect(
+    clippy::indexing_slicing,
+    reason = "what is not in a JSON value is null, which no test expects"
+)]
+
+mod place;
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use e2e::fixtures::{LATE, PATIENCE, consistently};
+use e2e::until::until_ok;
+use serde_json::{Value, json};
+
+use self::place::Place;
+
+/// The TTL of the policies here, in seconds.
+const TTL: i64 = 3;
+/// Longer than an engine that is about to do something wrong hesitates.
+const WINDOW: Duration = Duration::from_secs(4);
+
+/// A policy for the Jobs of a namespace.
+fn policy(mode: &str, ttl: i64) -> Value {
+    json!({
+        "apiVersion": "lifecycle.trainjob.dev/v1alpha1",
+        "kind": "RetentionPolicy",
+        "metadata": {"name": "jobs"},
+        "spec": {
+            "target": {"apiGroup": "batch", "kind": "Job"},
+            "mode": mode,
+            // Nobody here collects garbage, so nobody ends a deletion in the foreground.
+            "propagation": "Background",
+            "rules": [{"name": "all", "action": {"ttlSecondsAfterFinished": ttl}}],
+        },
+    })
+}
+
+/// Sees that the status of the policy fits, as soon as it does.
+async fn status(place: &Place, fits: impl Fn(&Value) -> bool) -> Result<Value> {
+    until_ok("the status is right", PATIENCE, || async {
+        let status = place.status("jobs").await?;
+        ensure!(fits(&status), "{status}");
+        Ok(status)
+    })
+    .await
+}
+
+fn condition<'a>(status: &'a Value, kind: &str) -> (&'a Value, &'a Value) {
+    let none = &Value::Null;
+    let conditions = status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let found = conditions.iter().find(|condition| condition["type"] == kind);
+    found.map_or((none, none), |found| (&found["status"], &found["reason"]))
+}
+
+#[tokio::test]
+async fn audit_shows_what_enforce_then_deletes_in_time_with_uid_and_version() -> Result<()> {
+    let place = Place::new("enforces").await?;
+    let mut due = Vec::new();
+    for name in ["done-a", "done-b", "done-c"] {
+        place.create(name, &json!({})).await?;
+        due.push((name, place.finish(name).await?.plus(TTL)));
+    }
+    place
+        .create("held", &json!({"lifecycle.trainjob.dev/hold-until": "2100-01-01T00:00:00Z"}))
+        .await?;
+    place.finish("held").await?;
+    place.create("running", &json!({})).await?;
+
+    place.apply(policy("Audit", TTL)).await?;
+    let seen = status(&place, |status| {
+        status["wouldDelete"]["now"] == 3 && condition(status, "Ready").0 == "True"
+    })
+    .await?;
+    ensure!(seen["counts"]["finished"] == 4 && seen["counts"]["held"] == 1, "{seen}");
+    ensure!(seen["rules"] == json!([{"name": "all", "matched": 4, "due": 3}]), "{seen}");
+    ensure!(seen["next"][0]["source"] == "Policy" && seen["servedVersion"] == "v1", "{seen}");
+    ensure!(condition(&seen, "Enforcing") == (&json!("False"), &json!("AuditMode")), "{seen}");
+    let everything = ["done-a", "done-b", "done-c", "held", "running"];
+    consistently("nothing is deleted in Audit", WINDOW, async || place.has(&everything).await)
+        .await?;
+    ensure!(place.deletions()?.is_empty(), "{:?}", place.deletions()?);
+
+    place.apply(policy("Enforce", TTL)).await?;
+    place.becomes(&["held", "running"]).await?;
+    status(&place, |status| condition(status, "Enforcing").0 == "True").await?;
+
+    // What ends while it enforces goes in time, and not before.
+    place.create("later", &json!({})).await?;
+    due.push(("later", place.finish("later").await?.plus(TTL)));
+    place.becomes(&["held", "running"]).await?;
+    consistently("the rest stays", WINDOW, async || place.has(&["held", "running"]).await).await?;
+
+    let deletions = place.deletions()?;
+    ensure!(deletions.len() == due.len(), "{deletions:?}");
+    for (name, due) in due {
+        let found = deletions.iter().filter(|deletion| deletion.name == name);
+        let [deletion] = found.collect::<Vec<_>>()[..] else {
+            anyhow::bail!("{name}: {deletions:?}")
+        };
+        ensure!(deletion.code == 200, "{deletion:?}");
+        ensure!(Some(&deletion.uid) == place.uids().get(name), "{deletion:?}");
+        ensure!(!deletion.resource_version.is_empty(), "{deletion:?}");
+        ensure!(deletion.at >= due, "{name} before {due}: {deletion:?}");
+        ensure!(name != "later" || deletion.at.since(due) <= LATE, "{name} late: {deletion:?}");
+        place.told("RetentionDeleted", name).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_policy_with_more_due_than_its_breaker_allows_waits_for_an_acknowledgement() -> Result<()>
+{
+    let place = Place::new("trips").await?;
+    for name in ["a", "b", "c"] {
+        place.create(name, &json!({})).await?;
+        place.finish(name).await?;
+    }
+    let mut enforced = policy("Enforce", 0);
+    enforced["spec"]["breaker"] = json!({"maxCount": 2});
+    place.apply(enforced.clone()).await?;
+    let seen = status(&place, |status| condition(status, "Tripped").0 == "True").await?;
+    ensure!(condition(&seen, "Enforcing") == (&json!("False"), &json!("Tripped")), "{seen}");
+    consistently("nothing is deleted", WINDOW, async || place.has(&["a", "b", "c"]).await).await?;
+
+    ensure!(seen["trip"]["unexpected"] == 3 && seen["trip"]["stock"] == 3, "{seen}");
+    let id = seen["trip"]["id"].as_str().unwrap_or_default();
+    let annotations = json!({"lifecycle.trainjob.dev/acknowledge-trip": id});
+    enforced["metadata"]["annotations"] = annotations;
+    place.apply(enforced).await?;
+    place.becomes(&[]).await?;
+    status(&place, |status| {
+        condition(status, "Tripped").0 == "False" && condition(status, "Enforcing").0 == "True"
+    })
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! A namespace of a box in which the retention engine runs.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result, ensure};
+use e2e::apply::apply;
+use e2e::chart::install_retention_crds;
+use e2e::cluster::{Cluster, Options};
+use e2e::fixtures::shared::Shared;
+use e2e::fixtures::{PATIENCE, audit_flags, requests_of};
+use e2e::retention::{Retention, USER, install_retention_rbac};
+use e2e::until::until_ok;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, ResourceExt};
+use serde_json::{Value, json};
+use trainjob_api::lifecycle::v1alpha1::policy::RetentionPolicy;
+use trainjob_api::time::Timestamp;
+
+const TARGETS: &str = "{targets: [{apiGroup: batch, kind: Job, resource: jobs}]}";
+
+/// A box with the retention engine, and nothing else that acts.
+struct World {
+    // Dropped before the box.
+    _retention: Retention,
+    cluster: Cluster,
+}
+
+impl World {
+    async fn start() -> Result<Self> {
+        let options = Options { apiserver_flags: audit_flags().into(), ..Options::bare() };
+        let cluster = Cluster::start(options).await?;
+        install_retention_crds(&cluster.client().await?).await?;
+        install_retention_rbac(&cluster).await?;
+        let retention = Retention::start(&cluster, TARGETS).await?;
+        retention.wait_ready().await?;
+        Ok(Self { _retention: retention, cluster })
+    }
+}
+
+/// A deletion that the retention engine asked for.
+#[derive(Debug)]
+pub(crate) struct Deletion {
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    pub(crate) resource_version: String,
+    /// The second in which the API server received it.
+    pub(crate) at: Timestamp,
+    pub(crate) code: u16,
+}
+
+/// A namespace of its own.
+pub(crate) struct Place {
+    world: Arc<World>,
+    client: Client,
+    namespace: String,
+    jobs: Api<Job>,
+    uids: Mutex<BTreeMap<String, String>>,
+}
+
+impl Place {
+    /// One whose name begins like this.
+    pub(crate) async fn new(prefix: &str) -> Result<Self> {
+        static WORLD: Shared<World> = Shared::new();
+        let world = WORLD.get(World::start).await?;
+        let client = world.cluster.client().await?;
+        let namespace = world.cluster.namespace(prefix).await?;
+        let jobs = Api::namespaced(client.clone(), &namespace);
+        Ok(Self { world, client, namespace, jobs, uids: Mutex::default() })
+    }
+
+    /// The UIDs of the Jobs that were made.
+    pub(crate) fn uids(&self) -> BTreeMap<String, String> {
+        self.uids.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) async fn apply(&self, manifest: Value) -> Result<()> {
+        apply(&self.client, &self.namespace, vec![manifest]).await?;
+        Ok(())
+    }
+
+    /// Makes a Job with these annotations. Nobody runs it.
+    pub(crate) async fn create(&self, name: &str, annotations: &Value) -> Result<()> {
+        let container = json!({"name": "a", "image": "none"});
+        let pod = json!({"restartPolicy": "Never", "containers": [container]});
+        let job = json!({
+            "metadata": {"name": name, "annotations": annotations},
+            "spec": {"template": {"spec": pod}},
+        });
+        let job = self.jobs.create(&PostParams::default(), &serde_json::from_value(job)?).await?;
+        let uid = job.uid().context("no UID")?;
+        self.uids.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), uid);
+        Ok(())
+    }
+
+    /// Ends a Job now. Returns from when on it is old.
+    pub(crate) async fn finish(&self, name: &str) -> Result<Timestamp> {
+        let created = self.jobs.get(name).await?.creation_timestamp().context("no time")?;
+        let now = json!(created);
+        let condition =
+            |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": now});
+        let status = json!({"status": {
+            "startTime": now, "completionTime": now, "succeeded": 1,
+            "conditions": [condition("SuccessCriteriaMet"), condition("Complete")],
+        }});
+        self.jobs.patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await?;
+        Ok(Timestamp::from(&created))
+    }
+
+    /// Sees that just these Jobs are there.
+    pub(crate) async fn has(&self, expected: &[&str]) -> Result<()> {
+        let jobs = self.jobs.list(&ListParams::default()).await?;
+        let names: Vec<_> = jobs.items.iter().map(ResourceExt::name_any).collect();
+        ensure!(names == expected, "{names:?} are there");
+        Ok(())
+    }
+
+    /// Waits until just these Jobs are there.
+    pub(crate) async fn becomes(&self, expected: &[&str]) -> Result<()> {
+        let what = format!("{expected:?} are left");
+        until_ok(what, PATIENCE, || async { self.has(expected).await }).await
+    }
+
+    /// What the policy of this name says of itself.
+    pub(crate) async fn status(&self, name: &str) -> Result<Value> {
+        let policies: Api<RetentionPolicy> = Api::namespaced(self.client.clone(), &self.namespace);
+        Ok(json!(policies.get(name).await?.status))
+    }
+
+    /// All deletions here that the retention engine has asked for.
+    pub(crate) fn deletions(&self) -> Result<Vec<Deletion>> {
+        let requests = requests_of(self.world.cluster.folder(), USER)?;
+        let own = requests.into_iter().filter(|request| {
+            request.verb == "delete" && request.object.namespace == self.namespace
+        });
+        let text = |sent: &Value, field: &str| {
+            let value = sent.pointer(&format!("/preconditions/{field}")).and_then(Value::as_str);
+            value.unwrap_or_default().to_owned()
+        };
+        let deletions = own.map(|request| Deletion {
+            uid: text(&request.sent, "uid"),
+            resource_version: text(&request.sent, "resourceVersion"),
+            at: Timestamp(request.at.0.as_second()),
+            code: request.code(),
+            name: request.object.name,
+        });
+        Ok(deletions.collect())
+    }
+
+    /// Waits for an event with this reason about the Job.
+    pub(crate) async fn told(&self, reason: &str, name: &str) -> Result<()> {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);
+        until_ok(format!("{reason} is told of {name}"), PATIENCE, || async {
+            let events = events.list(&ListParams::default()).await?;
+            let is_it = |event: &Event| {
+                let regarding = event.regarding.as_ref();
+                event.reason.as_deref() == Some(reason)
+                    && regarding.and_then(|it| it.name.as_deref()) == Some(name)
+            };
+            ensure!(events.items.iter().any(is_it), "{} other events", events.items.len());
+            Ok(())
+        })
+        .await
+    }
+}

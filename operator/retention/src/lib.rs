@@ -1,0 +1,19 @@
+//! The retention engine: executes the policies of `docs/retention.md`.
+//!
+//! The decisions are those of `trainjob-retention-core`. Here is what carries them out. News go one way:
+//!
+//! [watches](feed) tell the [room], a state machine without I/O, what there is; what changed waits as a key in the queue
+//! of `trainjob-engine`; the [remover] takes it from there, asks the room what is to be done, does that, and tells the
+//! room what came of it. A [status] shows what policies find.
+
+pub mod config;
+pub mod discovery;
+pub mod feed;
+pub mod key;
+pub mod manual;
+pub mod metrics;
+pub mod remover;
+pub mod room;
+pub mod run;
+pub mod status;
+pub mod watch;

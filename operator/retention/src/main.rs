@@ -1,0 +1,32 @@
+//! `trainjob-retention`: deletes finished objects by policy. See the library for how it works.
+
+use std::process::ExitCode;
+
+use trainjob_process::{Program, start};
+use trainjob_retention::{manual::MANUAL, metrics, run};
+
+const PROGRAM: Program = Program {
+    name: "trainjob-retention",
+    about: "The retention engine: deletes finished objects by policy.",
+    metrics: metrics::PREFIX,
+    kinds: &[
+        ("retentionpolicies", "RetentionPolicy"),
+        ("clusterretentionpolicies", "ClusterRetentionPolicy"),
+        ("namespaces", "Namespace"),
+        ("jobs", "Job"),
+        ("pods", "Pod"),
+        ("jobsets", "JobSet"),
+        ("trainjobs", "TrainJob"),
+        ("workloads", "Workload"),
+        ("trainjobrecords", "TrainJobRecord"),
+        ("events", "Event"),
+        ("leases", "Lease"),
+        ("tokenreviews", "TokenReview"),
+        ("subjectaccessreviews", "SubjectAccessReview"),
+    ],
+    manual: MANUAL,
+};
+
+fn main() -> ExitCode {
+    start(PROGRAM, run::run)
+}

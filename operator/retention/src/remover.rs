@@ -1,0 +1,371 @@
+//! Deletes what the [room](crate::room) says, with the queue and the places of `trainjob-engine`.
+//!
+//! A pass over an object asks the room what is to be done about it, does that, and tells the room what came of it. Every
+//! request that changes something is sent only while this process leads, and a DELETE has the UID and the version of the
+//! object (`docs/retention.md`, R33).
+
+mod events;
+mod owners;
+mod path;
+mod requests;
+mod served;
+
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use kube::Client;
+use tokio::{
+    sync::{Notify, watch},
+    time::{sleep, timeout},
+};
+use trainjob_api::time::Timestamp;
+use trainjob_engine::{
+    clock::Clock,
+    controller::{Controller, Passed},
+    error::RequestError,
+    events::EventRecorder,
+    leader::LeaderGuard,
+    shares::{Flow, Operation, Verb},
+};
+use trainjob_process::server_time::boot_time;
+use trainjob_retention_core::facts;
+
+pub use self::path::collection;
+use self::served::Served;
+use crate::{
+    config::Target,
+    key::{Key, Position, Priority, TargetId, position},
+    metrics::Metrics,
+    room::{Deletion, Effects, Judgement, Reply, Room, Step},
+};
+
+/// The queue of objects.
+pub type Queue = trainjob_engine::queue::Queue<Key, Priority>;
+/// A place for requests.
+type Place = trainjob_engine::places::Place<Priority>;
+
+/// A GET of an owner, of whatever kind: what makes one slow makes all slow.
+const ASK_OWNER: Operation = Operation { verb: Verb::Get, kind: "owners" };
+/// How long it is until another try to ask for an owner.
+const ASK_AGAIN: Duration = Duration::from_secs(10);
+/// How many objects are evaluated at a time; others want the room, too.
+const SLICE: usize = 1_000;
+/// How long an evaluation, or a line, is left alone at most: the time may be known by then.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// What is asked and told by everybody.
+pub struct Remover {
+    room: Mutex<Room>,
+    served: Mutex<Vec<Served>>,
+    queue: Queue,
+    clock: Clock,
+    client: Client,
+    leader: LeaderGuard,
+    events: EventRecorder,
+    metrics: Arc<Metrics>,
+    /// Something has to be evaluated.
+    to_evaluate: Notify,
+    /// Something stands in a line.
+    in_line: Notify,
+    /// It has changed what is watched.
+    watches: watch::Sender<()>,
+}
+
+/// What a remover needs.
+pub struct Parts {
+    /// What is known.
+    pub room: Room,
+    /// The target kinds, by their [`TargetId`].
+    pub targets: Vec<Target>,
+    /// What waits.
+    pub queue: Queue,
+    /// The time.
+    pub clock: Clock,
+    /// For its requests.
+    pub client: Client,
+    /// Whether it may act.
+    pub leader: LeaderGuard,
+    /// Where events are handed in.
+    pub events: EventRecorder,
+    /// What it counts.
+    pub metrics: Arc<Metrics>,
+}
+
+impl Remover {
+    /// Of these parts.
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        let Parts { room, targets, queue, clock, client, leader, events, metrics } = parts;
+        let served = targets.into_iter().map(|target| {
+            // The configuration is read once, and flows are told apart by names that live as long as the process.
+            let kind: &'static str = Box::leak(target.resource.clone().into_boxed_str());
+            Served {
+                target,
+                operation: Operation { verb: Verb::Delete, kind },
+                version: None,
+                is_gone: false,
+            }
+        });
+        Self {
+            room: Mutex::new(room),
+            served: Mutex::new(served.collect()),
+            queue,
+            clock,
+            client,
+            leader,
+            events,
+            metrics,
+            to_evaluate: Notify::new(),
+            in_line: Notify::new(),
+            watches: watch::Sender::new(()),
+        }
+    }
+
+    /// What is known.
+    pub fn room(&self) -> MutexGuard<'_, Room> {
+        // Every change under the lock is complete in itself, so a poisoned room is still a good one.
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time.
+    #[must_use]
+    pub const fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Whether this process may act.
+    #[must_use]
+    pub const fn leader(&self) -> &LeaderGuard {
+        &self.leader
+    }
+
+    /// Tells when it has changed what is watched.
+    #[must_use]
+    pub fn watches(&self) -> watch::Receiver<()> {
+        self.watches.subscribe()
+    }
+
+    /// A target kind, and in which version it is served.
+    #[must_use]
+    pub fn served(&self, target: TargetId) -> Option<(Target, Option<Arc<str>>)> {
+        self.target(target).map(|served| (served.target, served.version))
+    }
+
+    /// Whether a kind is known not to be served.
+    #[must_use]
+    pub fn is_gone(&self, target: TargetId) -> bool {
+        self.target(target).is_some_and(|served| served.is_gone)
+    }
+
+    fn target(&self, target: TargetId) -> Option<Served> {
+        let served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        served.get(target.0).cloned()
+    }
+
+    /// Notes the version in which a kind is served; `None`: it is not.
+    pub fn serve(&self, target: TargetId, version: Option<Arc<str>>) {
+        let mut served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(served) = served.get_mut(target.0) {
+            served.is_gone = version.is_none();
+            served.version = version;
+        }
+    }
+
+    /// Has everything looked at that news are about.
+    pub fn apply(&self, effects: Effects) {
+        let Effects { look, evaluate, watches } = effects;
+        for key in look {
+            self.wake(key, position(None, None));
+        }
+        if watches {
+            self.watches.send_replace(());
+        }
+        if evaluate {
+            self.to_evaluate.notify_one();
+        }
+    }
+
+    /// Evaluates what has to be evaluated, in slices, for ever.
+    pub async fn evaluate(&self) -> Infallible {
+        loop {
+            // Time alone can make it possible, so it is tried now and then.
+            let _ = timeout(LOOK_AGAIN, self.to_evaluate.notified()).await;
+            self.judge();
+            loop {
+                let slice = self.room().evaluate(SLICE, self.clock.now());
+                let Some(slice) = slice else { break };
+                for (key, at) in slice.later {
+                    self.queue.requeue_at(&key, Some(at));
+                }
+                self.queue.add_all(slice.look);
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Judges what has changed. Changes of about a second are judged together.
+    fn judge(&self) {
+        let judgements = self.room().judge(self.clock.now(), boot_time());
+        for Judgement { acknowledged, tripped, policy, .. } in judgements {
+            if let Some(trip) = acknowledged {
+                tracing::info!(%policy, id = %trip.id, "the trip of a policy is acknowledged");
+            }
+            if let Some(trip) = tripped {
+                let (id, waits, stock) = (&trip.id, trip.count(), trip.stock);
+                tracing::warn!(%policy, %id, waits, stock, "a policy has tripped");
+            }
+        }
+    }
+
+    /// Gives leave to those that stand in lines, at the rates of their policies, for ever.
+    pub async fn keep_rates(&self) -> Infallible {
+        loop {
+            let given = self.room().give_leave(self.clock.now(), boot_time());
+            match given {
+                Ok(key) => self.wake(key, position(None, None)),
+                Err(Some(wait)) => sleep(wait).await,
+                Err(None) => {
+                    let _ = timeout(LOOK_AGAIN, self.in_line.notified()).await;
+                }
+            }
+        }
+    }
+
+    async fn ask_owner(
+        &self,
+        key: &Key,
+        owner: &facts::Controller,
+        place: &Place,
+    ) -> Option<Passed> {
+        let namespace = Arc::clone(&key.object.namespace);
+        if !place.enter(&Flow { namespace, operation: ASK_OWNER }) {
+            return Some(Passed::WaitsFor(ASK_OWNER));
+        }
+        let under_way = place.ask();
+        let answer = owners::ask(&self.client, &key.object.namespace, owner).await;
+        drop(under_way);
+        match answer {
+            Ok(answer) => {
+                self.room().answered(key, answer, boot_time());
+                None
+            }
+            Err(error) => {
+                tracing::debug!(object = %key.object, %error, "cannot ask for its owner");
+                self.queue.retry(key, Some(ASK_AGAIN));
+                Some(Passed::Failed)
+            }
+        }
+    }
+
+    async fn delete(&self, key: &Key, deletion: &Deletion, place: &Place) -> Passed {
+        let Some(served) = self.target(key.target) else { return Passed::Gone };
+        let flow =
+            Flow { namespace: Arc::clone(&key.object.namespace), operation: served.operation };
+        if !place.enter(&flow) {
+            return Passed::WaitsFor(served.operation);
+        }
+        let under_way = place.ask();
+        let sent = self.send(key, &served, deletion).await;
+        drop(under_way);
+        let reply = match &sent {
+            Ok(()) => Reply::Accepted,
+            Err(error) => requests::reply(error),
+        };
+        let (wait, effects) = self.room().replied(key, &deletion.uid, reply, boot_time());
+        self.apply(effects);
+        self.queue.retry(key, wait);
+        self.metrics.deleted(&served.target.kind, deletion, sent.as_ref().err());
+        match sent {
+            Ok(()) => {
+                self.events.record(events::deleted(key, &served, deletion));
+                Passed::Settled
+            }
+            Err(error) => {
+                tracing::debug!(object = %key.object, %error, "not deleted");
+                if let Some(event) = events::failed(key, &served, deletion, &error) {
+                    self.events.record(event);
+                }
+                Passed::Failed
+            }
+        }
+    }
+
+    async fn send(
+        &self,
+        key: &Key,
+        served: &Served,
+        deletion: &Deletion,
+    ) -> Result<(), RequestError> {
+        self.leader.check()?;
+        let Some(version) = &served.version else {
+            return Err(RequestError::Unbuildable("the kind is not served".into()));
+        };
+        let namespace = &key.object.namespace;
+        match &deletion.owner {
+            None => {
+                let target = &served.target;
+                let path = collection(&target.api_group, version, &target.resource);
+                let path = path.in_namespace(namespace);
+                requests::delete(&self.client, &path, &key.object.name, deletion).await
+            }
+            Some(_) if !served.target.owner_delete => {
+                Err(RequestError::Unbuildable("the configuration lets no owner be deleted".into()))
+            }
+            Some(owner) => owners::delete(&self.client, namespace, owner, deletion).await,
+        }
+    }
+}
+
+impl Controller for Remover {
+    type Key = Key;
+    type Priority = Priority;
+
+    fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    fn keys(&self) -> Vec<Key> {
+        self.room().keys()
+    }
+
+    fn position(&self, key: &Key) -> Option<Position> {
+        self.room().position(key, self.clock.now())
+    }
+
+    async fn pass(self: &Arc<Self>, key: &Key, _: Priority, place: &Place) -> Passed {
+        loop {
+            let step = self.room().look(key, self.clock.now(), boot_time());
+            match step {
+                Step::Gone => {
+                    self.arm(key, None, None);
+                    return Passed::Gone;
+                }
+                Step::Idle => return Passed::Settled,
+                Step::Wait(wait) => {
+                    self.arm(key, wait.until, wait.longest);
+                    return Passed::Settled;
+                }
+                Step::Line => {
+                    self.in_line.notify_one();
+                    return Passed::Settled;
+                }
+                Step::AskOwner(owner) => {
+                    if let Some(passed) = self.ask_owner(key, &owner, place).await {
+                        return passed;
+                    }
+                }
+                Step::Delete(deletion) => return self.delete(key, &deletion, place).await,
+            }
+        }
+    }
+}
+
+impl Remover {
+    fn arm(&self, key: &Key, until: Option<Timestamp>, longest: Option<Duration>) {
+        self.queue.requeue_at(key, until);
+        self.queue.retry(key, longest);
+    }
+}

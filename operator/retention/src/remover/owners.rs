@@ -1,0 +1,200 @@
+//! Controller owners: how they are, and their deletion in place of an object (`docs/retention.md`, R24 and R25).
+
+use std::sync::Arc;
+
+use http::Request;
+use kube::Client;
+use serde::Deserialize;
+use trainjob_engine::{answer::timed, error::RequestError};
+use trainjob_retention_core::{
+    facts::{Controller, Reader},
+    finished::Definition,
+    interner::Interner,
+    kind::BuiltIn,
+    labels::LabelKeys,
+    metadata::Metadata,
+    plan::{FoundOwner, OwnerAnswer},
+    uid::Uid,
+    wish::Wishes,
+};
+
+use super::{
+    path::{Collection, collection},
+    requests::{Fence, delete_fenced},
+};
+use crate::room::Deletion;
+
+#[derive(Deserialize)]
+struct Bare {
+    metadata: Metadata,
+}
+
+/// How the controller owner of an object in this namespace is.
+pub(super) async fn ask(
+    client: &Client,
+    namespace: &str,
+    owner: &Controller,
+) -> Result<OwnerAnswer, RequestError> {
+    match get(client, namespace, owner).await {
+        Ok(text) => answer(&text, owner).map_err(unreadable),
+        Err(error) if error.says_absent() => Ok(OwnerAnswer::Gone),
+        Err(error) => Err(error),
+    }
+}
+
+/// Deletes the owner instead of the object, if it is still that one.
+pub(super) async fn delete(
+    client: &Client,
+    namespace: &str,
+    owner: &Controller,
+    deletion: &Deletion,
+) -> Result<(), RequestError> {
+    let text = get(client, namespace, owner).await?;
+    let Metadata { uid, resource_version, .. } = metadata(&text).map_err(unreadable)?;
+    if Uid::from(uid.as_str()) != owner.uid {
+        return Err(RequestError::Unbuildable("the owner is another object by now".into()));
+    }
+    let path = path(client, namespace, owner).await?;
+    let fence = Fence { uid, resource_version };
+    delete_fenced(client, &path, &owner.name, fence, deletion.propagation).await
+}
+
+fn answer(text: &str, owner: &Controller) -> Result<OwnerAnswer, serde_json::Error> {
+    let metadata = metadata(text)?;
+    if Uid::from(metadata.uid.as_str()) != owner.uid {
+        return Ok(OwnerAnswer::Gone);
+    }
+    let finished = match built_in(owner) {
+        None => None,
+        Some(kind) => {
+            let definition = Arc::new(Definition::BuiltIn(kind));
+            let reader = Reader::new(Some(kind), vec![definition], LabelKeys::default());
+            let facts = reader.read(text, &mut Interner::default())?;
+            facts.and_then(|facts| facts.finishes.first()?.time)
+        }
+    };
+    Ok(OwnerAnswer::Found(FoundOwner {
+        finished,
+        owned: metadata.owner_references.iter().any(|owner| owner.controller == Some(true)),
+        terminating: metadata.deletion_timestamp.is_some(),
+        hold: Wishes::read(&metadata.annotations).hold,
+    }))
+}
+
+fn metadata(text: &str) -> Result<Metadata, serde_json::Error> {
+    serde_json::from_str(text).map(|Bare { metadata }| metadata)
+}
+
+fn unreadable(error: serde_json::Error) -> RequestError {
+    RequestError::BadReply(kube::Error::SerdeError(error))
+}
+
+async fn get(client: &Client, namespace: &str, owner: &Controller) -> Result<String, RequestError> {
+    let path = path(client, namespace, owner).await?;
+    let request = Request::get(format!("{path}/{}", owner.name)).body(Vec::new());
+    let request = request.map_err(|error| RequestError::Unbuildable(Box::new(error)))?;
+    timed(client.request_text(request)).await
+}
+
+/// Where the owner is. The plural name of a kind that is not built in is looked up.
+async fn path(
+    client: &Client,
+    namespace: &str,
+    owner: &Controller,
+) -> Result<Collection, RequestError> {
+    let (group, version) = group_and_version(owner);
+    if let Some(kind) = built_in(owner) {
+        return Ok(collection(group, version, plural(kind)).in_namespace(namespace));
+    }
+    let resources = if group.is_empty() {
+        timed(client.list_core_api_resources(version)).await?
+    } else {
+        timed(client.list_api_group_resources(&owner.api_version)).await?
+    };
+    let is_it = |name: &str, kind: &str| *kind == *owner.kind && !name.contains('/');
+    let found = resources.resources.into_iter().find(|it| is_it(&it.name, &it.kind));
+    let unknown = || RequestError::Unbuildable("the kind of the owner is not served".into());
+    let resource = found.ok_or_else(unknown)?.name;
+    Ok(collection(group, version, &resource).in_namespace(namespace))
+}
+
+fn group_and_version(owner: &Controller) -> (&str, &str) {
+    owner.api_version.split_once('/').unwrap_or(("", &owner.api_version))
+}
+
+fn built_in(owner: &Controller) -> Option<BuiltIn> {
+    BuiltIn::of(group_and_version(owner).0, &owner.kind)
+}
+
+const fn plural(kind: BuiltIn) -> &'static str {
+    match kind {
+        BuiltIn::Job => "jobs",
+        BuiltIn::Pod => "pods",
+        BuiltIn::JobSet => "jobsets",
+        BuiltIn::TrainJob => "trainjobs",
+        BuiltIn::Workload => "workloads",
+        BuiltIn::TrainJobRecord => "trainjobrecords",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use trainjob_api::time::Timestamp;
+    use trainjob_retention_core::wish::HoldWish;
+
+    use super::*;
+
+    fn owner(kind: &str) -> Controller {
+        Controller {
+            api_version: "jobset.x-k8s.io/v1alpha2".into(),
+            kind: kind.into(),
+            name: "s".into(),
+            uid: Uid::from("u"),
+        }
+    }
+
+    fn found(metadata: &Value, status: &Value, kind: &str) -> OwnerAnswer {
+        let mut object = json!({"metadata": {"name": "s", "uid": "u"}, "status": status});
+        let fields = metadata.as_object().unwrap().clone();
+        object["metadata"].as_object_mut().unwrap().extend(fields);
+        answer(&object.to_string(), &owner(kind)).unwrap()
+    }
+
+    #[test]
+    fn an_owner_is_told_as_far_as_its_kind_is_known() {
+        let ended = json!({"conditions": [{"type": "Completed", "status": "True",
+            "lastTransitionTime": "2026-11-22T06:30:00Z"}]});
+        let time = Some(Timestamp(1_795_329_000));
+        let nothing = FoundOwner::default();
+        let hold = HoldWish::Until(Timestamp(1_795_329_000));
+        for (metadata, status, kind, expected) in [
+            (json!({}), json!({}), "JobSet", nothing),
+            (json!({}), ended.clone(), "JobSet", FoundOwner { finished: time, ..nothing }),
+            (json!({}), ended, "JobGroup", nothing),
+            (
+                json!({"ownerReferences": [{"kind": "A"}, {"kind": "B", "controller": true}]}),
+                json!({}),
+                "JobSet",
+                FoundOwner { owned: true, ..nothing },
+            ),
+            (json!({"ownerReferences": [{"kind": "A"}]}), json!({}), "JobSet", nothing),
+            (
+                json!({"deletionTimestamp": "2026-11-22T06:30:00Z"}),
+                json!({}),
+                "JobSet",
+                FoundOwner { terminating: true, ..nothing },
+            ),
+            (
+                json!({"annotations": {"lifecycle.trainjob.dev/hold-until": "2026-11-22T06:30:00Z"}}),
+                json!({}),
+                "JobSet",
+                FoundOwner { hold: Some(hold), ..nothing },
+            ),
+        ] {
+            let found = found(&metadata, &status, kind);
+            assert_eq!(found, OwnerAnswer::Found(expected), "{kind} {metadata}");
+        }
+        assert_eq!(found(&json!({"uid": "other"}), &json!({}), "JobSet"), OwnerAnswer::Gone);
+    }
+}

@@ -1,0 +1,141 @@
+//! All that is known, and what follows from it: a state machine without I/O.
+//!
+//! Watches tell it what there is: policies, namespaces, and of target kinds the objects that have finished. It says for
+//! each object where it stands in the queue, and what is to be done about it now; whoever does that tells it what came of
+//! it. The decisions are those of `trainjob-retention-core`, made anew each time that somebody asks (`docs/retention.md`,
+//! R4). What is remembered here is what they are made of: [facts](trainjob_retention_core::facts), policies, the groups
+//! of `keepLast`, answers about owners.
+//!
+//! Before everything is known nothing is deleted: all policies and namespaces have to be listed, then the kind, then each
+//! of its objects is evaluated, and each policy judged (R48, R64).
+//!
+//! Two clocks are told with the questions: the API server's, by which something is due, and one that nobody sets, for
+//! everything else.
+
+mod book;
+mod breakers;
+mod evaluate;
+mod judge;
+mod kind;
+mod liveness;
+mod look;
+mod namespaces;
+mod news;
+mod object;
+mod rates;
+mod source;
+mod step;
+mod survey;
+mod tally;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use trainjob_core::{Now, facts::ObjectKey};
+use trainjob_retention_core::{kind::GroupKind, stored::PolicyKind};
+
+use self::{
+    book::Book, breakers::Breakers, kind::Kind, liveness::Liveness, namespaces::Namespaces,
+    rates::Rates,
+};
+pub use self::{
+    book::{PolicyKey, Stored},
+    breakers::Judgement,
+    source::Source,
+    step::{Deletion, Reply, Step, Wait},
+    tally::{KindState, Survey, Tally, source_name},
+};
+use crate::key::{Key, Position, TargetId, position};
+
+/// All that is known.
+#[derive(Debug)]
+pub struct Room {
+    kinds: Vec<Kind>,
+    book: Book,
+    namespaces: Namespaces,
+    liveness: Liveness,
+    rates: Rates,
+    breakers: Breakers,
+    /// By how many seconds the API server's clock was ahead of the one that nobody sets, when it was last looked at.
+    clock_offset: Option<i64>,
+}
+
+/// What follows from news.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Effects {
+    /// These objects have to be looked at.
+    pub look: Vec<Key>,
+    /// Some kind has to be [evaluated](Room::evaluate).
+    pub evaluate: bool,
+    /// It has changed [which kinds are watched, and for what](Room::wanted).
+    pub watches: bool,
+}
+
+/// A slice of an evaluation.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Slice {
+    /// What is to be looked at now, and in which position.
+    pub look: Vec<(Position, Key)>,
+    /// What is to be looked at later.
+    pub later: Vec<(Key, trainjob_api::time::Timestamp)>,
+}
+
+impl Room {
+    /// Nothing is known. These are the target kinds, by their [`TargetId`]; these namespaces are excluded (R37); so many
+    /// objects are deleted a second at most.
+    #[must_use]
+    pub fn new(
+        targets: Vec<GroupKind>,
+        excluded: BTreeSet<Arc<str>>,
+        per_second: Option<f64>,
+    ) -> Self {
+        Self {
+            kinds: targets.into_iter().map(Kind::new).collect(),
+            book: Book::default(),
+            namespaces: Namespaces::new(excluded),
+            liveness: Liveness::default(),
+            rates: Rates::new(per_second),
+            breakers: Breakers::default(),
+            clock_offset: None,
+        }
+    }
+
+    /// Whether policies are about a kind, and how often it has changed what has to be read of its objects. After each
+    /// change of the number everything has to be listed anew.
+    #[must_use]
+    pub fn wanted(&self, target: TargetId) -> Option<u64> {
+        self.kinds.get(target.0).filter(|kind| kind.is_wanted).map(|kind| kind.epoch)
+    }
+
+    /// Everything that there is to work on.
+    #[must_use]
+    pub fn keys(&self) -> Vec<Key> {
+        let kinds = self.kinds.iter().enumerate();
+        let keys = kinds.flat_map(|(index, kind)| {
+            kind.objects
+                .keys()
+                .map(move |object| Key { target: TargetId(index), object: object.clone() })
+        });
+        keys.collect()
+    }
+
+    /// Where an object stands in the queue; `None` if there is none.
+    #[must_use]
+    pub fn position(&self, key: &Key, now: Now) -> Option<Position> {
+        let object = self.kinds.get(key.target.0)?.objects.get(&key.object)?;
+        Some(position(object.due.filter(|due| now.has_come(*due)), now.reached()))
+    }
+
+    /// The watches that a deletion of an object of a kind rests on.
+    fn sources(target: TargetId) -> [Source; 4] {
+        let policies = [PolicyKind::Namespaced, PolicyKind::Cluster].map(Source::Policies);
+        let [namespaced, cluster] = policies;
+        [namespaced, cluster, Source::Namespaces, Source::Target(target)]
+    }
+}
+
+fn looked_at(target: TargetId, objects: impl IntoIterator<Item = ObjectKey>) -> Effects {
+    let look = objects.into_iter().map(|object| Key { target, object }).collect();
+    Effects { look, ..Effects::default() }
+}

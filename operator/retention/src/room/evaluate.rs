@@ -1,0 +1,128 @@
+//! Looks at all objects of a kind, in slices, after policies have changed or everything was listed anew
+//! (`docs/retention.md`, R63 and R64).
+//!
+//! That takes three rounds. The first notes places in groups, on which the plans of others depend. The second counts what
+//! is due, and when it has ended each policy that was edited is judged. Only from then on anything is deleted, and the
+//! third puts what is due into the queue and arms the timers of the rest.
+
+use std::collections::BTreeMap;
+
+use trainjob_api::time::Timestamp;
+use trainjob_core::{Now, facts::ObjectKey};
+use trainjob_retention_core::{breaker::DueObject, policy::Mode, uid::Uid};
+
+use super::{
+    Room, Slice,
+    breakers::{Breakers, Counted},
+    kind::{Evaluation, Kind, Round},
+    namespaces::Namespaces,
+};
+use crate::key::{Key, TargetId, position};
+
+impl Room {
+    /// Evaluates so many objects more, of the first kind that has to be evaluated and can be: all is listed, and the time
+    /// is known. `None` if there is no such kind.
+    pub fn evaluate(&mut self, count: usize, now: Now) -> Option<Slice> {
+        let reached = now.reached()?;
+        if !self.book.is_listed() || !self.namespaces.is_listed() {
+            return None;
+        }
+        let may = |kind: &Kind| kind.is_listed && kind.evaluation != Evaluation::Done;
+        let index = self.kinds.iter().position(may)?;
+        let kind = self.kinds.get_mut(index)?;
+        let target = TargetId(index);
+        let Evaluation::Under { round, after } = &mut kind.evaluation else { return None };
+        let (mut round, after) = (std::mem::take(round), after.take());
+        let keys = kind.slice(after.as_ref(), count);
+        let mut slice = Slice::default();
+        for key in &keys {
+            match &mut round {
+                Round::Placing => {
+                    let policies = kind.there(&mut self.namespaces, &key.namespace);
+                    kind.place(key, &policies, reached);
+                }
+                Round::Counting(counted) => {
+                    let (namespaces, breakers) = (&mut self.namespaces, &mut self.breakers);
+                    count_object(kind, (namespaces, breakers), key, counted, reached);
+                }
+                Round::Queueing => {
+                    queue(kind, &mut self.namespaces, (target, key), &mut slice, now);
+                }
+            }
+        }
+        let is_last = keys.len() < count;
+        let next = match round {
+            round if !is_last => Evaluation::Under { round, after: keys.last().cloned() },
+            Round::Placing => Evaluation::begins(Round::Counting(BTreeMap::new())),
+            Round::Counting(counted) => {
+                self.evaluated(target, counted, reached);
+                Evaluation::begins(Round::Queueing)
+            }
+            Round::Queueing => Evaluation::Done,
+        };
+        if let Some(kind) = self.kinds.get_mut(index) {
+            kind.evaluation = next;
+        }
+        Some(slice)
+    }
+
+    /// All objects of a kind were counted: its policies are judged.
+    fn evaluated(&mut self, target: TargetId, mut counted: BTreeMap<Uid, Counted>, now: Timestamp) {
+        let Some(kind) = self.kinds.get(target.0) else { return };
+        let enforcing = self.book.about(&kind.target);
+        for stored in enforcing.filter(|stored| stored.policy.mode == Mode::Enforce) {
+            let counted = counted.remove(&stored.policy.uid).unwrap_or_default();
+            self.breakers.evaluated(target, stored, counted, now);
+        }
+    }
+}
+
+/// Counts an object for the policy that governs it.
+fn count_object(
+    kind: &mut Kind,
+    (namespaces, breakers): (&mut Namespaces, &mut Breakers),
+    key: &ObjectKey,
+    counted: &mut BTreeMap<Uid, Counted>,
+    now: Timestamp,
+) {
+    let policies = kind.there(namespaces, &key.namespace);
+    let Some(object) = kind.objects.get_mut(key) else { return };
+    let answers = object.known_answers();
+    let governed = policies.governing(&object.facts);
+    let plan = governed.map(|governed| governed.plan(&answers, &kind.groups, now));
+    let due = plan.as_ref().and_then(|plan| DueObject::of(plan, &key.namespace, now));
+    let policy = plan.as_ref().map(|plan| &plan.policy.uid);
+    if object.judged_by.as_ref() != policy.filter(|_| due.is_some()) {
+        breakers.forget(object);
+    }
+    let Some(policy) = policy else { return };
+    let counted = counted.entry(policy.clone()).or_default();
+    counted.stock += 1;
+    if let Some(due) = due {
+        counted.due.push((object.facts.uid.clone(), due));
+        object.judged_by = Some(policy.clone());
+    }
+}
+
+/// Puts an object into the queue if it is due, and otherwise arms its timer.
+fn queue(
+    kind: &mut Kind,
+    namespaces: &mut Namespaces,
+    (target, key): (TargetId, &ObjectKey),
+    slice: &mut Slice,
+    now: Now,
+) {
+    let policies = kind.there(namespaces, &key.namespace);
+    let (Some(object), Some(reached)) = (kind.objects.get_mut(key), now.reached()) else { return };
+    let Some(governed) = policies.governing(&object.facts) else { return };
+    let plan = governed.plan(&object.known_answers(), &kind.groups, reached);
+    object.due = plan.due.map(|due| due.at);
+    let key = Key { target, object: key.clone() };
+    match (object.due, plan.next) {
+        (Some(due), _) if due <= reached => {
+            slice.look.push((position(Some(due), Some(reached)), key));
+        }
+        (_, Some(next)) => slice.later.push((key, next)),
+        (_, None) => {}
+    }
+}

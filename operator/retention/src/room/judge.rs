@@ -1,0 +1,78 @@
+//! What the breakers of policies are told and asked (`docs/retention.md`, R40 to R43).
+
+use std::time::Duration;
+
+use trainjob_core::Now;
+use trainjob_retention_core::{
+    breaker::{DueObject, News, Record, Trip},
+    uid::Uid,
+};
+
+use super::{Room, breakers::Judgement};
+use crate::key::{Key, TargetId};
+
+/// A jump of the clock by more than so many seconds trips all policies (R46).
+const LARGEST_STEP: u64 = 300;
+
+impl Room {
+    /// Tells the breaker whether an object is due.
+    pub(super) fn observe(&mut self, key: &Key, news: News, now: Now) {
+        let (Some(kind), Some(reached)) = (self.kinds.get_mut(key.target.0), now.reached()) else {
+            return;
+        };
+        let policies = kind.there(&mut self.namespaces, &key.object.namespace);
+        let Some(object) = kind.objects.get_mut(&key.object) else { return };
+        let answers = object.known_answers();
+        let governed = policies.governing(&object.facts);
+        let plan = governed.map(|governed| governed.plan(&answers, &kind.groups, reached));
+        let due = plan.as_ref().and_then(|plan| {
+            let due = DueObject::of(plan, &key.object.namespace, reached)?;
+            Some((&plan.policy.uid, due))
+        });
+        self.breakers.observe(object, due, news, reached);
+    }
+
+    /// Judges all policies for which anything has changed, or for which it is time (R42). To be called every second, so
+    /// that a jump of the clock is noticed.
+    pub fn judge(&mut self, now: Now, monotonic: Duration) -> Vec<Judgement> {
+        let Some(reached) = now.reached() else { return Vec::new() };
+        let passed = i64::try_from(monotonic.as_secs()).unwrap_or(i64::MAX);
+        let offset = reached.plus(passed.saturating_neg()).0;
+        let before = self.clock_offset.replace(offset);
+        if before.is_some_and(|before| before.abs_diff(offset) > LARGEST_STEP) {
+            tracing::warn!("the API server's clock has jumped; all policies that enforce trip");
+            self.breakers.step_clock(reached);
+        }
+        let judgements = self.breakers.judge(reached);
+        for judgement in judgements.iter().filter(|judgement| judgement.lets_go) {
+            self.queue_again(judgement.target);
+        }
+        judgements
+    }
+
+    /// What is to be stored of a policy in its status (R40); `None` if it was not judged.
+    #[must_use]
+    pub fn record(&self, policy: &Uid) -> Option<Record> {
+        self.breakers.record(policy)
+    }
+
+    /// A record was stored.
+    pub fn stored_record(&mut self, policy: &Uid, record: Record) {
+        if let Some(target) = self.breakers.stored(policy, record) {
+            self.queue_again(target);
+        }
+    }
+
+    /// What waits for an acknowledgement under a policy.
+    #[must_use]
+    pub fn tripped(&self, policy: &Uid) -> Option<&Trip> {
+        self.breakers.tripped(policy)
+    }
+
+    /// Objects of a kind may go that could not go before: all that are due are queued.
+    fn queue_again(&mut self, target: TargetId) {
+        if let Some(kind) = self.kinds.get_mut(target.0) {
+            kind.evaluation.queue_again();
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What is to be done about one object now, and what came of it.
+
+use std::time::Duration;
+
+use trainjob_api::time::Timestamp;
+use trainjob_core::Now;
+use trainjob_retention_core::{
+    breaker::{DueObject, Hold, News},
+    keep_last::Groups,
+    plan::{Act, Due, OwnerAnswer, Plan, Question},
+    policies::Governed,
+    uid::Uid,
+};
+
+use super::{
+    Effects, Room, looked_at,
+    object::{Object, Progress},
+    rates::Rates,
+    step::{Deletion, Reply, Step, Wait},
+};
+use crate::key::Key;
+
+/// How long it is until another look when a watch is not live.
+const UNTIL_LIVE: Duration = Duration::from_secs(1);
+/// How long it is until another look at an object that waits for what cannot be asked yet.
+const UNTIL_ANSWERED: Duration = Duration::from_mins(1);
+
+impl Room {
+    /// What is to be done about an object now. `monotonic` is a time that nobody sets.
+    ///
+    /// The plan is made anew, on all that is known at this moment. A deletion has the UID and the version of the facts that
+    /// it was planned on (R33).
+    pub fn look(&mut self, key: &Key, now: Now, monotonic: Duration) -> Step {
+        let is_live = self.liveness.is_live(Self::sources(key.target), monotonic);
+        let is_known = self.book.is_listed() && self.namespaces.is_listed();
+        let Some(kind) = self.kinds.get_mut(key.target.0) else { return Step::Gone };
+        let policies = kind.there(&mut self.namespaces, &key.object.namespace);
+        let Some(object) = kind.objects.get_mut(&key.object) else { return Step::Gone };
+        if !is_known || !kind.is_listed || !kind.evaluation.is_judged() {
+            // The evaluation puts it into the queue.
+            return Step::Idle;
+        }
+        let Some(reached) = now.reached() else { return Step::Wait(wait_for_time(object)) };
+        let governed = policies.governing(&object.facts);
+        let Some(governed) = governed else {
+            object.due = None;
+            self.breakers.forget(object);
+            return Step::Wait(Wait::default());
+        };
+        let plan = governed.plan(&object.answers(monotonic), &kind.groups, reached);
+        let (deletes, step) = match plan.act {
+            Act::DeleteObject | Act::DeleteOwner => (true, Step::Idle),
+            Act::Ask(Question::Owner) => (false, ask_owner(&governed)),
+            // Neither is done yet, so the object waits for its own time, or for good.
+            Act::Ask(Question::Release) => (false, wait(&plan, Some(UNTIL_ANSWERED))),
+            Act::DeletePods => (false, wait(&plan, None)),
+            Act::Nothing => (false, wait(&plan, object.asks_again_in(monotonic))),
+        };
+        let (policy, due) = (governed.policy.uid.clone(), plan.due);
+        let observed = DueObject::of(&plan, &key.object.namespace, reached);
+        let deletion = due.filter(|_| deletes).map(|due| deletion(&governed, &plan, due));
+        let observed = observed.map(|object| (&policy, object));
+        self.breakers.observe(object, observed, News::Other, reached);
+        object.due = due.map(|due| due.at);
+        let Some(deletion) = deletion else {
+            if let Progress::Waits(since) = object.progress {
+                object.progress = Progress::None;
+                self.rates.leave(&policy, key, since);
+            }
+            return step;
+        };
+        let may = self.breakers.may_delete(&policy, &object.facts.uid);
+        let hindrance = hindrance(may, object.rests(monotonic), is_live);
+        hindrance.map_or_else(
+            || go_on((&mut kind.groups, &mut self.rates), object, (key, &policy), deletion),
+            Step::Wait,
+        )
+    }
+
+    /// Gives leave to the object whose turn it is in the lines of its policy, and returns it.
+    ///
+    /// # Errors
+    ///
+    /// How long it is until there is leave for one; `None` if nobody waits, or the time is not known.
+    pub fn give_leave(&mut self, now: Now, monotonic: Duration) -> Result<Key, Option<Duration>> {
+        let reached = now.reached().ok_or(None)?;
+        let kinds = &self.kinds;
+        let waits = |key: &Key| {
+            let object = kinds.get(key.target.0).and_then(|kind| kind.objects.get(&key.object));
+            object.is_some_and(|object| matches!(object.progress, Progress::Waits(_)))
+        };
+        let key = self.rates.next(reached, monotonic, waits)?;
+        let kind = self.kinds.get_mut(key.target.0);
+        if let Some(object) = kind.and_then(|kind| kind.objects.get_mut(&key.object))
+            && matches!(object.progress, Progress::Waits(_))
+        {
+            object.progress = Progress::HasLeave;
+        }
+        Ok(key)
+    }
+
+    /// Takes in how the owner of an object is.
+    pub fn answered(&mut self, key: &Key, answer: OwnerAnswer, monotonic: Duration) {
+        let kind = self.kinds.get_mut(key.target.0);
+        if let Some(object) = kind.and_then(|kind| kind.objects.get_mut(&key.object)) {
+            object.answered(answer, monotonic);
+        }
+    }
+
+    /// Takes in what came of the deletion of the object with this UID. Says how long it is until the next try; `None`:
+    /// until the watch tells something.
+    pub fn replied(
+        &mut self,
+        key: &Key,
+        uid: &Uid,
+        reply: Reply,
+        monotonic: Duration,
+    ) -> (Option<Duration>, Effects) {
+        let nothing = (None, Effects::default());
+        let Some(kind) = self.kinds.get_mut(key.target.0) else { return nothing };
+        let object = kind.objects.get_mut(&key.object).filter(|object| object.facts.uid == *uid);
+        // The watch was faster.
+        let Some(object) = object else { return nothing };
+        if reply == Reply::Accepted {
+            object.accepted();
+            return nothing;
+        }
+        let wait = object.failed(reply.wait(), monotonic);
+        let places = object.places.clone();
+        let mut look = Vec::new();
+        for place in &places {
+            kind.groups.end_deletion(&place.candidate);
+            look.extend(kind.dispensable(&place.candidate.group, place.count));
+        }
+        // Whose turn it is not waits for that; this one is tried again in its time.
+        look.retain(|other| *other != key.object);
+        (Some(wait), looked_at(key.target, look))
+    }
+}
+
+/// What keeps an object that is due from being deleted now, and until when; `None`: nothing does.
+fn hindrance(
+    may: Option<Result<(), Hold>>,
+    rests: Option<Duration>,
+    is_live: bool,
+) -> Option<Wait> {
+    let at_most = |longest| Some(Wait { until: None, longest: Some(longest) });
+    match (may, rests) {
+        // It is queued again when it may go.
+        (None | Some(Err(_)), _) => Some(Wait::default()),
+        (Some(Ok(())), Some(rest)) => at_most(rest),
+        (Some(Ok(())), None) if !is_live => at_most(UNTIL_LIVE),
+        (Some(Ok(())), None) => None,
+    }
+}
+
+/// The next thing that is done with an object that may be deleted.
+fn go_on(
+    (groups, rates): (&mut Groups, &mut Rates),
+    object: &mut Object,
+    (key, policy): (&Key, &Uid),
+    deletion: Deletion,
+) -> Step {
+    let due = deletion.due.at;
+    match object.progress {
+        // The watch tells how it goes on.
+        Progress::Accepted => Step::Wait(Wait::default()),
+        Progress::HasLeave => {
+            for place in &object.places {
+                groups.begin_deletion(&place.candidate);
+            }
+            Step::Delete(Box::new(deletion))
+        }
+        Progress::None | Progress::Waits(_) => {
+            if let Progress::Waits(since) = object.progress {
+                rates.leave(policy, key, since);
+            }
+            object.progress = Progress::Waits(due);
+            rates.wait(policy, key, due);
+            Step::Line
+        }
+    }
+}
+
+fn wait_for_time(object: &Object) -> Wait {
+    // A timer for an instant goes off once it is known to have come.
+    Wait { until: object.due.or(Some(Timestamp(0))), longest: None }
+}
+
+fn wait(plan: &Plan<'_>, longest: Option<Duration>) -> Step {
+    Step::Wait(Wait { until: plan.next, longest })
+}
+
+fn ask_owner(governed: &Governed<'_, '_>) -> Step {
+    let owner = governed.object.controller().cloned();
+    owner.map_or_else(|| Step::Wait(Wait::default()), Step::AskOwner)
+}
+
+fn deletion(governed: &Governed<'_, '_>, plan: &Plan<'_>, due: Due) -> Deletion {
+    let object = governed.object;
+    Deletion {
+        uid: object.uid.clone(),
+        resource_version: object.resource_version.clone(),
+        propagation: governed.policy.propagation,
+        owner: object.controller().filter(|_| plan.act == Act::DeleteOwner).cloned(),
+        policy: governed.policy.name.clone(),
+        rule: governed.rule.name.clone(),
+        due,
+        outcome: governed.finish.outcome,
+    }
+}

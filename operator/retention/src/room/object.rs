@@ -1,0 +1,148 @@
+//! A finished object, and what was learned and done about it.
+
+use std::time::Duration;
+
+use trainjob_api::time::Timestamp;
+use trainjob_retention_core::{
+    facts::Facts,
+    keep_last::Candidate,
+    plan::{Answers, FoundOwner, OwnerAnswer},
+    uid::Uid,
+};
+
+/// How long an answer about an owner holds that lets the object go (`docs/retention.md`, R24).
+const ANSWER_HOLDS: Duration = Duration::from_mins(1);
+/// How long it takes at most until an owner is asked for again that had not finished.
+const LONGEST_WAIT: Duration = Duration::from_mins(30);
+/// The longest wait after deletions that failed.
+const LONGEST_BACKOFF: Duration = Duration::from_mins(5);
+
+/// A place in a group, and how many the group keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) candidate: Candidate,
+    pub(super) count: u16,
+}
+
+/// A finished object.
+#[derive(Debug)]
+pub(super) struct Object {
+    pub(super) facts: Facts,
+    /// In which list it was last seen.
+    pub(super) list: u32,
+    /// Its places in groups.
+    pub(super) places: Box<[Place]>,
+    /// When it is due, as of the last look; what its place in the queue follows from.
+    pub(super) due: Option<Timestamp>,
+    pub(super) progress: Progress,
+    /// The policy whose breaker knows that it is due.
+    pub(super) judged_by: Option<Uid>,
+    /// How often its deletion has failed in a row.
+    failures: u8,
+    /// Until when it is left alone after a deletion that failed.
+    rests_until: Duration,
+    /// The answer about its owner.
+    asked: Option<Box<Asked>>,
+}
+
+/// How far its deletion is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// Nothing was done.
+    None,
+    /// It stands in the line of its policy, with this due instant.
+    Waits(Timestamp),
+    /// It has leave to be deleted.
+    HasLeave,
+    /// The API server has accepted its deletion. The watch will tell.
+    Accepted,
+}
+
+#[derive(Debug)]
+struct Asked {
+    answer: OwnerAnswer,
+    at: Duration,
+    /// How often in a row the owner had not finished.
+    unfinished: u8,
+}
+
+impl Asked {
+    fn holds_until(&self) -> Duration {
+        let doubled = ANSWER_HOLDS.saturating_mul(1 << self.unfinished.saturating_sub(1).min(10));
+        self.at.saturating_add(doubled.min(LONGEST_WAIT))
+    }
+}
+
+impl Object {
+    pub(super) fn new(facts: Facts, list: u32) -> Self {
+        Self {
+            facts,
+            list,
+            places: Box::default(),
+            due: None,
+            progress: Progress::None,
+            judged_by: None,
+            failures: 0,
+            rests_until: Duration::ZERO,
+            asked: None,
+        }
+    }
+
+    /// The same object in another version.
+    pub(super) fn changed(&mut self, facts: Facts, list: u32) {
+        if facts.uid != self.facts.uid || facts.controller() != self.facts.controller() {
+            self.asked = None;
+        }
+        if facts.uid != self.facts.uid {
+            (self.failures, self.rests_until) = (0, Duration::ZERO);
+        }
+        (self.facts, self.list, self.progress) = (facts, list, Progress::None);
+    }
+
+    /// What is known beside its facts at `now`, a time of a clock that nobody sets.
+    pub(super) fn answers(&self, now: Duration) -> Answers {
+        let valid = self.asked.as_ref().filter(|asked| now < asked.holds_until());
+        Answers { owner: valid.map(|asked| asked.answer), ..Answers::default() }
+    }
+
+    /// The last answers, however old: to count by, not to delete by.
+    pub(super) fn known_answers(&self) -> Answers {
+        Answers { owner: self.asked.as_ref().map(|asked| asked.answer), ..Answers::default() }
+    }
+
+    /// How long the answer about its owner still holds, if that keeps the object.
+    pub(super) fn asks_again_in(&self, now: Duration) -> Option<Duration> {
+        let asked = self.asked.as_ref().filter(|asked| asked.unfinished > 0)?;
+        Some(asked.holds_until().saturating_sub(now))
+    }
+
+    /// Takes in how its owner is.
+    pub(super) fn answered(&mut self, answer: OwnerAnswer, now: Duration) {
+        let is_unfinished = matches!(answer, OwnerAnswer::Found(FoundOwner { finished: None, .. }));
+        let before = self.asked.as_ref().map_or(0, |asked| asked.unfinished);
+        let unfinished = if is_unfinished { before.saturating_add(1) } else { 0 };
+        self.asked = Some(Box::new(Asked { answer, at: now, unfinished }));
+    }
+
+    /// How long it is still left alone after a deletion that failed; `None`: it is not.
+    pub(super) fn rests(&self, now: Duration) -> Option<Duration> {
+        Some(self.rests_until.saturating_sub(now)).filter(|rest| !rest.is_zero())
+    }
+
+    /// Its deletion was accepted.
+    pub(super) const fn accepted(&mut self) {
+        (self.progress, self.failures) = (Progress::Accepted, 0);
+    }
+
+    /// Its deletion has failed. How long it is left alone: so long, or 1 s, doubling.
+    pub(super) fn failed(&mut self, wait: Option<Duration>, now: Duration) -> Duration {
+        self.progress = Progress::None;
+        let wait = wait.unwrap_or_else(|| {
+            let doubled = Duration::from_secs(1).saturating_mul(1 << self.failures.min(9));
+            self.failures = self.failures.saturating_add(1);
+            doubled.min(LONGEST_BACKOFF)
+        });
+        self.rests_until = now.saturating_add(wait);
+        wait
+    }
+}

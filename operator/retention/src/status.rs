@@ -1,0 +1,343 @@
+//! The status of policies (`docs/retention.md`, 7 and R50).
+//!
+//! Conditions are written at once, and so is what the [breaker](trainjob_retention_core::breaker) decides, because
+//! deletions wait for that. The rest takes a look at all objects, so it is counted every 30 seconds at most, and written if
+//! it has changed.
+
+mod conditions;
+mod seen;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    convert::Infallible,
+    sync::Arc,
+    time::Duration,
+};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::{
+    Client,
+    api::{Patch, PatchParams},
+    core::Request,
+};
+use serde_json::{Value, json};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep},
+};
+use trainjob_api::{
+    lifecycle::v1alpha1::status::{RetentionPolicyStatus, RuleStatus},
+    time::Timestamp,
+};
+use trainjob_engine::{answer::timed, error::RequestError};
+use trainjob_process::server_time::boot_time;
+use trainjob_retention_core::{breaker::Record, policy::RuleAction, stored::PolicyKind, uid::Uid};
+
+use self::conditions::{Said, Situation, conditions};
+pub use self::seen::SeenPolicy;
+use crate::{
+    key::TargetId,
+    remover::{Remover, collection},
+    room::{KindState, PolicyKey, Stored, Survey, Tally},
+};
+
+/// How often the numbers are counted and written, at most.
+const COUNTED_EVERY: Duration = Duration::from_secs(30);
+/// How often the record of a breaker is stored that has nothing urgent, at most.
+const STORED_EVERY: Duration = Duration::from_mins(1);
+/// How often it is looked whether a condition has changed.
+const LOOKED_AT_EVERY: Duration = Duration::from_secs(1);
+/// How many objects are counted at a time; others want the room, too.
+const SLICE: usize = 1_000;
+/// Who writes.
+const FIELD_MANAGER: &str = "trainjob-retention";
+
+/// Writes the status of policies.
+pub struct StatusWriter {
+    remover: Arc<Remover>,
+    client: Client,
+    seen: mpsc::UnboundedReceiver<(PolicyKey, Option<Box<SeenPolicy>>)>,
+    policies: BTreeMap<PolicyKey, Written>,
+    /// What a policy finds that finds nothing.
+    nothing: Tally,
+}
+
+/// A policy, as far as its status is written.
+#[derive(Debug)]
+struct Written {
+    seen: SeenPolicy,
+    /// When its objects were counted last.
+    counted: Option<Instant>,
+    /// When the record of its breaker was stored last.
+    stored: Option<Instant>,
+}
+
+/// A policy as the room has it.
+struct Found {
+    key: PolicyKey,
+    uid: Option<Uid>,
+    target: Option<TargetId>,
+    rules: Vec<Arc<str>>,
+    situation: Situation,
+    record: Option<Record>,
+}
+
+impl StatusWriter {
+    /// For the policies of a room, which `seen` names.
+    #[must_use]
+    pub fn new(
+        remover: Arc<Remover>,
+        client: Client,
+        seen: mpsc::UnboundedReceiver<(PolicyKey, Option<Box<SeenPolicy>>)>,
+    ) -> Self {
+        let (policies, nothing) = (BTreeMap::new(), Tally::default());
+        Self { remover, client, seen, policies, nothing }
+    }
+
+    /// Writes statuses while this process leads, for ever.
+    pub async fn write(mut self) -> Infallible {
+        loop {
+            sleep(LOOKED_AT_EVERY).await;
+            while let Ok((key, seen)) = self.seen.try_recv() {
+                self.see(key, seen);
+            }
+            if self.remover.leader().holds() {
+                self.write_changed().await;
+            }
+        }
+    }
+
+    fn see(&mut self, key: PolicyKey, seen: Option<Box<SeenPolicy>>) {
+        let Some(seen) = seen else {
+            self.policies.remove(&key);
+            return;
+        };
+        if let Some(written) = self.policies.get_mut(&key) {
+            if written.seen.generation != seen.generation {
+                written.counted = None;
+            }
+            written.seen = *seen;
+        } else {
+            let written = Written { seen: *seen, counted: None, stored: None };
+            self.policies.insert(key, written);
+        }
+    }
+
+    async fn write_changed(&mut self) {
+        let mut due: Vec<Found> = self.found();
+        due.retain(|found| self.policies.get(&found.key).is_some_and(|it| it.is_due(found)));
+        let is_counted = |found: &&Found| {
+            let is_known = matches!(found.situation.kind, KindState::Known { .. });
+            let written = self.policies.get(&found.key);
+            is_known && written.is_some_and(Written::is_to_be_counted)
+        };
+        let targets = due.iter().filter(is_counted).filter_map(|found| found.target);
+        let targets: BTreeSet<_> = targets.collect();
+        let mut surveys = BTreeMap::new();
+        for target in targets {
+            surveys.insert(target, self.survey(target).await);
+        }
+        let now = self.remover.clock().now().stamp();
+        for found in due {
+            let survey = found.target.and_then(|target| surveys.get(&target));
+            let tally = survey.map(|survey| {
+                found.uid.as_ref().and_then(|uid| survey.tally(uid)).unwrap_or(&self.nothing)
+            });
+            let Some(written) = self.policies.get_mut(&found.key) else { continue };
+            write_one(&self.remover, &self.client, (&found, written), tally, now).await;
+        }
+    }
+
+    /// All policies, and how it is with them.
+    fn found(&self) -> Vec<Found> {
+        let is_time_known = self.remover.clock().now().reached().is_some();
+        let room = self.remover.room();
+        let found = room.policies().map(|(key, stored)| {
+            let (target, kind) = room.kind_of(stored);
+            let is_gone = target.is_some_and(|target| self.remover.is_gone(target));
+            let uid = policy_uid(stored);
+            let tripped = uid.and_then(|uid| room.tripped(uid)).cloned();
+            Found {
+                key: key.clone(),
+                uid: uid.cloned(),
+                target,
+                rules: rules(stored),
+                situation: Situation::of(stored, (kind, is_gone), tripped, is_time_known),
+                record: uid.and_then(|uid| room.record(uid)),
+            }
+        });
+        found.collect()
+    }
+
+    async fn survey(&self, target: TargetId) -> Survey {
+        let (mut survey, began) = (Survey::default(), self.remover.clock().now());
+        while self.remover.room().survey(target, &mut survey, SLICE, began) {
+            tokio::task::yield_now().await;
+        }
+        self.remover.room().surveyed(target, began, boot_time());
+        survey
+    }
+}
+
+impl Written {
+    fn is_to_be_counted(&self) -> bool {
+        self.counted.is_none_or(|counted| counted.elapsed() >= COUNTED_EVERY)
+    }
+
+    /// Whether there may be something to write.
+    fn is_due(&self, found: &Found) -> bool {
+        let said = conditions(&found.situation);
+        self.is_to_be_counted()
+            || self.is_urgent(found.record.as_ref())
+            || !is_said(&said, self.seen.status.conditions.as_deref().unwrap_or_default())
+    }
+
+    /// Whether a record has to be stored at once, because deletions wait for that or may not go on.
+    fn is_urgent(&self, record: Option<&Record>) -> bool {
+        let before = Record::read(&self.seen.status);
+        record.is_some_and(|record| self.stored.is_none() || record.is_urgent(before.as_ref()))
+            || record.is_none() && before.is_some()
+    }
+}
+
+/// Writes the status of a policy if there is anything new.
+async fn write_one(
+    remover: &Remover,
+    client: &Client,
+    (found, written): (&Found, &mut Written),
+    tally: Option<&Tally>,
+    now: Timestamp,
+) {
+    if tally.is_some() {
+        written.counted = Some(Instant::now());
+    }
+    // The survey may have moved it on.
+    let record = found.uid.as_ref().and_then(|uid| remover.room().record(uid));
+    let version = found.target.and_then(|target| remover.served(target)?.1);
+    let mut status = compose(found, tally, version.as_deref(), &written.seen, now);
+    let stores = written.is_urgent(record.as_ref())
+        || written.stored.is_none_or(|stored| stored.elapsed() >= STORED_EVERY);
+    if stores {
+        match &record {
+            Some(record) => record.write(&mut status),
+            None => Record::clear(&mut status),
+        }
+    }
+    if status == written.seen.status && !(stores && written.stored.is_none()) {
+        return;
+    }
+    match send(client, &found.key, &patch(&status, &written.seen)).await {
+        Ok(version) => {
+            (written.seen.status, written.seen.resource_version) = (status, version);
+            if let (true, Some(uid), Some(record)) = (stores, &found.uid, record) {
+                written.stored = Some(Instant::now());
+                remover.room().stored_record(uid, record);
+            }
+        }
+        Err(error) => {
+            tracing::debug!(policy = %found.key.name, %error, "status not written");
+        }
+    }
+}
+
+fn policy_uid(stored: &Stored) -> Option<&Uid> {
+    stored.as_ref().ok().map(|stored| &stored.policy.uid)
+}
+
+/// The names of the rules that decide, which is what the counts of rules are about.
+fn rules(stored: &Stored) -> Vec<Arc<str>> {
+    let Ok(stored) = stored else { return Vec::new() };
+    let deciding = stored.policy.rules.iter();
+    let deciding = deciding.filter(|rule| matches!(rule.action, RuleAction::Decide(_)));
+    deciding.map(|rule| Arc::clone(&rule.name)).collect()
+}
+
+/// The status of a policy.
+fn compose(
+    found: &Found,
+    tally: Option<&Tally>,
+    version: Option<&str>,
+    seen: &SeenPolicy,
+    now: Timestamp,
+) -> RetentionPolicyStatus {
+    let mut situation = found.situation.clone();
+    situation.limits_cross = tally.is_some_and(|tally| tally.limits_cross);
+    let said = conditions(&situation);
+    let before = seen.status.conditions.as_deref().unwrap_or_default();
+    let mut status = RetentionPolicyStatus {
+        observed_generation: Some(seen.generation),
+        served_version: version.map(str::to_owned),
+        conditions: Some(dated(said, before, seen.generation, now)),
+        ..seen.status.clone()
+    };
+    if !matches!(situation.kind, KindState::Known { .. }) {
+        // Numbers of a kind that is not known would be wrong.
+        (status.counts, status.rules, status.would_delete, status.next) = (None, None, None, None);
+    } else if let Some(tally) = tally {
+        let rule = |name: &Arc<str>| {
+            let (matched, due) = tally.rules.get(name).copied().unwrap_or_default();
+            RuleStatus { name: name.to_string(), matched, due }
+        };
+        status.counts = Some(tally.counts);
+        status.rules = Some(found.rules.iter().map(rule).collect());
+        status.would_delete = Some(tally.would_delete);
+        status.next = Some(tally.next());
+    }
+    status
+}
+
+/// Whether conditions say this already.
+fn is_said(said: &[Said], stored: &[Condition]) -> bool {
+    said.len() == stored.len() && said.iter().zip(stored).all(|(said, stored)| said.is(stored))
+}
+
+/// Conditions with the times since when they are so.
+fn dated(said: Vec<Said>, before: &[Condition], generation: i64, now: Timestamp) -> Vec<Condition> {
+    let dated = said.into_iter().map(|said| {
+        let same = before.iter().find(|before| {
+            before.type_ == said.condition.as_str() && before.status == said.status_text()
+        });
+        Condition {
+            type_: said.condition.as_str().to_owned(),
+            status: said.status_text().to_owned(),
+            reason: said.reason.as_str().to_owned(),
+            last_transition_time: same
+                .map_or_else(|| now.into(), |same| same.last_transition_time.clone()),
+            message: said.message,
+            observed_generation: Some(generation),
+        }
+    });
+    dated.collect()
+}
+
+/// A merge patch to this status. It is refused if the policy is another one by now, or was written meanwhile (R40).
+fn patch(status: &RetentionPolicyStatus, seen: &SeenPolicy) -> Value {
+    let mut fields = json!(status);
+    if let (Some(fields), Value::Object(before)) = (fields.as_object_mut(), json!(seen.status)) {
+        for name in before.into_iter().map(|(name, _)| name) {
+            // In a merge patch, null removes the field.
+            fields.entry(name).or_insert(Value::Null);
+        }
+    }
+    let metadata = json!({"uid": seen.uid, "resourceVersion": seen.resource_version});
+    json!({"metadata": metadata, "status": fields})
+}
+
+/// Writes a status. Returns the version that the policy has then.
+async fn send(client: &Client, key: &PolicyKey, patch: &Value) -> Result<String, RequestError> {
+    let of = |plural: &str| collection("lifecycle.trainjob.dev", "v1alpha1", plural);
+    let policies = match key.kind {
+        PolicyKind::Namespaced => of("retentionpolicies").in_namespace(&key.namespace),
+        PolicyKind::Cluster => of("clusterretentionpolicies"),
+    };
+    let manager = Some(FIELD_MANAGER.to_owned());
+    let params = PatchParams { field_manager: manager, ..PatchParams::default() };
+    let request = Request::new(policies.to_string());
+    let request = request.patch_subresource("status", &key.name, &params, &Patch::Merge(patch));
+    let request = request.map_err(|error| RequestError::Unbuildable(Box::new(error)))?;
+    let text = timed(client.request_text(request)).await?;
+    Ok(SeenPolicy::read(&text).resource_version)
+}
+
+#[cfg(test)]
+mod tests;

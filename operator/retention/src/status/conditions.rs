@@ -1,0 +1,213 @@
+//! The conditions of a policy (`docs/retention.md`, R50).
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use trainjob_api::lifecycle::v1alpha1::{
+    ACKNOWLEDGE_ANNOTATION,
+    status::{PolicyCondition, PolicyReason},
+};
+use trainjob_retention_core::{
+    breaker::{Reason, Scope, Trip},
+    policy::Mode,
+};
+
+use crate::room::{KindState, Stored};
+
+/// All that the conditions of a policy depend on.
+#[derive(Debug, Clone)]
+pub(super) struct Situation {
+    /// The mode of the policy, or why it is not understood.
+    pub(super) mode: Result<Mode, String>,
+    /// How it is with its kind.
+    pub(super) kind: KindState,
+    /// Whether the kind is known not to be served.
+    pub(super) is_gone: bool,
+    /// What waits for an acknowledgement.
+    pub(super) tripped: Option<Trip>,
+    /// Whether the API server's time is known.
+    pub(super) is_time_known: bool,
+    /// Whether bounds cross for some object.
+    pub(super) limits_cross: bool,
+}
+
+/// What a condition says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) condition: PolicyCondition,
+    pub(super) status: bool,
+    pub(super) reason: PolicyReason,
+    pub(super) message: String,
+}
+
+impl Said {
+    pub(super) const fn status_text(&self) -> &'static str {
+        if self.status { "True" } else { "False" }
+    }
+
+    /// Whether a stored condition says the same; its message may say more.
+    pub(super) fn is(&self, stored: &Condition) -> bool {
+        stored.type_ == self.condition.as_str()
+            && stored.status == self.status_text()
+            && stored.reason == self.reason.as_str()
+    }
+}
+
+impl Situation {
+    /// That of a policy whose kind is so, and maybe gone.
+    pub(super) fn of(
+        stored: &Stored,
+        (kind, is_gone): (KindState, bool),
+        tripped: Option<Trip>,
+        is_time_known: bool,
+    ) -> Self {
+        let mode = match stored {
+            Ok(stored) => Ok(stored.policy.mode),
+            Err(not_understood) => Err(not_understood.error.to_string()),
+        };
+        Self { mode, kind, is_gone, tripped, is_time_known, limits_cross: false }
+    }
+
+    fn ready(&self) -> (bool, PolicyReason, String) {
+        match (&self.mode, self.kind, self.is_gone) {
+            (Err(error), _, _) => (false, PolicyReason::NotUnderstood, error.clone()),
+            (Ok(_), KindState::NotATarget, _) => (false, PolicyReason::Forbidden, not_a_target()),
+            (Ok(_), _, true) => {
+                let message = "the API server does not serve the kind in a version that is known";
+                (false, PolicyReason::KindNotServed, message.to_owned())
+            }
+            (Ok(_), KindState::Syncing, false) => {
+                let message = "not all objects of the kind are known yet";
+                (false, PolicyReason::Syncing, message.to_owned())
+            }
+            (Ok(_), KindState::Known { skipped }, false) => {
+                let mut message = Vec::new();
+                if skipped > 0 {
+                    message.push(format!("{skipped} objects cannot be read and are left alone"));
+                }
+                if self.limits_cross {
+                    message.push("a minimum is above the maximum of another policy".to_owned());
+                }
+                (true, PolicyReason::Watching, message.join("; "))
+            }
+        }
+    }
+
+    fn enforcing(&self, is_ready: bool) -> (bool, PolicyReason, String) {
+        let no = |reason, message: &str| (false, reason, message.to_owned());
+        // A trip of some namespaces stops nothing elsewhere.
+        let stopped = |trip: &&Trip| matches!(trip.scope, Scope::Policy { .. });
+        match (&self.mode, self.tripped.as_ref().filter(stopped)) {
+            (Ok(Mode::Audit), _) => no(PolicyReason::AuditMode, "nothing is deleted in Audit"),
+            _ if !is_ready => no(PolicyReason::NotReady, "see the condition Ready"),
+            (_, Some(_)) => no(PolicyReason::Tripped, "see the condition Tripped"),
+            _ if !self.is_time_known => {
+                no(PolicyReason::ClockSuspect, "the API server's time is not known well enough")
+            }
+            _ => (true, PolicyReason::Enforcing, String::new()),
+        }
+    }
+}
+
+fn not_a_target() -> String {
+    "retention.targets of the configuration does not name the kind".to_owned()
+}
+
+/// What the conditions say, in the order of [`PolicyCondition::ALL`].
+pub(super) fn conditions(situation: &Situation) -> Vec<Said> {
+    let ready = situation.ready();
+    let enforcing = situation.enforcing(ready.0);
+    let tripped = match &situation.tripped {
+        None => (false, PolicyReason::WithinLimits, String::new()),
+        Some(trip) => (true, trip_reason(trip), how_to_acknowledge(trip)),
+    };
+    let forbidden = if situation.kind == KindState::NotATarget && situation.mode.is_ok() {
+        (true, PolicyReason::MissingRules, not_a_target())
+    } else {
+        (false, PolicyReason::Allowed, String::new())
+    };
+    let said = [ready, enforcing, tripped, forbidden];
+    let said = PolicyCondition::ALL.into_iter().zip(said);
+    said.map(|(condition, (status, reason, message))| Said { condition, status, reason, message })
+        .collect()
+}
+
+const fn trip_reason(trip: &Trip) -> PolicyReason {
+    match trip.reason() {
+        Reason::MassDelete => PolicyReason::MassDelete,
+        Reason::ClockStep => PolicyReason::ClockStep,
+    }
+}
+
+fn how_to_acknowledge(trip: &Trip) -> String {
+    format!(
+        "{} of {} objects wait; to allow them, set the annotation {ACKNOWLEDGE_ANNOTATION} to {}",
+        trip.count(),
+        trip.stock,
+        trip.id
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use trainjob_api::time::Timestamp;
+    use trainjob_retention_core::breaker::TripId;
+
+    use super::*;
+
+    fn trip(scope: Scope) -> Trip {
+        Trip { id: TripId::from("7-d-1"), at: Timestamp(1), stock: 60, scope }
+    }
+
+    /// The reasons of all conditions, each behind its status.
+    fn short(situation: &Situation) -> Vec<String> {
+        let sign = |status| if status { '+' } else { '-' };
+        let said = conditions(situation);
+        said.iter().map(|said| format!("{}{}", sign(said.status), said.reason.as_str())).collect()
+    }
+
+    #[test]
+    fn conditions_say_whether_a_policy_works_and_why_not() {
+        let everywhere = Scope::Policy { reason: Reason::MassDelete, count: 51 };
+        let somewhere = Scope::Namespaces([("a".into(), 51)].into());
+        let clock = Scope::Policy { reason: Reason::ClockStep, count: 51 };
+        let good = Situation {
+            mode: Ok(Mode::Enforce),
+            kind: KindState::Known { skipped: 0 },
+            is_gone: false,
+            tripped: None,
+            is_time_known: true,
+            limits_cross: false,
+        };
+        let syncing = Situation { kind: KindState::Syncing, ..good.clone() };
+        let with = |scope| Situation { tripped: Some(trip(scope)), ..good.clone() };
+        let not_understood = Err("spec.x: unknown field".to_owned());
+        for (situation, expected) in [
+            (good.clone(), "+Watching +Enforcing -WithinLimits -Allowed"),
+            (
+                Situation { mode: Ok(Mode::Audit), ..good.clone() },
+                "+Watching -AuditMode -WithinLimits -Allowed",
+            ),
+            (
+                Situation { is_time_known: false, ..good.clone() },
+                "+Watching -ClockSuspect -WithinLimits -Allowed",
+            ),
+            (with(everywhere), "+Watching -Tripped +MassDelete -Allowed"),
+            (with(somewhere), "+Watching +Enforcing +MassDelete -Allowed"),
+            (with(clock), "+Watching -Tripped +ClockStep -Allowed"),
+            (syncing.clone(), "-Syncing -NotReady -WithinLimits -Allowed"),
+            (
+                Situation { is_gone: true, ..syncing },
+                "-KindNotServed -NotReady -WithinLimits -Allowed",
+            ),
+            (
+                Situation { kind: KindState::NotATarget, ..good.clone() },
+                "-Forbidden -NotReady -WithinLimits +MissingRules",
+            ),
+            (
+                Situation { mode: not_understood, ..good },
+                "-NotUnderstood -NotReady -WithinLimits -Allowed",
+            ),
+        ] {
+            assert_eq!(short(&situation).join(" "), expected, "{situation:?}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+use trainjob_api::lifecycle::v1alpha1::status::{Counts, PolicyCondition, PolicyReason};
+
+use super::*;
+
+fn said(status: bool, reason: PolicyReason) -> Said {
+    Said { condition: PolicyCondition::Ready, status, reason, message: "why".to_owned() }
+}
+
+#[test]
+fn a_condition_keeps_its_time_until_its_status_changes() {
+    let first = dated(vec![said(false, PolicyReason::Syncing)], &[], 1, Timestamp(100));
+    assert_eq!(first[0].last_transition_time, Timestamp(100).into());
+    for (status, reason, time, is_news) in [
+        (false, PolicyReason::Syncing, 100, false),
+        (false, PolicyReason::KindNotServed, 100, true),
+        (true, PolicyReason::Watching, 200, true),
+    ] {
+        let now = vec![said(status, reason)];
+        assert_eq!(is_said(&now, &first), !is_news, "{reason:?}");
+        let then = dated(now, &first, 2, Timestamp(200));
+        assert_eq!(then[0].last_transition_time, Timestamp(time).into(), "{reason:?}");
+        assert_eq!((&*then[0].reason, then[0].observed_generation), (reason.as_str(), Some(2)));
+    }
+}
+
+#[test]
+fn a_patch_removes_what_is_not_said_any_more_and_is_fenced() {
+    let before = RetentionPolicyStatus {
+        counts: Some(Counts::default()),
+        served_version: Some("v1".to_owned()),
+        ..RetentionPolicyStatus::default()
+    };
+    let seen = SeenPolicy {
+        uid: "u".to_owned(),
+        resource_version: "7".to_owned(),
+        generation: 1,
+        status: before.clone(),
+    };
+    let now = RetentionPolicyStatus { counts: None, observed_generation: Some(1), ..before };
+    let expected = json!({
+        "metadata": {"uid": "u", "resourceVersion": "7"},
+        "status": {"observedGeneration": 1, "servedVersion": "v1", "counts": null},
+    });
+    assert_eq!(patch(&now, &seen), expected);
+}
+
+#[test]
+fn a_policy_is_read_whatever_its_status_is() {
+    let text = |status: &str| {
+        format!(
+            r#"{{"metadata":{{"uid":"u","resourceVersion":"7","generation":2}},"status":{status}}}"#
+        )
+    };
+    for status in ["null", "{}", "7", r#"{"counts":7}"#] {
+        let seen = SeenPolicy::read(&text(status));
+        assert_eq!((&*seen.uid, &*seen.resource_version, seen.generation), ("u", "7", 2));
+        assert_eq!(seen.status, RetentionPolicyStatus::default(), "{status}");
+    }
+    let seen = SeenPolicy::read(&text(r#"{"servedVersion":"v1"}"#));
+    assert_eq!(seen.status.served_version.as_deref(), Some("v1"));
+}

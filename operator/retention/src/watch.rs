@@ -1,0 +1,283 @@
+//! A watch whose objects are handed on as texts.
+//!
+//! What is watched is read by nobody but the rules of retention, which keep little of it. So a list comes in pages, and
+//! a page is cut into [its items](items) as it arrives; an object is in memory only while it is read (`docs/retention.md`,
+//! R61). The watch of `trainjob-engine` keeps a whole page of objects of a known type.
+//!
+//! Like that one, it lists and watches, and lists again when it has to. A watch is ended by the API server after
+//! [`WATCH_SECONDS`] and begun anew where it was, so that a dead connection is noticed soon and the API server sends a
+//! bookmark as often. Events and bookmarks say that the watch is live (R34).
+
+mod items;
+mod line;
+
+use std::{io, pin::pin, time::Duration};
+
+use futures::{AsyncBufRead, AsyncBufReadExt};
+use http::Request;
+use kube::Client;
+use serde::Deserialize;
+use thiserror::Error;
+use tokio::time::{sleep, timeout};
+use trainjob_engine::jitter;
+
+pub use self::line::Named;
+use self::{
+    items::{Items, ListError, Part},
+    line::Event,
+};
+
+/// Seconds after which the API server ends a watch that is then begun anew where it was. Two seconds before, it sends a
+/// bookmark. The same as in `trainjob-engine`: a dead connection is replaced within ten.
+const WATCH_SECONDS: u32 = 4;
+/// How long a line of a watch may take to come: the API server ends the watch before.
+const SILENCE: Duration = Duration::from_secs(10);
+/// How long a page of a list may take.
+const PAGE_WITHIN: Duration = Duration::from_mins(1);
+/// First and longest wait before a watch that failed is tried again.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
+/// Most and fewest objects of a page. One that fails is asked for in smaller ones.
+const PAGE: (u32, u32) = (500, 25);
+
+/// What is watched.
+#[derive(Clone)]
+pub struct Source {
+    /// Through which client.
+    pub client: Client,
+    /// The path of the collection, such as `/apis/batch/v1/jobs`.
+    pub path: String,
+    /// Whether only the metadata of the objects are wanted.
+    pub metadata_only: bool,
+}
+
+/// What a watch tells.
+#[derive(Debug, PartialEq, Eq)]
+pub enum News<'a> {
+    /// All objects there are follow, as [`Self::Listed`].
+    ListBegins,
+    /// This object is there.
+    Listed(&'a str),
+    /// All objects there are have been told. What was known before and was not among them is gone.
+    ListEnds,
+    /// This object is there, or is there in another version.
+    Changed(&'a str, Named<'a>),
+    /// This object is gone.
+    Deleted(Named<'a>),
+    /// All that has happened until a moment ago has been told.
+    Alive,
+}
+
+/// Why a watch is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// The API server does not know the path. It may be starting.
+    NotServed,
+    /// The API server does not allow it.
+    Forbidden,
+}
+
+/// What went wrong with a list or a watch.
+#[derive(Debug, Error)]
+enum WatchError {
+    #[error(transparent)]
+    Refused(#[from] kube::Error),
+    #[error("no answer in time")]
+    Silent,
+    #[error("the connection broke: {0}")]
+    Broken(#[from] io::Error),
+    #[error(transparent)]
+    NoList(#[from] ListError),
+    #[error("cannot be read: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    #[error("the API server ended the watch with status {0}")]
+    Expired(u16),
+}
+
+impl WatchError {
+    fn status(&self) -> Option<u16> {
+        match self {
+            Self::Refused(kube::Error::Api(status)) => Some(status.code),
+            _ => None,
+        }
+    }
+}
+
+/// Hands on what happens, for ever; until the path is not served, or not allowed.
+pub async fn follow(source: &Source, mut take: impl FnMut(News<'_>)) -> Ended {
+    let (mut wait, mut page, mut said) = (BACKOFF.0, PAGE.0, false);
+    loop {
+        let error = match list(source, page, &mut take).await {
+            Err(error) => {
+                page = (page / 2).max(PAGE.1);
+                error
+            }
+            Ok(version) => {
+                (wait, page) = (BACKOFF.0, PAGE.0);
+                if said {
+                    tracing::info!(path = source.path, "watching {}", source.path);
+                    said = false;
+                }
+                watch(source, version, &mut take).await
+            }
+        };
+        match error.status() {
+            Some(404) => return Ended::NotServed,
+            Some(401 | 403) => {
+                tracing::error!(path = source.path, %error, "not allowed to list and watch");
+                return Ended::Forbidden;
+            }
+            _ if said || matches!(error, WatchError::Expired(_)) => {
+                tracing::debug!(path = source.path, %error, "lists again");
+            }
+            _ => {
+                tracing::warn!(path = source.path, %error, "cannot watch; trying again");
+                said = true;
+            }
+        }
+        sleep(jitter(wait)).await;
+        wait = wait.saturating_mul(2).min(BACKOFF.1);
+    }
+}
+
+/// Lists everything. The version of the list is where a watch goes on.
+async fn list(
+    source: &Source,
+    page: u32,
+    take: &mut impl FnMut(News<'_>),
+) -> Result<String, WatchError> {
+    take(News::ListBegins);
+    let mut next = String::new();
+    loop {
+        let token = if next.is_empty() { String::new() } else { format!("&continue={next}") };
+        let question = format!("limit={page}{token}");
+        let metadata = timeout(PAGE_WITHIN, one_page(source, &question, take)).await;
+        let metadata = metadata.map_err(|_| WatchError::Silent)??;
+        if metadata.next.is_empty() {
+            take(News::ListEnds);
+            return Ok(metadata.resource_version);
+        }
+        next = escaped(&metadata.next);
+    }
+}
+
+/// The metadata of a list.
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct ListMetadata {
+    resource_version: String,
+    #[serde(rename = "continue")]
+    next: String,
+}
+
+async fn one_page(
+    source: &Source,
+    question: &str,
+    take: &mut impl FnMut(News<'_>),
+) -> Result<ListMetadata, WatchError> {
+    let mut body = pin!(source.client.request_stream(request(source, question, "List")?).await?);
+    let (mut items, mut metadata) = (Items::default(), String::new());
+    loop {
+        let bytes = body.fill_buf().await?;
+        if bytes.is_empty() {
+            items.end()?;
+            return Ok(serde_json::from_str(&metadata)?);
+        }
+        let read = bytes.len();
+        items.push(bytes, |part| match part {
+            Part::Item(item) => take(News::Listed(item)),
+            Part::Field("metadata", value) => value.clone_into(&mut metadata),
+            Part::Field(..) => {}
+        })?;
+        body.consume_unpin(read);
+    }
+}
+
+/// Watches from a version on, until that does not go on.
+async fn watch(
+    source: &Source,
+    mut version: String,
+    take: &mut impl FnMut(News<'_>),
+) -> WatchError {
+    let mut failures = 0_u32;
+    loop {
+        match watch_once(source, &mut version, take).await {
+            Ok(()) => failures = 0,
+            // A connection that broke says nothing about the version.
+            Err(WatchError::Broken(_) | WatchError::Silent) if failures < 3 => {
+                failures += 1;
+                sleep(jitter(BACKOFF.0)).await;
+            }
+            Err(error) => return error,
+        }
+    }
+}
+
+/// One request to watch, until the API server ends it.
+async fn watch_once(
+    source: &Source,
+    version: &mut String,
+    take: &mut impl FnMut(News<'_>),
+) -> Result<(), WatchError> {
+    let from = escaped(version);
+    let question = format!(
+        "watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&resourceVersion={from}"
+    );
+    let mut body = pin!(source.client.request_stream(request(source, &question, "")?).await?);
+    let mut text = Vec::new();
+    while next_line(&mut body, &mut text).await? {
+        let line = String::from_utf8_lossy(&text);
+        let reached = match Event::read(&line)? {
+            Event::Changed(object, named) => {
+                let reached = named.resource_version.clone().into_owned();
+                take(News::Changed(object, named));
+                reached
+            }
+            Event::Deleted(_, named) => {
+                let reached = named.resource_version.clone().into_owned();
+                take(News::Deleted(named));
+                reached
+            }
+            Event::Bookmark(named) => named.resource_version.into_owned(),
+            Event::Failed(status) => return Err(WatchError::Expired(status)),
+        };
+        *version = reached;
+        take(News::Alive);
+    }
+    Ok(())
+}
+
+/// Reads a line. False if there is none any more.
+async fn next_line(
+    body: &mut (impl AsyncBufRead + Unpin),
+    line: &mut Vec<u8>,
+) -> Result<bool, WatchError> {
+    line.clear();
+    let read = timeout(SILENCE, body.read_until(b'\n', line)).await;
+    Ok(read.map_err(|_| WatchError::Silent)?? > 0)
+}
+
+fn request(source: &Source, question: &str, list: &str) -> Result<Request<Vec<u8>>, kube::Error> {
+    let accepted = if source.metadata_only {
+        format!("application/json;as=PartialObjectMetadata{list};g=meta.k8s.io;v=v1")
+    } else {
+        "application/json".to_owned()
+    };
+    Request::get(format!("{}?{question}", source.path))
+        .header(http::header::ACCEPT, accepted)
+        .body(Vec::new())
+        .map_err(kube::Error::HttpError)
+}
+
+/// A text as the value of a parameter. Tokens and versions consist of letters, digits and few other characters.
+fn escaped(text: &str) -> String {
+    let escape = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
+            char::from(byte).to_string()
+        }
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(escape).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    sync::{Arc, Mutex},
+};
+
+use http::Response;
+use kube::client::Body;
+use tower::service_fn;
+
+use super::*;
+
+/// Status and body of each answer, in the order in which they are given; then nobody is told anything any more.
+type Script = Vec<(u16, String)>;
+
+/// Follows an API server that answers so. What was asked for, what was told, and why it ended, if it did.
+async fn followed(answers: Script) -> (Vec<String>, Vec<String>, Option<Ended>) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
+    let log = Arc::clone(&asked);
+    let service = service_fn(move |request: http::Request<Body>| {
+        log.lock().unwrap().push(request.uri().to_string());
+        let answer = answers.lock().unwrap().pop_front();
+        async move {
+            let Some((status, body)) = answer else { return std::future::pending().await };
+            let body = Body::from(body.into_bytes());
+            Ok::<_, Infallible>(Response::builder().status(status).body(body).unwrap())
+        }
+    });
+    let source = Source {
+        client: Client::new(service, "default"),
+        path: "/apis/batch/v1/jobs".to_owned(),
+        metadata_only: false,
+    };
+    let mut told = Vec::new();
+    let follow = follow(&source, |news| {
+        told.push(match news {
+            News::Changed(_, named) => format!("changed {}", named.name),
+            News::Deleted(named) => format!("deleted {}", named.name),
+            News::Listed(object) => format!("listed {}", Named::read(object).unwrap().name),
+            other => format!("{other:?}"),
+        });
+    });
+    let ended = timeout(Duration::from_secs(20), follow).await.ok();
+    let asked = asked.lock().unwrap().clone();
+    (asked, told, ended)
+}
+
+fn page(version: &str, next: &str, names: &[&str]) -> (u16, String) {
+    let items: Vec<_> =
+        names.iter().map(|name| format!(r#"{{"metadata":{{"name":"{name}"}}}}"#)).collect();
+    let items = items.join(",");
+    let metadata = format!(r#"{{"resourceVersion":"{version}","continue":"{next}"}}"#);
+    (200, format!(r#"{{"kind":"JobList","metadata":{metadata},"items":[{items}]}}"#))
+}
+
+fn event(kind: &str, name: &str, version: &str) -> String {
+    let metadata = format!(r#"{{"name":"{name}","resourceVersion":"{version}"}}"#);
+    format!("{{\"type\":\"{kind}\",\"object\":{{\"metadata\":{metadata}}}}}\n")
+}
+
+fn status(code: u16) -> (u16, String) {
+    (
+        code,
+        format!(
+            r#"{{"kind":"Status","status":"Failure","reason":"R","message":"m","code":{code}}}"#
+        ),
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_are_listed_and_the_watch_goes_on_where_it_was() {
+    let events = [event("ADDED", "c", "6"), event("BOOKMARK", "", "8"), event("DELETED", "a", "9")];
+    let script = vec![
+        page("5", "x/y=", &["a", "b"]),
+        page("5", "", &[]),
+        (200, events.concat()),
+        (200, event("MODIFIED", "c", "12")),
+    ];
+    let (asked, told, ended) = followed(script).await;
+    let jobs = "/apis/batch/v1/jobs";
+    let watched = |version: u32| {
+        format!(
+            "{jobs}?watch=true&allowWatchBookmarks=true&timeoutSeconds=4&resourceVersion={version}"
+        )
+    };
+    let listed = [format!("{jobs}?limit=500"), format!("{jobs}?limit=500&continue=x%2Fy%3D")];
+    assert_eq!(asked[..2], listed);
+    assert_eq!(asked[2..], [watched(5), watched(9), watched(12)]);
+    assert_eq!(
+        told,
+        [
+            "ListBegins",
+            "listed a",
+            "listed b",
+            "ListEnds",
+            "changed c",
+            "Alive",
+            "Alive",
+            "deleted a",
+            "Alive",
+            "changed c",
+            "Alive"
+        ]
+    );
+    assert_eq!(ended, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_is_listed_again_when_a_watch_cannot_go_on() {
+    let expired = r#"{"type":"ERROR","object":{"kind":"Status","code":410}}"#.to_owned();
+    for answer in [(200, expired), status(410), (200, "no JSON\n".to_owned())] {
+        let script = vec![page("5", "", &["a"]), answer, page("9", "", &["b"])];
+        let (asked, told, _) = followed(script).await;
+        assert!(asked.last().unwrap().ends_with("resourceVersion=9"), "{asked:?}");
+        assert_eq!(
+            told,
+            ["ListBegins", "listed a", "ListEnds", "ListBegins", "listed b", "ListEnds"]
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_is_cut_off_does_not_count_and_is_asked_for_smaller() {
+    let (code, mut cut) = page("5", "", &["a", "b"]);
+    cut.truncate(cut.len() - 1);
+    let (asked, told, _) = followed(vec![(code, cut), page("6", "", &["a"])]).await;
+    assert!(asked[1].ends_with("?limit=250"), "{asked:?}");
+    let listed = ["ListBegins", "listed a", "listed b", "ListBegins", "listed a", "ListEnds"];
+    assert_eq!(told, listed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_path_that_is_not_there_or_not_allowed_ends_it() {
+    for (code, expected) in
+        [(404, Ended::NotServed), (403, Ended::Forbidden), (401, Ended::Forbidden)]
+    {
+        let (_, told, ended) = followed(vec![status(code)]).await;
+        assert_eq!((ended, told), (Some(expected), vec!["ListBegins".to_owned()]));
+        let (_, _, ended) = followed(vec![page("5", "", &[]), status(code)]).await;
+        assert_eq!(ended, Some(expected), "of the watch");
+    }
+    let (asked, _, ended) = followed(vec![status(503), status(500), status(404)]).await;
+    assert_eq!((asked.len(), ended), (3, Some(Ended::NotServed)));
+}
