@@ -6,13 +6,11 @@
 //! An API server that starts knows no custom resources for a moment. So a kind is taken for gone only if the API server has
 //! said so twice, ten seconds apart; until then, what is known of it is kept.
 
-mod ask;
+pub mod ask;
 
 use std::{sync::Arc, time::Duration};
 
 use trainjob_retention_core::kind::BuiltIn;
-
-pub use self::ask::{Kind, ask};
 
 /// How far apart the API server has to say twice that a kind is not there.
 const CERTAIN: Duration = Duration::from_secs(10);

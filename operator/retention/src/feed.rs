@@ -22,7 +22,10 @@ use trainjob_retention_core::{
 };
 
 use crate::{
-    discovery::{self, Change, Discovery, Kind, Served},
+    discovery::{
+        Change, Discovery, Served,
+        ask::{self, Kind},
+    },
     key::TargetId,
     remover::{Remover, collection},
     room::{PolicyKey, Source},
@@ -30,8 +33,10 @@ use crate::{
     watch::{self as stream, Ended, Named, News},
 };
 
-/// How long it is until a path is tried again that was not served, or not allowed.
-const TRY_AGAIN: Duration = Duration::from_secs(5);
+/// How long it is until a path is tried again that was not served.
+const NOT_SERVED: Duration = Duration::from_secs(5);
+/// How long it is until a path is tried again that was not allowed (R51).
+const FORBIDDEN: Duration = Duration::from_secs(30);
 /// The group and the version of policies.
 const POLICIES: (&str, &str) = ("lifecycle.trainjob.dev", "v1alpha1");
 
@@ -71,7 +76,7 @@ impl Feed {
         let source = stream::Source { client: self.client.clone(), path, metadata_only: false };
         let (mut definitions, mut is_listed) = (Definitions::default(), false);
         loop {
-            stream::follow(&source, |news| {
+            let ended = stream::follow(&source, |news| {
                 is_listed = self.tell(Source::Policies(kind), &news, is_listed);
                 match news {
                     News::Listed(text) => {
@@ -94,7 +99,7 @@ impl Feed {
                 }
             })
             .await;
-            sleep(jitter(TRY_AGAIN)).await;
+            pause(plural, ended).await;
         }
     }
 
@@ -130,7 +135,7 @@ impl Feed {
         };
         let mut is_listed = false;
         loop {
-            stream::follow(&source, |news| {
+            let ended = stream::follow(&source, |news| {
                 is_listed = self.tell(Source::Namespaces, &news, is_listed);
                 let effects = match news {
                     News::Listed(text) | News::Changed(text, _) => {
@@ -143,7 +148,7 @@ impl Feed {
                 self.remover.apply(effects);
             })
             .await;
-            sleep(jitter(TRY_AGAIN)).await;
+            pause("namespaces", ended).await;
         }
     }
 
@@ -172,11 +177,7 @@ impl Feed {
             loop {
                 tokio::select! {
                     ended = &mut follow => {
-                        let wait = match ended {
-                            Ended::NotServed => Duration::from_secs(1),
-                            Ended::Forbidden => TRY_AGAIN,
-                        };
-                        sleep(jitter(wait)).await;
+                        pause(&described.resource, ended).await;
                         break;
                     }
                     _ = watches.changed() => {
@@ -202,7 +203,7 @@ impl Feed {
             kind: &described.kind,
             resource: &described.resource,
         };
-        let answer = match discovery::ask(&self.client, kind).await {
+        let answer = match ask::ask(&self.client, kind).await {
             Ok(answer) => answer,
             Err(error) => {
                 tracing::debug!(kind = described.kind, %error, "cannot ask for its version");
@@ -258,6 +259,19 @@ impl Feed {
         }
         was_listed
     }
+}
+
+/// Waits until a watch that was given up is tried again.
+async fn pause(what: &str, ended: Ended) {
+    let wait = match ended {
+        Ended::NotServed => {
+            tracing::warn!("the API server does not serve {what}; asking again");
+            NOT_SERVED
+        }
+        // The watch has said so.
+        Ended::Forbidden => FORBIDDEN,
+    };
+    sleep(jitter(wait)).await;
 }
 
 fn policy_key(kind: PolicyKind, named: &Named<'_>) -> PolicyKey {

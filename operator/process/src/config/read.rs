@@ -10,7 +10,10 @@ use serde_json::Value;
 use serde_path_to_error::{Deserializer, Segment, Track};
 use serde_saphyr::NonFiniteFloatPolicy;
 
-use super::{ConfigError, error::Problem, value::section};
+use super::{
+    error::{ConfigError, Problem},
+    value::section,
+};
 
 /// Reads the file at `path`, whose fields have to pass `check` together.
 ///

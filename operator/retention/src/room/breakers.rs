@@ -174,8 +174,7 @@ impl Breakers {
         }
     }
 
-    /// All that was due for the policies of a kind until then was observed, with live watches. There are so many finished
-    /// objects.
+    /// All that was due for the policies of a kind until then was observed, with live watches.
     pub(super) fn looked(&mut self, target: TargetId, until: Timestamp) {
         for judged in self.judged.values_mut().filter(|judged| judged.target == target) {
             judged.breaker.looked(until);
