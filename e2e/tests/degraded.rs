@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail, ensure};
 use e2e::cluster::Options;
 use e2e::fixtures::status::conditions_of;
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{PATIENCE, POOL, RUNS, World, runtime};
+use e2e::fixtures::{Operation, PATIENCE, POOL, RUNS, World, runtime};
 use e2e::proxy::{Call, Fault, Proxy, Scope};
 use e2e::until::until_ok;
 use e2e::{coscheduling, yaml};
@@ -31,6 +31,23 @@ async fn a_refusal_in_plain_text_is_waited_out_as_its_header_says() -> Result<()
         ensure!(first.answer.code == Some(429), "{first:?}");
         let waited = second.sent - first.ended;
         ensure!(waited >= i64::from(RETRY_AFTER) * 1_000, "it waited only {waited} ms");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_warning_that_an_overloaded_api_server_did_not_take_is_told_the_next_time() -> Result<()>
+{
+    POOL.test_behind_proxy("untold", async |tenant, proxy| {
+        let warnings = |call: &Call| call.verb == "create" && call.resource == "events";
+        let refused = proxy.inject(warnings, 1..=1, Fault::Overloaded { retry_after: 1 });
+        let denial = tenant.deny(Operation::Create).await?;
+        tenant.create("job", RUNS, json!({})).await?;
+        refused.reached().await?;
+        tenant.tells("job", "TrainJobResourcesCreationFailed").await?;
+        denial.lift().await?;
+        tenant.runs("job").await?;
         Ok(())
     })
     .await

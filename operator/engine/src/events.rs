@@ -98,7 +98,7 @@ struct State {
     news: Notify,
     normal: Option<Mutex<Bucket>>,
     warnings: Mutex<Warnings>,
-    /// All that were not sent.
+    /// All that were not sent, or not stored.
     dropped: IntCounter,
 }
 
@@ -131,6 +131,9 @@ struct Line<P> {
     clock: Clock,
 }
 
+/// The API server did not take an event, and may another time.
+struct NotStored;
+
 /// Who tells.
 struct Reporter {
     controller: &'static str,
@@ -139,7 +142,7 @@ struct Reporter {
 }
 
 /// The two ends of telling, as `reporter`. `normal` limits Normal events; `None` sends none. What is not sent because
-/// there was too much is counted by `dropped`.
+/// there was too much, or because the API server was overloaded, is counted by `dropped`.
 #[must_use]
 pub fn channel<P>(
     reporter: &'static str,
@@ -185,11 +188,10 @@ impl EventRecorder {
     fn hand_in(&self, namespace: &str, pending: Pending) {
         let displaced = self.state.backlog().push(namespace, (Instant::now(), pending));
         self.state.news.notify_one();
-        let Some((_, displaced)) = displaced else { return };
-        self.state.dropped.inc();
-        if let Pending::Known(event) = displaced {
-            // It was not told after all, and may be once there is room.
-            self.state.warnings().told.remove(&(event.uid(), event.reason));
+        match displaced {
+            Some((_, Pending::Known(event))) => self.state.not_told(&event),
+            Some((_, Pending::Late(_))) => self.state.dropped.inc(),
+            None => {}
         }
     }
 
@@ -229,6 +231,12 @@ impl State {
         self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// An event was not told after all. It may be the next time it is handed in.
+    fn not_told(&self, event: &Event) {
+        self.dropped.inc();
+        self.warnings().told.remove(&(event.uid(), event.reason));
+    }
+
     /// Whose turn it is, and what is to be told.
     fn next(&self) -> Option<(String, HandedIn)> {
         self.backlog().next()
@@ -247,8 +255,9 @@ impl<P: QueuePriority> Sender<P> {
                 let line = Arc::clone(&self.line);
                 let turn = Turn { state: Arc::clone(&self.state), namespace };
                 sending.spawn(async move {
-                    line.tell(handed_in).await;
-                    drop(turn);
+                    if let Some(event) = line.tell(handed_in).await {
+                        turn.state.not_told(&event);
+                    }
                 });
             }
             tokio::select! {
@@ -281,12 +290,11 @@ impl Drop for Turn {
 }
 
 impl<P: QueuePriority> Line<P> {
-    /// Tells what was handed in.
-    async fn tell(&self, (handed_in, pending): HandedIn) {
+    /// Tells what was handed in. Returns the event if it was sent in vain.
+    async fn tell(&self, (handed_in, pending): HandedIn) -> Option<Event> {
         tokio::time::sleep_until(handed_in + AFTER).await;
-        if let Some(event) = self.find(pending).await {
-            self.send(event).await;
-        }
+        let event = self.find(pending).await?;
+        self.send(&event).await.err().map(|NotStored| event)
     }
 
     /// What there is to tell, if this process may.
@@ -310,18 +318,24 @@ impl<P: QueuePriority> Line<P> {
         self.leader.holds()
     }
 
-    async fn send(&self, event: Event) {
+    async fn send(&self, event: &Event) -> Result<(), NotStored> {
         let namespace = event.regarding.namespace.clone().unwrap_or_default();
         let api: Api<v1::Event> = Api::namespaced(self.client.clone(), &namespace);
-        let event = self.reporter.stored(event, &self.clock);
-        let answer = within(SEND_WITHIN, api.create(&PostParams::default(), &event)).await;
-        let Err(error) = answer else { return };
+        let stored = self.reporter.stored(event.clone(), &self.clock);
+        let answer = within(SEND_WITHIN, api.create(&PostParams::default(), &stored)).await;
+        let Err(error) = answer else { return Ok(()) };
         match error.class() {
-            Class::Exists | Class::NamespaceGoing | Class::Gone => {}
-            Class::Denied if !self.refused.swap(true, Ordering::Relaxed) => {
-                tracing::warn!(%namespace, %error, "event not sent; this is said once");
+            Class::Exists | Class::NamespaceGoing | Class::Gone => Ok(()),
+            Class::Denied => {
+                if !self.refused.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(%namespace, %error, "event not sent; this is said once");
+                }
+                Ok(())
             }
-            _ => tracing::debug!(%namespace, reason = event.reason, %error, "event not sent"),
+            _ => {
+                tracing::debug!(%namespace, reason = event.reason, %error, "event not sent");
+                Err(NotStored)
+            }
         }
     }
 }

@@ -78,7 +78,7 @@ impl Work {
             events_dropped: counter(
                 registry,
                 "trainjob_operator_events_dropped_total",
-                "Events that were not sent because there were too many.",
+                "Events that were not sent because there were too many, or that an overloaded API server did not take.",
             )?,
         })
     }
