@@ -3,11 +3,6 @@
 //!
 //! Nothing but the API server acts on the Jobs, so tests say themselves how they end.
 
-#![expect(
-    clippy::indexing_slicing,
-    reason = "what is not in a JSON value is null, which no test expects"
-)]
-
 mod place;
 
 use std::time::Duration;
