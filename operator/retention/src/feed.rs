@@ -177,6 +177,9 @@ impl Feed {
             loop {
                 tokio::select! {
                     ended = &mut follow => {
+                        if ended == Ended::Forbidden {
+                            self.remover.room().watch_refused(target, boot_time());
+                        }
                         pause(&described.resource, ended).await;
                         break;
                     }

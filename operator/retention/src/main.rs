@@ -23,6 +23,7 @@ const PROGRAM: Program = Program {
         ("leases", "Lease"),
         ("tokenreviews", "TokenReview"),
         ("subjectaccessreviews", "SubjectAccessReview"),
+        ("selfsubjectaccessreviews", "SelfSubjectAccessReview"),
     ],
     manual: MANUAL,
 };

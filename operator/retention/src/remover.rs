@@ -8,6 +8,7 @@ mod events;
 mod owners;
 mod path;
 mod requests;
+mod rights;
 mod served;
 
 use std::{
@@ -39,7 +40,7 @@ use crate::{
     config::Target,
     key::{Key, Position, Priority, TargetId, position},
     metrics::Metrics,
-    room::{Deletion, Effects, Judgement, Reply, Room, Step},
+    room::{Deletion, Effects, Judgement, Reply, Room, Step, Verb as RightVerb},
 };
 
 /// The queue of objects.
@@ -254,6 +255,9 @@ impl Remover {
             }
             Err(error) => {
                 tracing::debug!(object = %key.object, %error, "cannot ask for its owner");
+                if requests::is_forbidden(&error) {
+                    self.doubt_rights_about(owner, key, &[RightVerb::Get]).await;
+                }
                 self.queue.retry(key, Some(ASK_AGAIN));
                 Some(Passed::Failed)
             }
@@ -285,6 +289,9 @@ impl Remover {
             }
             Err(error) => {
                 tracing::debug!(object = %key.object, %error, "not deleted");
+                if requests::is_forbidden(&error) {
+                    self.doubt_right_to_delete(key, &served, deletion).await;
+                }
                 if let Some(event) = events::failed(key, &served, deletion, &error) {
                     self.events.record(event);
                 }

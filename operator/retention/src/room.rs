@@ -23,6 +23,8 @@ mod namespaces;
 mod news;
 mod object;
 mod rates;
+mod reviews;
+mod rights;
 mod source;
 mod step;
 mod survey;
@@ -33,20 +35,24 @@ mod tests;
 use std::{collections::BTreeSet, sync::Arc};
 
 use trainjob_core::{Now, facts::ObjectKey};
-use trainjob_retention_core::{kind::GroupKind, stored::PolicyKind};
+use trainjob_retention_core::stored::PolicyKind;
 
 use self::{
     book::Book, breakers::Breakers, kind::Kind, liveness::Liveness, namespaces::Namespaces,
-    rates::Rates,
+    rates::Rates, rights::Rights,
 };
 pub use self::{
     book::{PolicyKey, Stored},
     breakers::Judgement,
+    rights::{Resource, Right, RightChange, Verb},
     source::Source,
     step::{Deletion, Reply, Step, Wait},
     tally::{KindState, Survey, Tally, source_name},
 };
-use crate::key::{Key, Position, TargetId, position};
+use crate::{
+    config::Target,
+    key::{Key, Position, TargetId, position},
+};
 
 /// All that is known.
 #[derive(Debug)]
@@ -57,6 +63,7 @@ pub struct Room {
     liveness: Liveness,
     rates: Rates,
     breakers: Breakers,
+    rights: Rights,
     /// By how many seconds the API server's clock was ahead of the one that nobody sets, when it was last looked at.
     clock_offset: Option<i64>,
 }
@@ -85,18 +92,15 @@ impl Room {
     /// Nothing is known. These are the target kinds, by their [`TargetId`]; these namespaces are excluded (R37); so many
     /// objects are deleted a second at most.
     #[must_use]
-    pub fn new(
-        targets: Vec<GroupKind>,
-        excluded: BTreeSet<Arc<str>>,
-        per_second: Option<f64>,
-    ) -> Self {
+    pub fn new(targets: &[Target], excluded: BTreeSet<Arc<str>>, per_second: Option<f64>) -> Self {
         Self {
-            kinds: targets.into_iter().map(Kind::new).collect(),
+            kinds: targets.iter().map(Kind::new).collect(),
             book: Book::default(),
             namespaces: Namespaces::new(excluded),
             liveness: Liveness::default(),
             rates: Rates::new(per_second),
             breakers: Breakers::default(),
+            rights: Rights::default(),
             clock_offset: None,
         }
     }

@@ -30,7 +30,7 @@ use trainjob_process::{
     health::Readiness,
     tls::{self, SelfSignedError},
 };
-use trainjob_retention_core::{kind::GroupKind, stored::PolicyKind};
+use trainjob_retention_core::stored::PolicyKind;
 
 use crate::{
     config::Config,
@@ -166,13 +166,9 @@ fn remover(
     );
     let mut excluded = config.excluded_namespaces.clone();
     excluded.insert(clients.namespace.as_str().into());
-    let kinds = config.targets.iter().map(|target| GroupKind {
-        group: target.api_group.as_str().into(),
-        kind: target.kind.as_str().into(),
-    });
     let places = Places::new(config.concurrency.max(FEWEST_PLACES));
     let remover = Remover::new(Parts {
-        room: Room::new(kinds.collect(), excluded, config.deletes_per_second),
+        room: Room::new(&config.targets, excluded, config.deletes_per_second),
         targets: config.targets.clone(),
         queue: Queue::standby(places, clock.clone()),
         clock,
@@ -209,6 +205,8 @@ fn tasks(
     tasks.spawn(async move { never(evaluating.evaluate().await) });
     let pacing = Arc::clone(remover);
     tasks.spawn(async move { never(pacing.keep_rates().await) });
+    let asking = Arc::clone(remover);
+    tasks.spawn(async move { never(asking.ask_rights().await) });
     let writer = StatusWriter::new(Arc::clone(remover), clients.work.clone(), seen);
     tasks.spawn(async move { never(writer.write().await) });
     tasks.spawn(async move {

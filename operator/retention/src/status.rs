@@ -157,12 +157,18 @@ impl StatusWriter {
             let is_gone = target.is_some_and(|target| self.remover.is_gone(target));
             let uid = policy_uid(stored);
             let tripped = uid.and_then(|uid| room.tripped(uid)).cloned();
+            let missing = uid.map(|uid| room.missing_rules(uid)).unwrap_or_default();
             Found {
                 key: key.clone(),
                 uid: uid.cloned(),
                 target,
                 rules: rules(stored),
-                situation: Situation::of(stored, (kind, is_gone), tripped, is_time_known),
+                situation: Situation::of(
+                    stored,
+                    (kind, is_gone),
+                    (tripped, missing),
+                    is_time_known,
+                ),
                 record: uid.and_then(|uid| room.record(uid)),
             }
         });
@@ -189,6 +195,8 @@ impl Written {
         let said = conditions(&found.situation);
         self.is_to_be_counted()
             || self.is_urgent(found.record.as_ref())
+            || found.situation.missing
+                != self.seen.status.missing_rules.as_deref().unwrap_or_default()
             || !is_said(&said, self.seen.status.conditions.as_deref().unwrap_or_default())
     }
 
@@ -267,6 +275,7 @@ fn compose(
     let mut status = RetentionPolicyStatus {
         observed_generation: Some(seen.generation),
         served_version: version.map(str::to_owned),
+        missing_rules: Some(situation.missing).filter(|missing| !missing.is_empty()),
         conditions: Some(dated(said, before, seen.generation, now)),
         ..seen.status.clone()
     };

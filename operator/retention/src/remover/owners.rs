@@ -22,7 +22,7 @@ use super::{
     path::{Collection, collection},
     requests::{Fence, delete_fenced},
 };
-use crate::room::Deletion;
+use crate::room::{Deletion, Resource};
 
 #[derive(Deserialize)]
 struct Bare {
@@ -96,15 +96,25 @@ async fn get(client: &Client, namespace: &str, owner: &Controller) -> Result<Str
     timed(client.request_text(request)).await
 }
 
-/// Where the owner is. The plural name of a kind that is not built in is looked up.
+/// Where the owner is.
 async fn path(
     client: &Client,
     namespace: &str,
     owner: &Controller,
 ) -> Result<Collection, RequestError> {
     let (group, version) = group_and_version(owner);
+    let resource = resource(client, owner).await?;
+    Ok(collection(group, version, &resource.name).in_namespace(namespace))
+}
+
+/// The resource of an owner. The plural name of a kind that is not built in is looked up.
+pub(super) async fn resource(
+    client: &Client,
+    owner: &Controller,
+) -> Result<Resource, RequestError> {
+    let (group, version) = group_and_version(owner);
     if let Some(kind) = built_in(owner) {
-        return Ok(collection(group, version, plural(kind)).in_namespace(namespace));
+        return Ok(Resource { group: group.into(), name: plural(kind).into() });
     }
     let resources = if group.is_empty() {
         timed(client.list_core_api_resources(version)).await?
@@ -114,8 +124,8 @@ async fn path(
     let is_it = |name: &str, kind: &str| *kind == *owner.kind && !name.contains('/');
     let found = resources.resources.into_iter().find(|it| is_it(&it.name, &it.kind));
     let unknown = || RequestError::Unbuildable("the kind of the owner is not served".into());
-    let resource = found.ok_or_else(unknown)?.name;
-    Ok(collection(group, version, &resource).in_namespace(namespace))
+    let name = found.ok_or_else(unknown)?.name;
+    Ok(Resource { group: group.into(), name: name.into() })
 }
 
 fn group_and_version(owner: &Controller) -> (&str, &str) {

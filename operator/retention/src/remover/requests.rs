@@ -6,7 +6,10 @@ use kube::{
     core::Request,
 };
 use trainjob_core::pass::Class;
-use trainjob_engine::{answer::timed, error::RequestError};
+use trainjob_engine::{
+    answer::timed,
+    error::{FailureReason, RequestError},
+};
 use trainjob_retention_core::policy::Propagation;
 
 use super::path::Collection;
@@ -56,6 +59,11 @@ pub(super) async fn delete_fenced(
     let request = request.map_err(|error| RequestError::Unbuildable(Box::new(error)))?;
     // The object may come back with the answer. The watch tells, too.
     timed(client.request_text(request)).await.map(drop)
+}
+
+/// Whether a request was refused because a right is missing, or because admission denies it.
+pub(super) fn is_forbidden(error: &RequestError) -> bool {
+    error.reason() == Some(FailureReason::Forbidden)
 }
 
 /// What a failure means for the next try (`docs/retention.md`, R34).

@@ -70,7 +70,7 @@ impl Room {
     }
 
     /// Objects of a kind may go that could not go before: all that are due are queued.
-    fn queue_again(&mut self, target: TargetId) {
+    pub(super) fn queue_again(&mut self, target: TargetId) {
         if let Some(kind) = self.kinds.get_mut(target.0) {
             kind.evaluation.queue_again();
         }

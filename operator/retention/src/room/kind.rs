@@ -24,7 +24,9 @@ use super::{
     breakers::Counted,
     namespaces::Namespaces,
     object::{Object, Place},
+    rights::Resource,
 };
+use crate::config::Target;
 
 /// So many of the oldest objects of a group are looked at when one of it has changed: those that can go next, also if some
 /// of them cannot.
@@ -80,6 +82,7 @@ impl Evaluation {
 #[derive(Debug)]
 pub(super) struct Kind {
     pub(super) target: GroupKind,
+    pub(super) resource: Resource,
     built_in: Option<BuiltIn>,
     reader: Reader,
     /// What the reader reads.
@@ -107,8 +110,11 @@ pub(super) struct Kind {
 }
 
 impl Kind {
-    pub(super) fn new(target: GroupKind) -> Self {
-        let built_in = BuiltIn::of(&target.group, &target.kind);
+    pub(super) fn new(target: &Target) -> Self {
+        let Target { api_group, kind, resource, .. } = target;
+        let group: Arc<str> = api_group.as_str().into();
+        let target = GroupKind { group: Arc::clone(&group), kind: kind.as_str().into() };
+        let built_in = target.built_in();
         Self {
             reader: Reader::new(built_in, Vec::new(), LabelKeys::default()),
             definitions: 0,
@@ -127,6 +133,7 @@ impl Kind {
             evaluation: Evaluation::begins(Round::Placing),
             skipped: 0,
             target,
+            resource: Resource { group, name: resource.as_str().into() },
             built_in,
         }
     }

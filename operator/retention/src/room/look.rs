@@ -48,16 +48,11 @@ impl Room {
             return Step::Wait(Wait::default());
         };
         let plan = governed.plan(&object.answers(monotonic), &kind.groups, reached);
-        let (deletes, step) = match plan.act {
-            Act::DeleteObject | Act::DeleteOwner => (true, Step::Idle),
-            Act::Ask(Question::Owner) => (false, ask_owner(&governed)),
-            // Neither is done yet, so the object waits for its own time, or for good.
-            Act::Ask(Question::Release) => (false, wait(&plan, Some(UNTIL_ANSWERED))),
-            Act::DeletePods => (false, wait(&plan, None)),
-            Act::Nothing => (false, wait(&plan, object.asks_again_in(monotonic))),
-        };
         let (policy, due) = (governed.policy.uid.clone(), plan.due);
+        let is_paused = self.rights.is_paused(&policy);
+        let step = without_deletion(&governed, &plan, object.asks_again_in(monotonic), is_paused);
         let observed = DueObject::of(&plan, &key.object.namespace, reached);
+        let deletes = matches!(plan.act, Act::DeleteObject | Act::DeleteOwner) && !is_paused;
         let deletion = due.filter(|_| deletes).map(|due| deletion(&governed, &plan, due));
         let observed = observed.map(|object| (&policy, object));
         self.breakers.observe(object, observed, News::Other, reached);
@@ -66,6 +61,10 @@ impl Room {
             if let Progress::Waits(since) = object.progress {
                 object.progress = Progress::None;
                 self.rates.leave(&policy, key, since);
+            }
+            if is_paused && object.progress == Progress::HasLeave {
+                // Leave that was saved up during a pause would exceed the rate after it.
+                object.progress = Progress::None;
             }
             return step;
         };
@@ -185,6 +184,25 @@ fn go_on(
 fn wait_for_time(object: &Object) -> Wait {
     // A timer for an instant goes off once it is known to have come.
     Wait { until: object.due.or(Some(Timestamp(0))), longest: None }
+}
+
+/// What is done about an object that is not deleted now. `asks_again` is how long an answer holds that keeps it.
+fn without_deletion(
+    governed: &Governed<'_, '_>,
+    plan: &Plan<'_>,
+    asks_again: Option<Duration>,
+    is_paused: bool,
+) -> Step {
+    match plan.act {
+        // While its policy pauses nothing is asked either. It is queued again when the right is given.
+        Act::Ask(Question::Owner) if is_paused => Step::Idle,
+        Act::DeleteObject | Act::DeleteOwner => Step::Idle,
+        Act::Ask(Question::Owner) => ask_owner(governed),
+        // Neither is done yet, so the object waits for its own time, or for good.
+        Act::Ask(Question::Release) => wait(plan, Some(UNTIL_ANSWERED)),
+        Act::DeletePods => wait(plan, None),
+        Act::Nothing => wait(plan, asks_again),
+    }
 }
 
 fn wait(plan: &Plan<'_>, longest: Option<Duration>) -> Step {

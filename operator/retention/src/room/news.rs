@@ -173,6 +173,7 @@ impl Room {
         let policies = self.book.uids();
         self.breakers.retain(&policies);
         self.rates.retain(&policies);
+        self.rights.retain(&policies);
         let mut watches = false;
         for (index, kind) in self.kinds.iter_mut().enumerate() {
             if !affected.includes(&kind.target) {
@@ -183,6 +184,7 @@ impl Room {
                 is_wanted = true;
                 let per_second = stored.deletes_per_second.map(|rate| rate.get().into());
                 self.rates.set(&stored.policy.uid, per_second, now);
+                self.rights.need(TargetId(index), &kind.resource, stored, now);
                 if stored.policy.mode == Mode::Audit {
                     self.breakers.remove(&stored.policy.uid);
                 }

@@ -2,6 +2,7 @@
 
 mod deletions;
 mod evaluations;
+mod rights;
 
 use std::time::Duration;
 
@@ -27,8 +28,9 @@ fn at(seconds: i64) -> Now {
     Now::at(END.plus(seconds))
 }
 
-fn job() -> GroupKind {
-    GroupKind { group: "batch".into(), kind: "Job".into() }
+fn job() -> Target {
+    let (api_group, kind, resource) = ("batch".to_owned(), "Job".to_owned(), "jobs".to_owned());
+    Target { api_group, kind, resource, pods: false, owner_delete: false }
 }
 
 fn key(name: &str) -> Key {
@@ -99,7 +101,7 @@ impl Scene {
     /// With these policies, and namespace `a`; no Job is known.
     fn before_the_list(policies: Vec<StoredPolicy>) -> Self {
         let mut scene = Self {
-            room: Room::new(vec![job()], BTreeSet::new(), None),
+            room: Room::new(&[job()], BTreeSet::new(), None),
             monotonic: Duration::from_secs(1_000),
             record: None,
         };

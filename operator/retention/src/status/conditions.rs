@@ -1,9 +1,10 @@
 //! The conditions of a policy (`docs/retention.md`, R50).
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::json;
 use trainjob_api::lifecycle::v1alpha1::{
     ACKNOWLEDGE_ANNOTATION,
-    status::{PolicyCondition, PolicyReason},
+    status::{MissingRule, PolicyCondition, PolicyReason},
 };
 use trainjob_retention_core::{
     breaker::{Reason, Scope, Trip},
@@ -23,6 +24,8 @@ pub(super) struct Situation {
     pub(super) is_gone: bool,
     /// What waits for an acknowledgement.
     pub(super) tripped: Option<Trip>,
+    /// The RBAC rules that the engine lacks for it.
+    pub(super) missing: Vec<MissingRule>,
     /// Whether the API server's time is known.
     pub(super) is_time_known: bool,
     /// Whether bounds cross for some object.
@@ -52,18 +55,18 @@ impl Said {
 }
 
 impl Situation {
-    /// That of a policy whose kind is so, and maybe gone.
+    /// That of a policy whose kind is so, and maybe gone, and that has tripped or lacks rules.
     pub(super) fn of(
         stored: &Stored,
         (kind, is_gone): (KindState, bool),
-        tripped: Option<Trip>,
+        (tripped, missing): (Option<Trip>, Vec<MissingRule>),
         is_time_known: bool,
     ) -> Self {
         let mode = match stored {
             Ok(stored) => Ok(stored.policy.mode),
             Err(not_understood) => Err(not_understood.error.to_string()),
         };
-        Self { mode, kind, is_gone, tripped, is_time_known, limits_cross: false }
+        Self { mode, kind, is_gone, tripped, missing, is_time_known, limits_cross: false }
     }
 
     fn ready(&self) -> (bool, PolicyReason, String) {
@@ -73,6 +76,9 @@ impl Situation {
             (Ok(_), _, true) => {
                 let message = "the API server does not serve the kind in a version that is known";
                 (false, PolicyReason::KindNotServed, message.to_owned())
+            }
+            (Ok(_), _, false) if !self.missing.is_empty() => {
+                (false, PolicyReason::Forbidden, "see the condition Forbidden".to_owned())
             }
             (Ok(_), KindState::Syncing, false) => {
                 let message = "not all objects of the kind are known yet";
@@ -111,6 +117,12 @@ fn not_a_target() -> String {
     "retention.targets of the configuration does not name the kind".to_owned()
 }
 
+/// What to add to a `ClusterRole`. JSON is YAML, too.
+fn to_paste(missing: &[MissingRule]) -> String {
+    let rules: Vec<_> = missing.iter().map(|rule| format!("- {}", json!(rule))).collect();
+    format!("the engine needs in all namespaces:\n{}", rules.join("\n"))
+}
+
 /// What the conditions say, in the order of [`PolicyCondition::ALL`].
 pub(super) fn conditions(situation: &Situation) -> Vec<Said> {
     let ready = situation.ready();
@@ -119,10 +131,12 @@ pub(super) fn conditions(situation: &Situation) -> Vec<Said> {
         None => (false, PolicyReason::WithinLimits, String::new()),
         Some(trip) => (true, trip_reason(trip), how_to_acknowledge(trip)),
     };
-    let forbidden = if situation.kind == KindState::NotATarget && situation.mode.is_ok() {
-        (true, PolicyReason::MissingRules, not_a_target())
-    } else {
-        (false, PolicyReason::Allowed, String::new())
+    let forbidden = match (&situation.mode, situation.kind) {
+        (Ok(_), KindState::NotATarget) => (true, PolicyReason::MissingRules, not_a_target()),
+        (Ok(_), _) if !situation.missing.is_empty() => {
+            (true, PolicyReason::MissingRules, to_paste(&situation.missing))
+        }
+        _ => (false, PolicyReason::Allowed, String::new()),
     };
     let said = [ready, enforcing, tripped, forbidden];
     let said = PolicyCondition::ALL.into_iter().zip(said);
@@ -174,11 +188,17 @@ mod tests {
             kind: KindState::Known { skipped: 0 },
             is_gone: false,
             tripped: None,
+            missing: Vec::new(),
             is_time_known: true,
             limits_cross: false,
         };
         let syncing = Situation { kind: KindState::Syncing, ..good.clone() };
         let with = |scope| Situation { tripped: Some(trip(scope)), ..good.clone() };
+        let missing = vec![MissingRule {
+            api_groups: vec!["batch".to_owned()],
+            resources: vec!["jobs".to_owned()],
+            verbs: vec!["delete".to_owned()],
+        }];
         let not_understood = Err("spec.x: unknown field".to_owned());
         for (situation, expected) in [
             (good.clone(), "+Watching +Enforcing -WithinLimits -Allowed"),
@@ -195,8 +215,20 @@ mod tests {
             (with(clock), "+Watching -Tripped +ClockStep -Allowed"),
             (syncing.clone(), "-Syncing -NotReady -WithinLimits -Allowed"),
             (
-                Situation { is_gone: true, ..syncing },
+                Situation { is_gone: true, ..syncing.clone() },
                 "-KindNotServed -NotReady -WithinLimits -Allowed",
+            ),
+            (
+                Situation { missing: missing.clone(), ..good.clone() },
+                "-Forbidden -NotReady -WithinLimits +MissingRules",
+            ),
+            (
+                Situation { missing: missing.clone(), ..syncing.clone() },
+                "-Forbidden -NotReady -WithinLimits +MissingRules",
+            ),
+            (
+                Situation { missing, is_gone: true, ..good.clone() },
+                "-KindNotServed -NotReady -WithinLimits +MissingRules",
             ),
             (
                 Situation { kind: KindState::NotATarget, ..good.clone() },
@@ -209,5 +241,18 @@ mod tests {
         ] {
             assert_eq!(short(&situation).join(" "), expected, "{situation:?}");
         }
+    }
+
+    #[test]
+    fn rules_are_shown_as_they_are_pasted() {
+        let rule = |resource: &str| MissingRule {
+            api_groups: vec![String::new()],
+            resources: vec![resource.to_owned()],
+            verbs: vec!["list".to_owned(), "delete".to_owned()],
+        };
+        let expected = "the engine needs in all namespaces:\n\
+            - {\"apiGroups\":[\"\"],\"resources\":[\"pods\"],\"verbs\":[\"list\",\"delete\"]}\n\
+            - {\"apiGroups\":[\"\"],\"resources\":[\"jobs\"],\"verbs\":[\"list\",\"delete\"]}";
+        assert_eq!(to_paste(&[rule("pods"), rule("jobs")]), expected);
     }
 }

@@ -1,0 +1,74 @@
+//! What is asked about rights, and what follows from the answers (`docs/retention.md`, R34 and R51).
+
+use std::{collections::BTreeMap, time::Duration};
+
+use trainjob_api::lifecycle::v1alpha1::status::MissingRule;
+use trainjob_retention_core::uid::Uid;
+
+use super::{
+    Effects, Room,
+    rights::{Resource, Right, RightChange, Verb},
+};
+use crate::key::{Key, TargetId};
+
+/// The most rules that a status has; see the schema of `status.missingRules`.
+const MOST_RULES: usize = 16;
+
+impl Room {
+    /// The rights that are to be asked about now. Times are of a clock that nobody sets.
+    #[must_use]
+    pub fn rights_to_ask(&self, now: Duration) -> Vec<Right> {
+        self.rights.to_ask(now).cloned().collect()
+    }
+
+    /// Takes in whether the engine has a right; `None`: there was no answer. What waited for a right that is given again
+    /// is queued.
+    pub fn right_answered(
+        &mut self,
+        right: &Right,
+        answer: Option<bool>,
+        now: Duration,
+    ) -> (RightChange, Effects) {
+        let change = self.rights.answered(right, answer, now);
+        if change != RightChange::Given {
+            return (change, Effects::default());
+        }
+        for target in self.rights.targets(right) {
+            self.queue_again(target);
+        }
+        (change, Effects { evaluate: true, ..Effects::default() })
+    }
+
+    /// A request about an object was refused with 403. If that was for want of a right, it is one of these.
+    pub fn refused(&mut self, key: &Key, rights: Vec<Right>, now: Duration) {
+        let Some(kind) = self.kinds.get_mut(key.target.0) else { return };
+        let policies = kind.there(&mut self.namespaces, &key.object.namespace);
+        let Some(object) = kind.objects.get(&key.object) else { return };
+        if let Some(governed) = policies.governing(&object.facts) {
+            self.rights.refused(&governed.policy.uid, rights, now);
+        }
+    }
+
+    /// The watch of a target kind was refused with 403.
+    pub fn watch_refused(&mut self, target: TargetId, now: Duration) {
+        let Some(kind) = self.kinds.get(target.0) else { return };
+        for verb in [Verb::List, Verb::Watch] {
+            self.rights.doubt(&Right { resource: kind.resource.clone(), verb }, now);
+        }
+    }
+
+    /// The RBAC rules that a policy lacks, one for each resource.
+    #[must_use]
+    pub fn missing_rules(&self, policy: &Uid) -> Vec<MissingRule> {
+        let mut rules: BTreeMap<&Resource, Vec<String>> = BTreeMap::new();
+        for Right { resource, verb } in self.rights.missing(policy) {
+            rules.entry(resource).or_default().push(verb.as_str().to_owned());
+        }
+        let rule = |(resource, verbs): (&Resource, Vec<String>)| MissingRule {
+            api_groups: vec![resource.group.to_string()],
+            resources: vec![resource.name.to_string()],
+            verbs,
+        };
+        rules.into_iter().take(MOST_RULES).map(rule).collect()
+    }
+}
