@@ -47,10 +47,15 @@ impl Deref for Retention {
 /// Creates the namespace of the retention engine with its `ServiceAccount`, which may do what it needs for Jobs as a target
 /// (`docs/retention.md`, 9).
 pub async fn install_retention_rbac(cluster: &Cluster) -> Result<()> {
+    allow_retention(cluster, &["list", "watch", "delete"]).await
+}
+
+/// The same, with these verbs for Jobs. It replaces what the engine was allowed before.
+pub async fn allow_retention(cluster: &Cluster, for_jobs: &[&str]) -> Result<()> {
     let policies = ["retentionpolicies", "clusterretentionpolicies"];
     let statuses = policies.map(|policy| format!("{policy}/status"));
     let rules = json!([
-        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["list", "watch", "delete"]},
+        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": for_jobs},
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list", "watch"]},
         {"apiGroups": ["lifecycle.trainjob.dev"], "resources": policies, "verbs": ["list", "watch"]},
         {"apiGroups": ["lifecycle.trainjob.dev"], "resources": statuses, "verbs": ["patch"]},

@@ -134,3 +134,36 @@ async fn a_policy_with_more_due_than_its_breaker_allows_waits_for_an_acknowledge
     .await?;
     Ok(())
 }
+
+#[tokio::test]
+async fn a_policy_without_a_right_names_it_and_goes_on_when_it_is_given() -> Result<()> {
+    let place = Place::alone("rights").await?;
+    place.apply(policy("Enforce", TTL)).await?;
+    status(&place, |status| condition(status, "Enforcing").0 == "True").await?;
+    place.allow(&["list", "watch"]).await?;
+    for name in ["a", "b"] {
+        place.create(name, &json!({})).await?;
+        place.finish(name).await?;
+    }
+    let seen = status(&place, |status| condition(status, "Forbidden").0 == "True").await?;
+    ensure!(condition(&seen, "Ready") == (&json!("False"), &json!("Forbidden")), "{seen}");
+    ensure!(condition(&seen, "Enforcing") == (&json!("False"), &json!("NotReady")), "{seen}");
+    let missing = json!([{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["delete"]}]);
+    ensure!(seen["missingRules"] == missing, "{seen}");
+
+    let refused = place.deletions()?.len();
+    consistently("nothing more is asked for", WINDOW, async || {
+        place.has(&["a", "b"]).await?;
+        let asked = place.deletions()?.len();
+        ensure!(asked == refused, "{asked} instead of {refused}");
+        Ok(())
+    })
+    .await?;
+
+    place.allow(&["list", "watch", "delete"]).await?;
+    place.becomes(&[]).await?;
+    let seen = status(&place, |status| condition(status, "Forbidden").0 == "False").await?;
+    ensure!(condition(&seen, "Enforcing").0 == "True" && seen["missingRules"].is_null(), "{seen}");
+    ensure!(condition(&seen, "Tripped").0 == "False", "{seen}");
+    Ok(())
+}

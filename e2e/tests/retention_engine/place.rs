@@ -9,7 +9,7 @@ use e2e::chart::install_retention_crds;
 use e2e::cluster::{Cluster, Options};
 use e2e::fixtures::shared::Shared;
 use e2e::fixtures::{PATIENCE, audit_flags, requests_of};
-use e2e::retention::{Retention, USER, install_retention_rbac};
+use e2e::retention::{Retention, USER, allow_retention, install_retention_rbac};
 use e2e::until::until_ok;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::events::v1::Event;
@@ -64,7 +64,17 @@ impl Place {
     /// One whose name begins like this.
     pub(crate) async fn new(prefix: &str) -> Result<Self> {
         static WORLD: Shared<World> = Shared::new();
-        let world = WORLD.get(World::start).await?;
+        Self::within(WORLD.get(World::start).await?, prefix).await
+    }
+
+    /// One in a box of its own, so that nobody else is told what the engine there may do.
+    pub(crate) async fn alone(prefix: &str) -> Result<Self> {
+        // On the heap: what starts a box is a large future.
+        let world = Arc::new(Box::pin(World::start()).await?);
+        Self::within(world, prefix).await
+    }
+
+    async fn within(world: Arc<World>, prefix: &str) -> Result<Self> {
         let client = world.cluster.client().await?;
         let namespace = world.cluster.namespace(prefix).await?;
         let jobs = Api::namespaced(client.clone(), &namespace);
@@ -74,6 +84,11 @@ impl Place {
     /// The UIDs of the Jobs that were made.
     pub(crate) fn uids(&self) -> BTreeMap<String, String> {
         self.uids.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Allows the engine just this about Jobs.
+    pub(crate) async fn allow(&self, verbs: &[&str]) -> Result<()> {
+        allow_retention(&self.world.cluster, verbs).await
     }
 
     pub(crate) async fn apply(&self, manifest: Value) -> Result<()> {
