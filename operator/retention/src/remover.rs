@@ -7,6 +7,7 @@
 mod events;
 mod owners;
 mod path;
+mod release;
 mod requests;
 mod rights;
 mod served;
@@ -361,6 +362,11 @@ impl Controller for Remover {
                 }
                 Step::AskOwner(owner) => {
                     if let Some(passed) = self.ask_owner(key, &owner, place).await {
+                        return passed;
+                    }
+                }
+                Step::AskRelease(uid) => {
+                    if let Some(passed) = self.ask_release(key, &uid, place).await {
                         return passed;
                     }
                 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use trainjob_api::time::Timestamp;
 use trainjob_core::{Now, facts::ObjectKey};
-use trainjob_retention_core::{breaker::DueObject, policy::Mode, uid::Uid};
+use trainjob_retention_core::{breaker::DueObject, plan::Act, policy::Mode, uid::Uid};
 
 use super::{
     Room, Slice,
@@ -122,6 +122,8 @@ fn queue(
         (Some(due), _) if due <= reached => {
             slice.look.push((position(Some(due), Some(reached)), key));
         }
+        // Whether it takes a place among those that a rule keeps is not known yet.
+        _ if matches!(plan.act, Act::Ask(_)) => slice.look.push((position(None, None), key)),
         (_, Some(next)) => slice.later.push((key, next)),
         (_, None) => {}
     }

@@ -14,7 +14,6 @@ use trainjob_retention_core::{
     keep_last::{GroupKey, Groups},
     kind::{BuiltIn, GroupKind},
     labels::LabelKeys,
-    plan::Answers,
     policies::{Governed, NamespacePolicies, Policies},
     policy::{Lifetime, RuleAction},
     uid::Uid,
@@ -303,7 +302,7 @@ impl Kind {
         now: Timestamp,
     ) -> Vec<ObjectKey> {
         let Some(object) = self.objects.get(key) else { return Vec::new() };
-        let answers = Answers::default();
+        let answers = object.known_answers();
         let governing = policies.governing(&object.facts).into_iter();
         let governed = governing.chain(policies.audited(&object.facts));
         let places = governed.filter_map(|governed| {

@@ -7,7 +7,7 @@ use trainjob_core::Now;
 use trainjob_retention_core::{
     breaker::{DueObject, Hold, News},
     keep_last::Groups,
-    plan::{Act, Due, OwnerAnswer, Plan, Question},
+    plan::{Act, Due, OwnerAnswer, Plan, Question, Release},
     policies::Governed,
     uid::Uid,
 };
@@ -22,8 +22,6 @@ use crate::key::Key;
 
 /// How long it is until another look when a watch is not live.
 const UNTIL_LIVE: Duration = Duration::from_secs(1);
-/// How long it is until another look at an object that waits for what cannot be asked yet.
-const UNTIL_ANSWERED: Duration = Duration::from_mins(1);
 
 impl Room {
     /// What is to be done about an object now. `monotonic` is a time that nobody sets.
@@ -104,6 +102,24 @@ impl Room {
         if let Some(object) = kind.and_then(|kind| kind.objects.get_mut(&key.object)) {
             object.answered(answer, monotonic);
         }
+    }
+
+    /// Takes in whether the TrainJob with this UID is released (R13). Then it takes a place among those that a rule keeps.
+    pub fn release_answered(
+        &mut self,
+        key: &Key,
+        uid: &Uid,
+        answer: Release,
+        now: Now,
+        monotonic: Duration,
+    ) -> Effects {
+        let Some(kind) = self.kinds.get_mut(key.target.0) else { return Effects::default() };
+        let object = kind.objects.get_mut(&key.object).filter(|object| object.facts.uid == *uid);
+        let Some(object) = object else { return Effects::default() };
+        object.release_answered(answer, monotonic);
+        let policies = kind.there(&mut self.namespaces, &key.object.namespace);
+        let look = kind.place(&key.object, &policies, now.reached().unwrap_or(now.stamp()));
+        looked_at(key.target, look)
     }
 
     /// Takes in what came of the deletion of the object with this UID. Says how long it is until the next try; `None`:
@@ -195,11 +211,11 @@ fn without_deletion(
 ) -> Step {
     match plan.act {
         // While its policy pauses nothing is asked either. It is queued again when the right is given.
-        Act::Ask(Question::Owner) if is_paused => Step::Idle,
+        Act::Ask(_) if is_paused => Step::Idle,
         Act::DeleteObject | Act::DeleteOwner => Step::Idle,
         Act::Ask(Question::Owner) => ask_owner(governed),
-        // Neither is done yet, so the object waits for its own time, or for good.
-        Act::Ask(Question::Release) => wait(plan, Some(UNTIL_ANSWERED)),
+        Act::Ask(Question::Release) => Step::AskRelease(governed.object.uid.clone()),
+        // That is not done yet, so the object waits for its own time, or for good.
         Act::DeletePods => wait(plan, None),
         Act::Nothing => wait(plan, asks_again),
     }

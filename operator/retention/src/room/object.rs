@@ -6,11 +6,11 @@ use trainjob_api::time::Timestamp;
 use trainjob_retention_core::{
     facts::Facts,
     keep_last::Candidate,
-    plan::{Answers, FoundOwner, OwnerAnswer},
+    plan::{Answers, FoundOwner, OwnerAnswer, Release},
     uid::Uid,
 };
 
-/// How long an answer about an owner holds that lets the object go (`docs/retention.md`, R24).
+/// How long an answer holds: about an owner that lets the object go (`docs/retention.md`, R24), and about a release (R13).
 const ANSWER_HOLDS: Duration = Duration::from_mins(1);
 /// How long it takes at most until an owner is asked for again that had not finished.
 const LONGEST_WAIT: Duration = Duration::from_mins(30);
@@ -43,6 +43,8 @@ pub(super) struct Object {
     rests_until: Duration,
     /// The answer about its owner.
     asked: Option<Box<Asked>>,
+    /// The answer about its release, and when it was given.
+    release: Option<Box<(Release, Duration)>>,
 }
 
 /// How far its deletion is.
@@ -73,6 +75,11 @@ impl Asked {
     }
 }
 
+/// Until when an answer about a release holds that was given then.
+const fn release_holds_until(at: Duration) -> Duration {
+    at.saturating_add(ANSWER_HOLDS)
+}
+
 impl Object {
     pub(super) fn new(facts: Facts, list: u32) -> Self {
         Self {
@@ -85,6 +92,7 @@ impl Object {
             failures: 0,
             rests_until: Duration::ZERO,
             asked: None,
+            release: None,
         }
     }
 
@@ -94,7 +102,7 @@ impl Object {
             self.asked = None;
         }
         if facts.uid != self.facts.uid {
-            (self.failures, self.rests_until) = (0, Duration::ZERO);
+            (self.failures, self.rests_until, self.release) = (0, Duration::ZERO, None);
         }
         (self.facts, self.list, self.progress) = (facts, list, Progress::None);
     }
@@ -102,18 +110,38 @@ impl Object {
     /// What is known beside its facts at `now`, a time of a clock that nobody sets.
     pub(super) fn answers(&self, now: Duration) -> Answers {
         let valid = self.asked.as_ref().filter(|asked| now < asked.holds_until());
-        Answers { owner: valid.map(|asked| asked.answer), ..Answers::default() }
+        let release = self.release.as_deref().filter(|(_, at)| now < release_holds_until(*at));
+        Answers {
+            owner: valid.map(|asked| asked.answer),
+            release: release.map(|(release, _)| *release),
+            ..Answers::default()
+        }
     }
 
     /// The last answers, however old: to count by, not to delete by.
     pub(super) fn known_answers(&self) -> Answers {
-        Answers { owner: self.asked.as_ref().map(|asked| asked.answer), ..Answers::default() }
+        Answers {
+            owner: self.asked.as_ref().map(|asked| asked.answer),
+            release: self.release.as_deref().map(|(release, _)| *release),
+            ..Answers::default()
+        }
     }
 
-    /// How long the answer about its owner still holds, if that keeps the object.
+    /// How long the answers about its owner and its release still hold, as far as they keep the object.
     pub(super) fn asks_again_in(&self, now: Duration) -> Option<Duration> {
-        let asked = self.asked.as_ref().filter(|asked| asked.unfinished > 0)?;
-        Some(asked.holds_until().saturating_sub(now))
+        let owner = self.asked.as_ref().filter(|asked| asked.unfinished > 0);
+        let release = self.release.as_deref().filter(|(answer, _)| *answer == Release::Pending);
+        let holds = [
+            owner.map(|asked| asked.holds_until()),
+            release.map(|(_, at)| release_holds_until(*at)),
+        ];
+        let until = holds.into_iter().flatten().filter(|until| *until > now).min();
+        until.map(|until| until.saturating_sub(now))
+    }
+
+    /// Takes in whether it is released.
+    pub(super) fn release_answered(&mut self, answer: Release, now: Duration) {
+        self.release = Some(Box::new((answer, now)));
     }
 
     /// Takes in how its owner is.

@@ -153,8 +153,8 @@ impl Rights {
 
     /// The rights that are to be asked about now.
     pub(super) fn to_ask(&self, now: Duration) -> impl Iterator<Item = &Right> {
-        let due = |known: &Known| known.ask_at.is_some_and(|at| at <= now);
-        self.known.iter().filter(move |(_, known)| due(known)).map(|(right, _)| right)
+        let is_due = move |known: &Known| known.ask_at.is_some_and(|at| at <= now);
+        self.known.iter().filter(move |(_, known)| is_due(known)).map(|(right, _)| right)
     }
 
     /// The target kinds of the policies that need a right.

@@ -20,6 +20,8 @@ pub enum Step {
     Line,
     /// Find out how its controller owner is.
     AskOwner(Controller),
+    /// Find out whether it is released: a TrainJob with this UID that its deadline failed.
+    AskRelease(Uid),
     /// Delete it.
     Delete(Box<Deletion>),
 }

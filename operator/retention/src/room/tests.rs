@@ -2,6 +2,7 @@
 
 mod deletions;
 mod evaluations;
+mod release;
 mod rights;
 
 use std::time::Duration;
@@ -100,8 +101,13 @@ struct Scene {
 impl Scene {
     /// With these policies, and namespace `a`; no Job is known.
     fn before_the_list(policies: Vec<StoredPolicy>) -> Self {
+        Self::about(&job(), policies)
+    }
+
+    /// The same for any kind of objects.
+    fn about(target: &Target, policies: Vec<StoredPolicy>) -> Self {
         let mut scene = Self {
-            room: Room::new(&[job()], BTreeSet::new(), None),
+            room: Room::new(std::slice::from_ref(target), BTreeSet::new(), None),
             monotonic: Duration::from_secs(1_000),
             record: None,
         };
