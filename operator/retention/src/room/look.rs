@@ -22,6 +22,8 @@ use crate::key::Key;
 
 /// How long it is until another look when a watch is not live.
 const UNTIL_LIVE: Duration = Duration::from_secs(1);
+/// How long it is until another look at an object about which nothing is asked because its policy lacks a right.
+const WHILE_PAUSED: Duration = Duration::from_mins(1);
 
 impl Room {
     /// What is to be done about an object now. `monotonic` is a time that nobody sets.
@@ -210,8 +212,8 @@ fn without_deletion(
     is_paused: bool,
 ) -> Step {
     match plan.act {
-        // While its policy pauses nothing is asked either. It is queued again when the right is given.
-        Act::Ask(_) if is_paused => Step::Idle,
+        Act::Ask(_) if is_paused => wait(plan, Some(WHILE_PAUSED)),
+        // One whose policy pauses is queued again when the right is given.
         Act::DeleteObject | Act::DeleteOwner => Step::Idle,
         Act::Ask(Question::Owner) => ask_owner(governed),
         Act::Ask(Question::Release) => Step::AskRelease(governed.object.uid.clone()),

@@ -194,7 +194,8 @@ fn rights_about_owners_are_learned_from_refused_requests_and_forgotten_at_a_new_
     let get = right("jobset.x-k8s.io", "jobsets", Verb::Get);
     scene.refuse("j", get.clone());
     assert_eq!(scene.review(std::slice::from_ref(&get)), [get.clone()]);
-    assert_eq!(scene.look("j", at(60)), Step::Idle);
+    let waits = Step::Wait(Wait { until: None, longest: Some(Duration::from_mins(1)) });
+    assert_eq!(scene.look("j", at(60)), waits, "nothing is asked in a pause");
     scene.set(after_owner(30));
     assert_eq!(scene.missing(), Vec::<String>::new());
     scene.evaluate(at(60));
