@@ -49,7 +49,7 @@ fn job_set(controller: &str) -> (u16, Value) {
 
 /// A page of Pods, of which each has the UID of a JobSet as its label, or none.
 fn pods(job_sets: &[Option<&str>], more: bool) -> (u16, Value) {
-    let pod = |uid: &Option<&str>| {
+    let pod = |uid: Option<&str>| {
         let labels = match uid {
             Some(uid) => json!({JOBSET_NAME_LABEL: "j", JOBSET_UID_LABEL: uid}),
             None => json!({JOBSET_NAME_LABEL: "j"}),
@@ -57,7 +57,7 @@ fn pods(job_sets: &[Option<&str>], more: bool) -> (u16, Value) {
         json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
             "metadata": {"name": "p", "labels": labels}})
     };
-    let items: Vec<_> = job_sets.iter().map(pod).collect();
+    let items: Vec<_> = job_sets.iter().copied().map(pod).collect();
     let metadata = if more { json!({"continue": "next"}) } else { json!({}) };
     (
         200,
