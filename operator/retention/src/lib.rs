@@ -9,6 +9,7 @@
 pub mod config;
 pub mod discovery;
 pub mod feed;
+pub mod gauges;
 pub mod key;
 pub mod manual;
 pub mod metrics;

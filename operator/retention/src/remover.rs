@@ -19,7 +19,7 @@ use std::{
 use kube::Client;
 use tokio::{
     sync::{Notify, watch},
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 use trainjob_api::time::Timestamp;
 use trainjob_engine::{
@@ -28,6 +28,7 @@ use trainjob_engine::{
     error::RequestError,
     events::EventRecorder,
     leader::LeaderGuard,
+    queue::numbers::Numbers,
     shares::{Flow, Operation, Verb},
 };
 use trainjob_process::server_time::boot_time;
@@ -136,6 +137,25 @@ impl Remover {
         &self.clock
     }
 
+    /// What it counts.
+    #[must_use]
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// How full the queue is.
+    #[must_use]
+    pub fn queue_numbers(&self) -> Numbers {
+        self.queue.numbers()
+    }
+
+    /// The target kinds, by their [`TargetId`].
+    #[must_use]
+    pub fn targets(&self) -> Vec<Target> {
+        let served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        served.iter().map(|served| served.target.clone()).collect()
+    }
+
     /// Whether this process may act.
     #[must_use]
     pub const fn leader(&self) -> &LeaderGuard {
@@ -194,6 +214,7 @@ impl Remover {
             // Time alone can make it possible, so it is tried now and then.
             let _ = timeout(LOOK_AGAIN, self.to_evaluate.notified()).await;
             self.judge();
+            let (begun, mut is_evaluated) = (Instant::now(), false);
             loop {
                 let slice = self.room().evaluate(SLICE, self.clock.now());
                 let Some(slice) = slice else { break };
@@ -201,7 +222,11 @@ impl Remover {
                     self.queue.requeue_at(&key, Some(at));
                 }
                 self.queue.add_all(slice.look);
+                is_evaluated = true;
                 tokio::task::yield_now().await;
+            }
+            if is_evaluated {
+                self.metrics.evaluated(begun.elapsed());
             }
         }
     }
@@ -277,13 +302,14 @@ impl Remover {
         let (wait, effects) = self.room().replied(key, &deletion.uid, reply, boot_time());
         self.apply(effects);
         self.queue.retry(key, wait);
-        self.metrics.deleted(&served.target.kind, deletion, sent.as_ref().err());
         match sent {
             Ok(()) => {
+                self.metrics.deleted(&served.target.kind, deletion, self.clock.likely());
                 self.events.record(events::deleted(key, &served, deletion));
                 Passed::Settled
             }
             Err(error) => {
+                self.metrics.failed(&served.target.kind, &error);
                 tracing::debug!(object = %key.object, %error, "not deleted");
                 if let Some(event) = events::failed(key, &served, deletion, &error) {
                     self.events.record(event);

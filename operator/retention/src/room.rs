@@ -21,6 +21,7 @@ mod liveness;
 mod look;
 mod namespaces;
 mod news;
+mod numbers;
 mod object;
 mod rates;
 mod source;
@@ -42,6 +43,7 @@ use self::{
 pub use self::{
     book::{PolicyKey, Stored},
     breakers::Judgement,
+    numbers::Numbers,
     source::Source,
     step::{Deletion, Reply, Step, Wait},
     tally::{KindState, Survey, Tally, source_name},

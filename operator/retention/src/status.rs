@@ -244,6 +244,14 @@ fn policy_uid(stored: &Stored) -> Option<&Uid> {
     stored.as_ref().ok().map(|stored| &stored.policy.uid)
 }
 
+/// Whether a policy whose kind is so, and maybe gone, is `Ready` (`docs/retention.md`, R50).
+#[must_use]
+pub fn is_ready(stored: &Stored, kind: (KindState, bool)) -> bool {
+    // Neither a trip nor the time makes a difference to that.
+    let (is_ready, _, _) = Situation::of(stored, kind, None, true).ready();
+    is_ready
+}
+
 /// The names of the rules that decide, which is what the counts of rules are about.
 fn rules(stored: &Stored) -> Vec<Arc<str>> {
     let Ok(stored) = stored else { return Vec::new() };

@@ -2,6 +2,7 @@
 
 mod deletions;
 mod evaluations;
+mod numbers;
 
 use std::time::Duration;
 
