@@ -9,24 +9,21 @@ mod owners;
 mod path;
 mod requests;
 mod served;
+mod tasks;
 
 use std::{
-    convert::Infallible,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use kube::Client;
-use tokio::{
-    sync::{Notify, watch},
-    time::{Instant, sleep, timeout},
-};
+use tokio::sync::{Notify, watch};
 use trainjob_api::time::Timestamp;
 use trainjob_engine::{
     clock::Clock,
     controller::{Controller, Passed},
     error::RequestError,
-    events::EventRecorder,
+    events::{Event, EventRecorder},
     leader::LeaderGuard,
     queue::numbers::Numbers,
     shares::{Flow, Operation, Verb},
@@ -40,7 +37,7 @@ use crate::{
     config::Target,
     key::{Key, Position, Priority, TargetId, position},
     metrics::Metrics,
-    room::{Deletion, Effects, Judgement, Reply, Room, Step},
+    room::{Deletion, Effects, Reply, Room, Step},
 };
 
 /// The queue of objects.
@@ -52,11 +49,6 @@ type Place = trainjob_engine::places::Place<Priority>;
 const ASK_OWNER: Operation = Operation { verb: Verb::Get, kind: "owners" };
 /// How long it is until another try to ask for an owner.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
-/// How many objects are evaluated at a time; others want the room, too.
-const SLICE: usize = 1_000;
-/// How long an evaluation, or a line, is left alone at most: the time may be known by then.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-
 /// What is asked and told by everybody.
 pub struct Remover {
     room: Mutex<Room>,
@@ -143,6 +135,11 @@ impl Remover {
         &self.metrics
     }
 
+    /// Hands in an event.
+    pub fn record(&self, event: Event) {
+        self.events.record(event);
+    }
+
     /// How full the queue is.
     #[must_use]
     pub fn queue_numbers(&self) -> Numbers {
@@ -205,57 +202,6 @@ impl Remover {
         }
         if evaluate {
             self.to_evaluate.notify_one();
-        }
-    }
-
-    /// Evaluates what has to be evaluated, in slices, for ever.
-    pub async fn evaluate(&self) -> Infallible {
-        loop {
-            // Time alone can make it possible, so it is tried now and then.
-            let _ = timeout(LOOK_AGAIN, self.to_evaluate.notified()).await;
-            self.judge();
-            let (begun, mut is_evaluated) = (Instant::now(), false);
-            loop {
-                let slice = self.room().evaluate(SLICE, self.clock.now());
-                let Some(slice) = slice else { break };
-                for (key, at) in slice.later {
-                    self.queue.requeue_at(&key, Some(at));
-                }
-                self.queue.add_all(slice.look);
-                is_evaluated = true;
-                tokio::task::yield_now().await;
-            }
-            if is_evaluated {
-                self.metrics.evaluated(begun.elapsed());
-            }
-        }
-    }
-
-    /// Judges what has changed. Changes of about a second are judged together.
-    fn judge(&self) {
-        let judgements = self.room().judge(self.clock.now(), boot_time());
-        for Judgement { acknowledged, tripped, policy, .. } in judgements {
-            if let Some(trip) = acknowledged {
-                tracing::info!(%policy, id = %trip.id, "the trip of a policy is acknowledged");
-            }
-            if let Some(trip) = tripped {
-                let (id, waits, stock) = (&trip.id, trip.count(), trip.stock);
-                tracing::warn!(%policy, %id, waits, stock, "a policy has tripped");
-            }
-        }
-    }
-
-    /// Gives leave to those that stand in lines, at the rates of their policies, for ever.
-    pub async fn keep_rates(&self) -> Infallible {
-        loop {
-            let given = self.room().give_leave(self.clock.now(), boot_time());
-            match given {
-                Ok(key) => self.wake(key, position(None, None)),
-                Err(Some(wait)) => sleep(wait).await,
-                Err(None) => {
-                    let _ = timeout(LOOK_AGAIN, self.in_line.notified()).await;
-                }
-            }
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod conditions;
 mod seen;
+mod told;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -80,6 +81,8 @@ struct Found {
     rules: Vec<Arc<str>>,
     situation: Situation,
     record: Option<Record>,
+    /// The trip that the annotation names.
+    acknowledged: Option<Arc<str>>,
 }
 
 impl StatusWriter {
@@ -164,6 +167,7 @@ impl StatusWriter {
                 rules: rules(stored),
                 situation: Situation::of(stored, (kind, is_gone), tripped, is_time_known),
                 record: uid.and_then(|uid| room.record(uid)),
+                acknowledged: stored.as_ref().ok().and_then(|it| it.acknowledged_trip.clone()),
             }
         });
         found.collect()
@@ -228,6 +232,9 @@ async fn write_one(
     }
     match send(client, &found.key, &patch(&status, &written.seen)).await {
         Ok(version) => {
+            for news in told::news(&written.seen.status, &status, found.acknowledged.as_deref()) {
+                remover.record(told::event(&found.key, &written.seen.uid, news));
+            }
             (written.seen.status, written.seen.resource_version) = (status, version);
             if let (true, Some(uid), Some(record)) = (stores, &found.uid, record) {
                 written.stored = Some(Instant::now());
