@@ -57,7 +57,7 @@ const REMEMBER_AT_LEAST: usize = 4_096;
 /// Something to tell the users of an object.
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// The object. Its namespace, name and UID must be there.
+    /// The object. Its name and UID must be there, and its namespace if it has one.
     pub regarding: ObjectReference,
     /// Good news or bad.
     pub severity: Severity,
@@ -72,6 +72,11 @@ pub struct Event {
 impl Event {
     fn uid(&self) -> String {
         self.regarding.uid.clone().unwrap_or_default()
+    }
+
+    /// Where it is stored. The API server takes events about objects without a namespace only in this one.
+    fn namespace(&self) -> String {
+        self.regarding.namespace.clone().unwrap_or_else(|| "default".to_owned())
     }
 }
 
@@ -176,7 +181,7 @@ impl EventRecorder {
         if !wanted {
             return;
         }
-        let namespace = event.regarding.namespace.clone().unwrap_or_default();
+        let namespace = event.namespace();
         self.hand_in(&namespace, Pending::Known(Box::new(event)));
     }
 
@@ -319,7 +324,7 @@ impl<P: QueuePriority> Line<P> {
     }
 
     async fn send(&self, event: &Event) -> Result<(), NotStored> {
-        let namespace = event.regarding.namespace.clone().unwrap_or_default();
+        let namespace = event.namespace();
         let api: Api<v1::Event> = Api::namespaced(self.client.clone(), &namespace);
         let stored = self.reporter.stored(event.clone(), &self.clock);
         let answer = within(SEND_WITHIN, api.create(&PostParams::default(), &stored)).await;
@@ -344,6 +349,7 @@ impl Reporter {
     /// The event as it is stored.
     fn stored(&self, event: Event, clock: &Clock) -> v1::Event {
         let told = digest(&(event.uid(), event.reason, &event.note));
+        let namespace = event.namespace();
         let Event { regarding, severity, reason, action, note } = event;
         let now = jiff::Timestamp::try_from(clock.likely()).unwrap_or_default();
         v1::Event {
@@ -352,7 +358,7 @@ impl Reporter {
                     "{}.{told:016x}",
                     regarding.name.as_deref().unwrap_or_default()
                 )),
-                namespace: regarding.namespace.clone(),
+                namespace: Some(namespace),
                 ..ObjectMeta::default()
             },
             event_time: Some(MicroTime(now)),
@@ -376,3 +382,6 @@ fn digest(of: &impl Hash) -> u64 {
     of.hash(&mut hasher);
     hasher.finish()
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,11 +4,12 @@
 //!
 //! [watches](feed) tell the [room], a state machine without I/O, what there is; what changed waits as a key in the queue
 //! of `trainjob-engine`; the [remover] takes it from there, asks the room what is to be done, does that, and tells the
-//! room what came of it. A [status] shows what policies find.
+//! room what came of it. A [status] shows what policies find, and so do the [gauges].
 
 pub mod config;
 pub mod discovery;
 pub mod feed;
+pub mod gauges;
 pub mod key;
 pub mod manual;
 pub mod metrics;

@@ -1,32 +1,103 @@
 //! What the retention engine does, in numbers (`docs/retention.md`, 7).
 //!
-//! So far: the process, its requests, and deletions.
+//! Here is what is counted when it happens: by this process, and of deletions what the API server has accepted. What is
+//! looked up when somebody reads the page is in [`gauges`](crate::gauges). No label has more values than the page says.
 
-use std::sync::Arc;
+mod values;
 
-use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
-use trainjob_engine::error::{FailureReason, RequestError};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use prometheus::{Histogram, IntCounter, IntCounterVec, Opts, Registry};
+use trainjob_api::time::Timestamp;
+use trainjob_core::queue_position::QueuePriority;
+use trainjob_engine::{
+    error::{FailureReason, RequestError},
+    lease,
+};
 use trainjob_process::{
     client::Clients,
-    metrics::{build_info, counter, own},
+    metrics::{build_info, counter, counters, histogram, histograms, own},
 };
 use trainjob_retention_core::{outcome::Outcome, plan::Source};
 
-use crate::room::Deletion;
+pub use self::values::Values;
+use crate::{
+    key::{Priority, position},
+    room::Deletion,
+};
 
 /// What the names of its own metrics begin with.
 pub const PREFIX: &str = "trainjob_retention";
+
+/// How many kinds have a name on the page; the others are `other`.
+const MOST_KINDS: usize = 50;
+/// How many names of policies are on the page; the others are `other`.
+const MOST_POLICIES: usize = 200;
+
+/// Upper bounds of lateness in seconds: from what is aimed at (milliseconds) over what is still scheduled (a minute) to
+/// a backlog of days.
+const LATENESS: [f64; 14] =
+    [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0, 600.0, 3_600.0, 86_400.0, 604_800.0];
+/// Upper bounds in seconds of how long an evaluation takes: a hundred thousand objects may take one (R63).
+const EVALUATION: [f64; 9] = [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
 
 /// The metrics of one process, in a registry of their own.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    deletions: IntCounterVec,
-    failures: IntCounterVec,
+    deletions: Deletions,
+    evaluation: Histogram,
     /// Failed watches of the Lease.
     pub restarts: IntCounter,
     /// Events that were not sent.
     pub events_dropped: IntCounter,
+    /// The values of the label `kind`.
+    pub kinds: Values,
+    /// The values of the label `policy`.
+    pub policies: Values,
+}
+
+#[derive(Debug)]
+struct Deletions {
+    accepted: IntCounterVec,
+    failed: IntCounterVec,
+    /// In the order of [`QueuePriority::ALL`].
+    latency: [Histogram; 2],
+}
+
+impl Deletions {
+    fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let vector = |name: &str, help: &str, labels: &[&str]| {
+            let vector = IntCounterVec::new(Opts::new(format!("{PREFIX}_{name}"), help), labels)?;
+            registry.register(Box::new(vector.clone()))?;
+            Ok::<_, prometheus::Error>(vector)
+        };
+        Ok(Self {
+            accepted: vector(
+                "deletions_total",
+                "Deletions that the API server has accepted.",
+                &["policy", "kind", "outcome", "source"],
+            )?,
+            failed: vector(
+                "deletion_failures_total",
+                "Deletions that failed.",
+                &["kind", "reason"],
+            )?,
+            latency: histograms(
+                registry,
+                (
+                    &format!("{PREFIX}_deletion_latency_seconds"),
+                    "From the instant a deletion was due to its acceptance, by priority.",
+                ),
+                &LATENESS,
+                "priority",
+                [Priority::Scheduled, Priority::Backlog].map(priority_name),
+            )?,
+        })
+    }
 }
 
 impl Metrics {
@@ -39,29 +110,38 @@ impl Metrics {
         let registry = Registry::new();
         build_info(&registry, PREFIX)?;
         own(&registry)?;
-        let vector = |name: &str, help: &str, labels: &[&str]| {
-            let vector = IntCounterVec::new(Opts::new(format!("{PREFIX}_{name}"), help), labels)?;
-            registry.register(Box::new(vector.clone()))?;
-            Ok::<_, prometheus::Error>(vector)
-        };
-        let deletions = vector(
-            "deletions_total",
-            "Deletions that the API server has accepted.",
-            &["kind", "outcome", "source"],
-        )?;
-        let failures =
-            vector("deletion_failures_total", "Deletions that failed.", &["kind", "reason"])?;
-        let restarts = counter(
+        let deletions = Deletions::new(&registry)?;
+        let evaluation = histogram(
             &registry,
-            "trainjob_retention_watch_restarts_total",
-            "Failed watches of the Lease.",
+            (
+                &format!("{PREFIX}_evaluation_duration_seconds"),
+                "How long it takes to evaluate all objects of the kinds whose policies have changed.",
+            ),
+            &EVALUATION,
+        )?;
+        let [restarts] = counters(
+            &registry,
+            (
+                &format!("{PREFIX}_watch_restarts_total"),
+                "Watches that failed and were begun anew, by kind.",
+            ),
+            "kind",
+            [lease::KIND],
         )?;
         let events_dropped = counter(
             &registry,
-            "trainjob_retention_events_dropped_total",
-            "Events that were not sent because there were too many.",
+            &format!("{PREFIX}_events_dropped_total"),
+            "Events that were not sent because there were too many, or that an overloaded API server did not take.",
         )?;
-        Ok(Arc::new(Self { registry, deletions, failures, restarts, events_dropped }))
+        Ok(Arc::new(Self {
+            registry,
+            deletions,
+            evaluation,
+            restarts,
+            events_dropped,
+            kinds: Values::new(MOST_KINDS),
+            policies: Values::new(MOST_POLICIES),
+        }))
     }
 
     /// Shows also what is known from the answers to `clients`.
@@ -79,19 +159,39 @@ impl Metrics {
         &self.registry
     }
 
-    /// A deletion was sent, and has failed with this, if it has.
-    pub fn deleted(&self, kind: &str, deletion: &Deletion, error: Option<&RequestError>) {
-        match error {
-            None => {
-                let labels = [kind, outcome(deletion.outcome), source(deletion)];
-                self.deletions.with_label_values(&labels).inc();
-            }
-            Some(error) => {
-                if let Some(reason) = error.reason().map(FailureReason::name) {
-                    self.failures.with_label_values(&[kind, reason]).inc();
-                }
-            }
+    /// A deletion of an object of this kind was accepted at `now`, a time of the API server's clock.
+    pub fn deleted(&self, kind: &str, deletion: &Deletion, now: SystemTime) {
+        let (policy, kind) = (self.policies.shown(&deletion.policy), self.kinds.shown(kind));
+        let labels = [&*policy, &*kind, outcome(deletion.outcome), source(deletion)];
+        self.deletions.accepted.with_label_values(&labels).inc();
+        let due = deletion.due.at;
+        let late = now.duration_since(due.into()).unwrap_or(Duration::ZERO);
+        let priority = position(Some(due), Some(Timestamp::from(now))).priority;
+        for (latency, _) in
+            self.deletions.latency.iter().zip(Priority::ALL).filter(|(_, it)| **it == priority)
+        {
+            latency.observe(late.as_secs_f64());
         }
+    }
+
+    /// A deletion of an object of this kind has failed.
+    pub fn failed(&self, kind: &str, error: &RequestError) {
+        if let Some(reason) = error.reason().map(FailureReason::name) {
+            self.deletions.failed.with_label_values(&[&*self.kinds.shown(kind), reason]).inc();
+        }
+    }
+
+    /// All objects of the kinds that had to be evaluated were, within so long.
+    pub fn evaluated(&self, took: Duration) {
+        self.evaluation.observe(took.as_secs_f64());
+    }
+}
+
+/// The value of the label `priority`, and of `lane` of the queue.
+pub(crate) const fn priority_name(priority: Priority) -> &'static str {
+    match priority {
+        Priority::Scheduled => "scheduled",
+        Priority::Backlog => "backlog",
     }
 }
 
@@ -116,11 +216,4 @@ const fn source(deletion: &Deletion) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_metric_has_a_name_of_its_own() {
-        assert!(Metrics::new().is_ok());
-    }
-}
+mod tests;

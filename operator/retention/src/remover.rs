@@ -11,25 +11,23 @@ mod release;
 mod requests;
 mod rights;
 mod served;
+mod tasks;
 
 use std::{
-    convert::Infallible,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use kube::Client;
-use tokio::{
-    sync::{Notify, watch},
-    time::{sleep, timeout},
-};
+use tokio::sync::{Notify, watch};
 use trainjob_api::time::Timestamp;
 use trainjob_engine::{
     clock::Clock,
     controller::{Controller, Passed},
     error::RequestError,
-    events::EventRecorder,
+    events::{Event, EventRecorder},
     leader::LeaderGuard,
+    queue::numbers::Numbers,
     shares::{Flow, Operation, Verb},
 };
 use trainjob_process::server_time::boot_time;
@@ -41,7 +39,7 @@ use crate::{
     config::Target,
     key::{Key, Position, Priority, TargetId, position},
     metrics::Metrics,
-    room::{Deletion, Effects, Judgement, Reply, Room, Step, Verb as RightVerb},
+    room::{Deletion, Effects, Reply, Room, Step, Verb as RightVerb},
 };
 
 /// The queue of objects.
@@ -53,11 +51,6 @@ type Place = trainjob_engine::places::Place<Priority>;
 const ASK_OWNER: Operation = Operation { verb: Verb::Get, kind: "owners" };
 /// How long it is until another try to ask for an owner.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
-/// How many objects are evaluated at a time; others want the room, too.
-const SLICE: usize = 1_000;
-/// How long an evaluation, or a line, is left alone at most: the time may be known by then.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-
 /// What is asked and told by everybody.
 pub struct Remover {
     room: Mutex<Room>,
@@ -138,6 +131,30 @@ impl Remover {
         &self.clock
     }
 
+    /// What it counts.
+    #[must_use]
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Hands in an event.
+    pub fn record(&self, event: Event) {
+        self.events.record(event);
+    }
+
+    /// How full the queue is.
+    #[must_use]
+    pub fn queue_numbers(&self) -> Numbers {
+        self.queue.numbers()
+    }
+
+    /// The target kinds, by their [`TargetId`].
+    #[must_use]
+    pub fn targets(&self) -> Vec<Target> {
+        let served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        served.iter().map(|served| served.target.clone()).collect()
+    }
+
     /// Whether this process may act.
     #[must_use]
     pub const fn leader(&self) -> &LeaderGuard {
@@ -190,52 +207,6 @@ impl Remover {
         }
     }
 
-    /// Evaluates what has to be evaluated, in slices, for ever.
-    pub async fn evaluate(&self) -> Infallible {
-        loop {
-            // Time alone can make it possible, so it is tried now and then.
-            let _ = timeout(LOOK_AGAIN, self.to_evaluate.notified()).await;
-            self.judge();
-            loop {
-                let slice = self.room().evaluate(SLICE, self.clock.now());
-                let Some(slice) = slice else { break };
-                for (key, at) in slice.later {
-                    self.queue.requeue_at(&key, Some(at));
-                }
-                self.queue.add_all(slice.look);
-                tokio::task::yield_now().await;
-            }
-        }
-    }
-
-    /// Judges what has changed. Changes of about a second are judged together.
-    fn judge(&self) {
-        let judgements = self.room().judge(self.clock.now(), boot_time());
-        for Judgement { acknowledged, tripped, policy, .. } in judgements {
-            if let Some(trip) = acknowledged {
-                tracing::info!(%policy, id = %trip.id, "the trip of a policy is acknowledged");
-            }
-            if let Some(trip) = tripped {
-                let (id, waits, stock) = (&trip.id, trip.count(), trip.stock);
-                tracing::warn!(%policy, %id, waits, stock, "a policy has tripped");
-            }
-        }
-    }
-
-    /// Gives leave to those that stand in lines, at the rates of their policies, for ever.
-    pub async fn keep_rates(&self) -> Infallible {
-        loop {
-            let given = self.room().give_leave(self.clock.now(), boot_time());
-            match given {
-                Ok(key) => self.wake(key, position(None, None)),
-                Err(Some(wait)) => sleep(wait).await,
-                Err(None) => {
-                    let _ = timeout(LOOK_AGAIN, self.in_line.notified()).await;
-                }
-            }
-        }
-    }
-
     async fn ask_owner(
         &self,
         key: &Key,
@@ -282,13 +253,14 @@ impl Remover {
         let (wait, effects) = self.room().replied(key, &deletion.uid, reply, boot_time());
         self.apply(effects);
         self.queue.retry(key, wait);
-        self.metrics.deleted(&served.target.kind, deletion, sent.as_ref().err());
         match sent {
             Ok(()) => {
+                self.metrics.deleted(&served.target.kind, deletion, self.clock.likely());
                 self.events.record(events::deleted(key, &served, deletion));
                 Passed::Settled
             }
             Err(error) => {
+                self.metrics.failed(&served.target.kind, &error);
                 tracing::debug!(object = %key.object, %error, "not deleted");
                 if requests::is_forbidden(&error) {
                     self.doubt_right_to_delete(key, &served, deletion).await;

@@ -21,6 +21,7 @@ mod liveness;
 mod look;
 mod namespaces;
 mod news;
+mod numbers;
 mod object;
 mod rates;
 mod reviews;
@@ -44,6 +45,7 @@ use self::{
 pub use self::{
     book::{PolicyKey, Stored},
     breakers::Judgement,
+    numbers::Numbers,
     rights::{Resource, Right, RightChange, Verb},
     source::Source,
     step::{Deletion, Reply, Step, Wait},

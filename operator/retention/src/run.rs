@@ -35,6 +35,7 @@ use trainjob_retention_core::stored::PolicyKind;
 use crate::{
     config::Config,
     feed::{Feed, LISTS, PolicySeen},
+    gauges,
     key::{Priority, TargetId},
     metrics::Metrics,
     remover::{Parts, Queue, Remover},
@@ -98,6 +99,7 @@ pub async fn run(
     let (mut election, leader) =
         take_part(&config, &clients, &metrics, complete(all_listed.clone()));
     let (remover, sender) = remover(&config, &clients, &leader, &metrics);
+    gauges::show(&remover, Arc::clone(&clients.server_time))?;
     let timers = controller::timers(&remover).map_err(RunError::Timers)?;
     let mut tasks = tasks(&config, &clients, &remover, sender, listed);
     tasks.spawn(async move {

@@ -6,6 +6,7 @@
 
 mod conditions;
 mod seen;
+mod told;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +27,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 use trainjob_api::{
-    lifecycle::v1alpha1::status::{RetentionPolicyStatus, RuleStatus},
+    lifecycle::v1alpha1::status::{MissingRule, RetentionPolicyStatus, RuleStatus},
     time::Timestamp,
 };
 use trainjob_engine::{answer::timed, error::RequestError};
@@ -80,6 +81,8 @@ struct Found {
     rules: Vec<Arc<str>>,
     situation: Situation,
     record: Option<Record>,
+    /// The trip that the annotation names.
+    acknowledged: Option<Arc<str>>,
 }
 
 impl StatusWriter {
@@ -170,6 +173,7 @@ impl StatusWriter {
                     is_time_known,
                 ),
                 record: uid.and_then(|uid| room.record(uid)),
+                acknowledged: stored.as_ref().ok().and_then(|it| it.acknowledged_trip.clone()),
             }
         });
         found.collect()
@@ -236,6 +240,9 @@ async fn write_one(
     }
     match send(client, &found.key, &patch(&status, &written.seen)).await {
         Ok(version) => {
+            for news in told::news(&written.seen.status, &status, found.acknowledged.as_deref()) {
+                remover.record(told::event(&found.key, &written.seen.uid, news));
+            }
             (written.seen.status, written.seen.resource_version) = (status, version);
             if let (true, Some(uid), Some(record)) = (stores, &found.uid, record) {
                 written.stored = Some(Instant::now());
@@ -250,6 +257,14 @@ async fn write_one(
 
 fn policy_uid(stored: &Stored) -> Option<&Uid> {
     stored.as_ref().ok().map(|stored| &stored.policy.uid)
+}
+
+/// Whether a policy whose kind is so, and maybe gone, and which lacks these rights, is `Ready` (`docs/retention.md`, R50).
+#[must_use]
+pub fn is_ready(stored: &Stored, kind: (KindState, bool), missing: Vec<MissingRule>) -> bool {
+    // Neither a trip nor the time makes a difference to that.
+    let (is_ready, _, _) = Situation::of(stored, kind, (None, missing), true).ready();
+    is_ready
 }
 
 /// The names of the rules that decide, which is what the counts of rules are about.

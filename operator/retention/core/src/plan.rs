@@ -50,6 +50,8 @@ pub struct Plan<'p> {
     pub state: State,
     /// When it is due to be deleted, or its owner instead; `None`: never, as things are.
     pub due: Option<Due>,
+    /// When it would be due if nothing held it; `None`: never, as things are.
+    pub due_unheld: Option<Timestamp>,
     /// When its Pods are due, if they go before it and are not known to be gone.
     pub pods_due: Option<Due>,
     /// What is to be done now.
@@ -78,6 +80,8 @@ pub fn plan<'p>(
 #[derive(Debug, Clone, Copy)]
 struct Stage {
     due: Option<Due>,
+    /// When that would be without a hold.
+    unheld: Option<Timestamp>,
     owner: OwnerStep,
 }
 
@@ -105,6 +109,7 @@ impl<'p> Governed<'p, '_> {
         let is_others = turn.is_some_and(|candidate| is_others_turn(candidate, groups));
         Plan {
             due: object.due,
+            due_unheld: object.unheld,
             pods_due: pods.due,
             act: if is_others { Act::Nothing } else { act },
             next: self.next([object, pods], (start, now)),
@@ -153,6 +158,7 @@ impl<'p> Governed<'p, '_> {
             rule: self.rule,
             state,
             due: None,
+            due_unheld: None,
             pods_due: None,
             act: Act::Nothing,
             next: None,
@@ -177,7 +183,7 @@ impl<'p> Governed<'p, '_> {
             let owners = hold::applied(due, of_owner, maximum);
             if owners.at > own.at { owners } else { own }
         };
-        Stage { due: moved.map(held), owner }
+        Stage { due: moved.map(held), unheld: moved.map(|due| due.at), owner }
     }
 
     /// The Pods, which go before the object or with it. The minimum of the object is theirs, too.

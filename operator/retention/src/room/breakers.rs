@@ -198,6 +198,11 @@ impl Breakers {
     pub(super) fn tripped(&self, policy: &Uid) -> Option<&Trip> {
         self.judged.get(policy).and_then(|judged| judged.breaker.tripped())
     }
+
+    /// How many objects of a policy are unexpected and wait; 0 if it was not judged.
+    pub(super) fn unexpected(&self, policy: &Uid) -> u64 {
+        self.judged.get(policy).map_or(0, |judged| judged.breaker.unexpected())
+    }
 }
 
 impl Judged {

@@ -69,6 +69,12 @@ impl Room {
         self.breakers.tripped(policy)
     }
 
+    /// How many objects are unexpected under a policy and wait (R41).
+    #[must_use]
+    pub fn unexpected(&self, policy: &Uid) -> u64 {
+        self.breakers.unexpected(policy)
+    }
+
     /// Objects of a kind may go that could not go before: all that are due are queued.
     pub(super) fn queue_again(&mut self, target: TargetId) {
         if let Some(kind) = self.kinds.get_mut(target.0) {

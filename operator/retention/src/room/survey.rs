@@ -8,6 +8,7 @@ use trainjob_retention_core::breaker::News;
 use super::{
     Room,
     book::{PolicyKey, Stored},
+    numbers::Numbers,
     tally::{KindState, Survey},
 };
 use crate::key::{Key, TargetId};
@@ -38,6 +39,38 @@ impl Room {
             self.observe(&Key { target, object: object.clone() }, News::Other, now);
         }
         survey.after = keys.last().cloned();
+        keys.len() == count
+    }
+
+    /// Counts so many objects more of a kind for its metrics, and changes nothing by that. True if there are more. Of a kind
+    /// that is not known completely nothing is counted.
+    pub fn count(
+        &mut self,
+        target: TargetId,
+        numbers: &mut Numbers,
+        count: usize,
+        now: Now,
+    ) -> bool {
+        let time = now.reached().unwrap_or(now.stamp());
+        let Some(kind) = self.kinds.get_mut(target.0) else { return false };
+        if !kind.is_listed || !kind.evaluation.is_judged() {
+            return false;
+        }
+        let keys = kind.slice(numbers.after.as_ref(), count);
+        for key in &keys {
+            let policies = kind.there(&mut self.namespaces, &key.namespace);
+            let Some(object) = kind.objects.get(key) else { continue };
+            let answers = object.known_answers();
+            if let Some(governed) = policies.governing(&object.facts) {
+                let plan = governed.plan(&answers, &kind.groups, time);
+                numbers.govern(&plan, time);
+                numbers.expect(&plan, time);
+            }
+            for governed in policies.audited(&object.facts) {
+                numbers.expect(&governed.plan(&answers, &kind.groups, time), time);
+            }
+        }
+        numbers.after = keys.last().cloned();
         keys.len() == count
     }
 

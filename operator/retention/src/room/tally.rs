@@ -153,7 +153,7 @@ pub const fn source_name(due: Due) -> &'static str {
 }
 
 /// Whether an object of this state goes at its time, as things are.
-const fn is_to_be_deleted(state: State) -> bool {
+pub(super) const fn is_to_be_deleted(state: State) -> bool {
     match state {
         State::Pending | State::Due | State::Held | State::NativeTtl => true,
         State::Kept

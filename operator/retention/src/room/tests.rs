@@ -2,6 +2,7 @@
 
 mod deletions;
 mod evaluations;
+mod numbers;
 mod release;
 mod rights;
 

@@ -69,7 +69,7 @@ impl Situation {
         Self { mode, kind, is_gone, tripped, missing, is_time_known, limits_cross: false }
     }
 
-    fn ready(&self) -> (bool, PolicyReason, String) {
+    pub(super) fn ready(&self) -> (bool, PolicyReason, String) {
         match (&self.mode, self.kind, self.is_gone) {
             (Err(error), _, _) => (false, PolicyReason::NotUnderstood, error.clone()),
             (Ok(_), KindState::NotATarget, _) => (false, PolicyReason::Forbidden, not_a_target()),
