@@ -138,10 +138,10 @@ impl Controller for Cleaner {
         if !place.enter(&Flow { namespace: Arc::clone(&key.namespace), operation: DELETE }) {
             return Passed::WaitsFor(DELETE);
         }
-        let _under_way = place.ask();
         let maps: Api<ConfigMap> = Api::namespaced(self.clients.work.clone(), &key.namespace);
         let fenced = DeleteParams { preconditions: Some(finished.version), ..Default::default() };
-        if timed(maps.delete(&key.name, &fenced)).await.is_ok() {
+        let deleted = place.ask().answer(timed(maps.delete(&key.name, &fenced))).await;
+        if deleted.flatten().is_ok() {
             return Passed::Settled;
         }
         self.queue.retry(key, Some(Duration::from_secs(1)));

@@ -103,7 +103,8 @@ impl<P: QueuePriority> Place<P> {
         timeout(WAIT_WITH_PLACE, enter).await.is_ok()
     }
 
-    /// The request is sent. It is under way until what this returns is dropped.
+    /// The request is sent. It is under way until what this returns is dropped, and its answer is waited for with
+    /// [`UnderWay::answer`]: a request that does not hear that its place is called back keeps others waiting.
     #[must_use]
     pub fn ask(&self) -> UnderWay<P> {
         self.0.places.shares().asked(self.0.id, Instant::now());

@@ -51,6 +51,7 @@ type Place = trainjob_engine::places::Place<Priority>;
 const ASK_OWNER: Operation = Operation { verb: Verb::Get, kind: "owners" };
 /// How long it is until another try to ask for an owner.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
+
 /// What is asked and told by everybody.
 pub struct Remover {
     room: Mutex<Room>,
@@ -217,10 +218,8 @@ impl Remover {
         if !place.enter(&Flow { namespace, operation: ASK_OWNER }) {
             return Some(Passed::WaitsFor(ASK_OWNER));
         }
-        let under_way = place.ask();
-        let answer = owners::ask(&self.client, &key.object.namespace, owner).await;
-        drop(under_way);
-        match answer {
+        let answer = owners::ask(&self.client, &key.object.namespace, owner);
+        match place.ask().answer(answer).await.flatten() {
             Ok(answer) => {
                 self.room().answered(key, answer, boot_time());
                 None
@@ -243,9 +242,7 @@ impl Remover {
         if !place.enter(&flow) {
             return Passed::WaitsFor(served.operation);
         }
-        let under_way = place.ask();
-        let sent = self.send(key, &served, deletion).await;
-        drop(under_way);
+        let sent = place.ask().answer(self.send(key, &served, deletion)).await.flatten();
         let reply = match &sent {
             Ok(()) => Reply::Accepted,
             Err(error) => requests::reply(error),

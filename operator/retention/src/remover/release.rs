@@ -41,10 +41,8 @@ impl Remover {
         if !place.enter(&Flow { namespace, operation: ASK_RELEASE }) {
             return Some(Passed::WaitsFor(ASK_RELEASE));
         }
-        let under_way = place.ask();
-        let answer = ask(&self.client, &key.object, uid).await;
-        drop(under_way);
-        match answer {
+        let answer = ask(&self.client, &key.object, uid);
+        match place.ask().answer(answer).await.flatten() {
             Ok(answer) => {
                 let now = self.clock.now();
                 let effects = self.room().release_answered(key, uid, answer, now, boot_time());
