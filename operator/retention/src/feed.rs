@@ -1,4 +1,4 @@
-//! The watches, which tell the [room](crate::room) what there is.
+//! The watches, which tell the [state](crate::cluster_state) what there is.
 //!
 //! Policies of both kinds and namespaces are watched always; a target kind as long as a policy is about it, in the version
 //! that [discovery](crate::discovery) finds.
@@ -22,13 +22,13 @@ use trainjob_retention_core::{
 };
 
 use crate::{
+    cluster_state::{PolicyKey, Source},
     discovery::{
         Change, Discovery, Served,
         ask::{self, Kind},
     },
     key::TargetId,
     remover::{Remover, collection},
-    room::{PolicyKey, Source},
     status::SeenPolicy,
     watch::{self as stream, Ended, Named, News},
 };
@@ -90,7 +90,7 @@ impl Feed {
                     }
                     News::Deleted(named) => {
                         let key = policy_key(kind, &named);
-                        let effects = self.remover.room().policy_gone(&key, boot_time());
+                        let effects = self.remover.state().policy_gone(&key, boot_time());
                         self.remover.apply(effects);
                         // Whoever writes statuses has ended only when the process ends.
                         let _ = self.policies.send((key, None));
@@ -120,7 +120,7 @@ impl Feed {
         }
         let seen = Box::new(SeenPolicy::read(text));
         let record = Record::read(&seen.status);
-        let effects = self.remover.room().policy(key.clone(), stored, record, boot_time());
+        let effects = self.remover.state().policy(key.clone(), stored, record, boot_time());
         self.remover.apply(effects);
         // As above.
         let _ = self.policies.send((key, Some(seen)));
@@ -140,9 +140,9 @@ impl Feed {
                 let effects = match news {
                     News::Listed(text) | News::Changed(text, _) => {
                         let Ok(Bare { metadata }) = serde_json::from_str(text) else { return };
-                        self.remover.room().namespace(metadata)
+                        self.remover.state().namespace(metadata)
                     }
-                    News::Deleted(named) => self.remover.room().namespace_gone(&named.name),
+                    News::Deleted(named) => self.remover.state().namespace_gone(&named.name),
                     News::ListBegins | News::ListEnds | News::Alive => return,
                 };
                 self.remover.apply(effects);
@@ -158,7 +158,7 @@ impl Feed {
         let mut watches = self.remover.watches();
         loop {
             watches.mark_unchanged();
-            let Some(epoch) = self.remover.room().wanted(target) else {
+            let Some(epoch) = self.remover.state().wanted(target) else {
                 // It cannot fail while the remover is here.
                 let _ = watches.changed().await;
                 continue;
@@ -178,13 +178,13 @@ impl Feed {
                 tokio::select! {
                     ended = &mut follow => {
                         if ended == Ended::Forbidden {
-                            self.remover.room().watch_refused(target, boot_time());
+                            self.remover.state().watch_refused(target, boot_time());
                         }
                         pause(&described.resource, ended).await;
                         break;
                     }
                     _ = watches.changed() => {
-                        if self.remover.room().wanted(target) != Some(epoch) {
+                        if self.remover.state().wanted(target) != Some(epoch) {
                             break;
                         }
                     }
@@ -226,7 +226,7 @@ impl Feed {
             Change::Gone => tracing::warn!(kind = described.kind, "not served any more"),
         }
         self.remover.serve(target, version);
-        self.remover.room().kind_gone(target);
+        self.remover.state().kind_gone(target);
         change
     }
 
@@ -235,11 +235,11 @@ impl Feed {
         self.tell(source, &news, true);
         let now = self.remover.clock().now();
         let effects = match news {
-            News::Listed(text) => self.remover.room().object(target, text, None, now),
+            News::Listed(text) => self.remover.state().object(target, text, None, now),
             News::Changed(text, named) => {
-                self.remover.room().object(target, text, Some(&object_key(&named)), now)
+                self.remover.state().object(target, text, Some(&object_key(&named)), now)
             }
-            News::Deleted(named) => self.remover.room().object_gone(target, &object_key(&named)),
+            News::Deleted(named) => self.remover.state().object_gone(target, &object_key(&named)),
             News::ListBegins | News::ListEnds | News::Alive => return,
         };
         self.remover.apply(effects);
@@ -248,16 +248,16 @@ impl Feed {
     /// Tells what all watches have in common. Returns whether this was listed.
     fn tell(&self, source: Source, news: &News<'_>, was_listed: bool) -> bool {
         match news {
-            News::ListBegins => self.remover.room().list_begins(source),
+            News::ListBegins => self.remover.state().list_begins(source),
             News::ListEnds => {
-                let effects = self.remover.room().list_ends(source, boot_time());
+                let effects = self.remover.state().list_ends(source, boot_time());
                 self.remover.apply(effects);
                 if !was_listed {
                     self.listed.send_modify(|listed| *listed = listed.saturating_add(1));
                 }
                 return true;
             }
-            News::Alive => self.remover.room().heard(source, boot_time()),
+            News::Alive => self.remover.state().heard(source, boot_time()),
             News::Listed(_) | News::Changed(..) | News::Deleted(_) => {}
         }
         was_listed

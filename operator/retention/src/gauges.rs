@@ -2,7 +2,7 @@
 //! (`docs/retention.md`, 7).
 //!
 //! The page is computed once a second at most. That costs one plan for each finished object, made in slices so that
-//! others get at the room in between, and nothing while nobody reads. What is said of objects and policies is what the
+//! others get at the state in between, and nothing while nobody reads. What is said of objects and policies is what the
 //! leader sees; another replica shows no objects and no policies.
 
 mod findings;
@@ -21,13 +21,13 @@ use self::{
     work::{Time, Work},
 };
 use crate::{
+    cluster_state::{ClusterState, KindState, Numbers, PolicyKey, Stored},
     key::TargetId,
     remover::Remover,
-    room::{KindState, Numbers, PolicyKey, Room, Stored},
     status::is_ready,
 };
 
-/// How many objects are counted at a time; others want the room, too.
+/// How many objects are counted at a time; others want the state, too.
 const SLICE: usize = 1_000;
 
 /// Shows the gauges that are looked up in these, among the metrics of the remover.
@@ -70,38 +70,38 @@ fn lines(remover: &Remover) -> (Vec<KindLine>, Vec<PolicyLine>) {
     for (index, target) in remover.targets().into_iter().enumerate() {
         let mut numbers = Numbers::default();
         let now = remover.clock().now();
-        while is_leader && remover.room().count(TargetId(index), &mut numbers, SLICE, now) {}
+        while is_leader && remover.state().count(TargetId(index), &mut numbers, SLICE, now) {}
         kinds.push(KindLine { kind: target.kind, numbers });
     }
     if is_leader {
-        let room = remover.room();
-        for (key, stored) in room.policies() {
-            let (target, kind) = room.kind_of(stored);
+        let state = remover.state();
+        for (key, stored) in state.policies() {
+            let (target, kind) = state.kind_of(stored);
             let is_gone = target.is_some_and(|target| remover.is_gone(target));
             let numbers = target.and_then(|target| kinds.get(target.0)).map(|kind| &kind.numbers);
-            policies.push(policy_line(&room, (key, stored), (kind, is_gone), numbers));
+            policies.push(policy_line(&state, (key, stored), (kind, is_gone), numbers));
         }
     }
     (kinds, policies)
 }
 
 fn policy_line(
-    room: &Room,
+    state: &ClusterState,
     (key, stored): (&PolicyKey, &Stored),
     kind: (KindState, bool),
     numbers: Option<&Numbers>,
 ) -> PolicyLine {
     let policy = stored.as_ref().ok().map(|stored| &stored.policy);
     let uid = policy.map(|policy| &policy.uid);
-    let missing = uid.map(|uid| room.missing_rules(uid)).unwrap_or_default();
+    let missing = uid.map(|uid| state.missing_rules(uid)).unwrap_or_default();
     let would_delete = uid.and_then(|uid| numbers?.would_delete.get(uid).copied());
     PolicyLine {
         policy: Arc::clone(&key.name),
         mode: policy.map(|policy| policy.mode),
         is_forbidden: policy.is_some() && (kind.0 == KindState::NotATarget || !missing.is_empty()),
         is_ready: is_ready(stored, kind, missing),
-        is_tripped: uid.is_some_and(|uid| room.tripped(uid).is_some()),
-        unexpected: uid.map_or(0, |uid| room.unexpected(uid)),
+        is_tripped: uid.is_some_and(|uid| state.tripped(uid).is_some()),
+        unexpected: uid.map_or(0, |uid| state.unexpected(uid)),
         would_delete: would_delete.unwrap_or(0),
     }
 }

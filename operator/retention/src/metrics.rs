@@ -25,8 +25,8 @@ use trainjob_retention_core::{outcome::Outcome, plan::Source};
 
 pub use self::values::Values;
 use crate::{
+    cluster_state::Deletion,
     key::{Priority, position},
-    room::Deletion,
 };
 
 /// What the names of its own metrics begin with.

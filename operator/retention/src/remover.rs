@@ -1,6 +1,6 @@
-//! Deletes what the [room](crate::room) says, with the queue and the places of `trainjob-engine`.
+//! Deletes what the [state](crate::cluster_state) says, with the queue and the places of `trainjob-engine`.
 //!
-//! A pass over an object asks the room what is to be done about it, does that, and tells the room what came of it. Every
+//! A pass over an object asks the state what is to be done about it, does that, and tells the state what came of it. Every
 //! request that changes something is sent only while this process leads, and a DELETE has the UID and the version of the
 //! object (`docs/retention.md`, R33).
 
@@ -36,10 +36,10 @@ use trainjob_retention_core::facts;
 pub use self::path::collection;
 use self::served::Served;
 use crate::{
+    cluster_state::{ClusterState, Deletion, Effects, Reply, Step, Verb as RightVerb},
     config::Target,
     key::{Key, Position, Priority, TargetId, position},
     metrics::Metrics,
-    room::{Deletion, Effects, Reply, Room, Step, Verb as RightVerb},
 };
 
 /// The queue of objects.
@@ -54,7 +54,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(10);
 
 /// What is asked and told by everybody.
 pub struct Remover {
-    room: Mutex<Room>,
+    state: Mutex<ClusterState>,
     served: Mutex<Vec<Served>>,
     queue: Queue,
     clock: Clock,
@@ -73,7 +73,7 @@ pub struct Remover {
 /// What a remover needs.
 pub struct Parts {
     /// What is known.
-    pub room: Room,
+    pub state: ClusterState,
     /// The target kinds, by their [`TargetId`].
     pub targets: Vec<Target>,
     /// What waits.
@@ -94,7 +94,7 @@ impl Remover {
     /// Of these parts.
     #[must_use]
     pub fn new(parts: Parts) -> Self {
-        let Parts { room, targets, queue, clock, client, leader, events, metrics } = parts;
+        let Parts { state, targets, queue, clock, client, leader, events, metrics } = parts;
         let served = targets.into_iter().map(|target| {
             // The configuration is read once, and flows are told apart by names that live as long as the process.
             let kind: &'static str = Box::leak(target.resource.clone().into_boxed_str());
@@ -106,7 +106,7 @@ impl Remover {
             }
         });
         Self {
-            room: Mutex::new(room),
+            state: Mutex::new(state),
             served: Mutex::new(served.collect()),
             queue,
             clock,
@@ -121,9 +121,9 @@ impl Remover {
     }
 
     /// What is known.
-    pub fn room(&self) -> MutexGuard<'_, Room> {
-        // Every change under the lock is complete in itself, so a poisoned room is still a good one.
-        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn state(&self) -> MutexGuard<'_, ClusterState> {
+        // Every change under the lock is complete in itself, so a poisoned state is still a good one.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The time.
@@ -221,7 +221,7 @@ impl Remover {
         let answer = owners::ask(&self.client, &key.object.namespace, owner);
         match place.ask().answer(answer).await.flatten() {
             Ok(answer) => {
-                self.room().answered(key, answer, boot_time());
+                self.state().answered(key, answer, boot_time());
                 None
             }
             Err(error) => {
@@ -247,7 +247,7 @@ impl Remover {
             Ok(()) => Reply::Accepted,
             Err(error) => requests::reply(error),
         };
-        let (wait, effects) = self.room().replied(key, &deletion.uid, reply, boot_time());
+        let (wait, effects) = self.state().replied(key, &deletion.uid, reply, boot_time());
         self.apply(effects);
         self.queue.retry(key, wait);
         match sent {
@@ -305,16 +305,16 @@ impl Controller for Remover {
     }
 
     fn keys(&self) -> Vec<Key> {
-        self.room().keys()
+        self.state().keys()
     }
 
     fn position(&self, key: &Key) -> Option<Position> {
-        self.room().position(key, self.clock.now())
+        self.state().position(key, self.clock.now())
     }
 
     async fn pass(self: &Arc<Self>, key: &Key, _: Priority, place: &Place) -> Passed {
         loop {
-            let step = self.room().look(key, self.clock.now(), boot_time());
+            let step = self.state().look(key, self.clock.now(), boot_time());
             match step {
                 Step::Gone => {
                     self.arm(key, None, None);

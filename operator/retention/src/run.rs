@@ -33,13 +33,13 @@ use trainjob_process::{
 use trainjob_retention_core::stored::PolicyKind;
 
 use crate::{
+    cluster_state::ClusterState,
     config::Config,
     feed::{Feed, LISTS, PolicySeen},
     gauges,
     key::{Priority, TargetId},
     metrics::Metrics,
     remover::{Parts, Queue, Remover},
-    room::Room,
     status::StatusWriter,
 };
 
@@ -170,7 +170,7 @@ fn remover(
     excluded.insert(clients.namespace.as_str().into());
     let places = Places::new(config.concurrency.max(FEWEST_PLACES));
     let remover = Remover::new(Parts {
-        room: Room::new(&config.targets, excluded, config.deletes_per_second),
+        state: ClusterState::new(&config.targets, excluded, config.deletes_per_second),
         targets: config.targets.clone(),
         queue: Queue::standby(places, clock.clone()),
         clock,

@@ -37,9 +37,9 @@ use trainjob_retention_core::{breaker::Record, policy::RuleAction, stored::Polic
 use self::conditions::{Said, Situation, conditions};
 pub use self::seen::SeenPolicy;
 use crate::{
+    cluster_state::{KindState, PolicyKey, Stored, Survey, Tally},
     key::TargetId,
     remover::{Remover, collection},
-    room::{KindState, PolicyKey, Stored, Survey, Tally},
 };
 
 /// How often the numbers are counted and written, at most.
@@ -48,7 +48,7 @@ const COUNTED_EVERY: Duration = Duration::from_secs(30);
 const STORED_EVERY: Duration = Duration::from_mins(1);
 /// How often it is looked whether a condition has changed.
 const LOOKED_AT_EVERY: Duration = Duration::from_secs(1);
-/// How many objects are counted at a time; others want the room, too.
+/// How many objects are counted at a time; others want the state, too.
 const SLICE: usize = 1_000;
 /// Who writes.
 const FIELD_MANAGER: &str = "trainjob-retention";
@@ -73,7 +73,7 @@ struct Written {
     stored: Option<Instant>,
 }
 
-/// A policy as the room has it.
+/// A policy as the state has it.
 struct Found {
     key: PolicyKey,
     uid: Option<Uid>,
@@ -86,7 +86,7 @@ struct Found {
 }
 
 impl StatusWriter {
-    /// For the policies of a room, which `seen` names.
+    /// For the policies of a state, which `seen` names.
     #[must_use]
     pub fn new(
         remover: Arc<Remover>,
@@ -154,13 +154,13 @@ impl StatusWriter {
     /// All policies, and how it is with them.
     fn found(&self) -> Vec<Found> {
         let is_time_known = self.remover.clock().now().reached().is_some();
-        let room = self.remover.room();
-        let found = room.policies().map(|(key, stored)| {
-            let (target, kind) = room.kind_of(stored);
+        let state = self.remover.state();
+        let found = state.policies().map(|(key, stored)| {
+            let (target, kind) = state.kind_of(stored);
             let is_gone = target.is_some_and(|target| self.remover.is_gone(target));
             let uid = policy_uid(stored);
-            let tripped = uid.and_then(|uid| room.tripped(uid)).cloned();
-            let missing = uid.map(|uid| room.missing_rules(uid)).unwrap_or_default();
+            let tripped = uid.and_then(|uid| state.tripped(uid)).cloned();
+            let missing = uid.map(|uid| state.missing_rules(uid)).unwrap_or_default();
             Found {
                 key: key.clone(),
                 uid: uid.cloned(),
@@ -172,7 +172,7 @@ impl StatusWriter {
                     (tripped, missing),
                     is_time_known,
                 ),
-                record: uid.and_then(|uid| room.record(uid)),
+                record: uid.and_then(|uid| state.record(uid)),
                 acknowledged: stored.as_ref().ok().and_then(|it| it.acknowledged_trip.clone()),
             }
         });
@@ -181,10 +181,10 @@ impl StatusWriter {
 
     async fn survey(&self, target: TargetId) -> Survey {
         let (mut survey, began) = (Survey::default(), self.remover.clock().now());
-        while self.remover.room().survey(target, &mut survey, SLICE, began) {
+        while self.remover.state().survey(target, &mut survey, SLICE, began) {
             tokio::task::yield_now().await;
         }
-        self.remover.room().surveyed(target, began, boot_time());
+        self.remover.state().surveyed(target, began, boot_time());
         survey
     }
 }
@@ -224,7 +224,7 @@ async fn write_one(
         written.counted = Some(Instant::now());
     }
     // The survey may have moved it on.
-    let record = found.uid.as_ref().and_then(|uid| remover.room().record(uid));
+    let record = found.uid.as_ref().and_then(|uid| remover.state().record(uid));
     let version = found.target.and_then(|target| remover.served(target)?.1);
     let mut status = compose(found, tally, version.as_deref(), &written.seen, now);
     let stores = written.is_urgent(record.as_ref())
@@ -246,7 +246,7 @@ async fn write_one(
             (written.seen.status, written.seen.resource_version) = (status, version);
             if let (true, Some(uid), Some(record)) = (stores, &found.uid, record) {
                 written.stored = Some(Instant::now());
-                remover.room().stored_record(uid, record);
+                remover.state().stored_record(uid, record);
             }
         }
         Err(error) => {

@@ -7,8 +7,8 @@ use trainjob_process::metrics::Sampled;
 use trainjob_retention_core::{plan::State, policy::Mode};
 
 use crate::{
+    cluster_state::Numbers,
     metrics::{PREFIX, Values},
-    room::Numbers,
 };
 
 /// What is said of the objects of a kind.

@@ -18,8 +18,8 @@ use trainjob_retention_core::{
 
 use super::*;
 use crate::{
+    cluster_state::Deletion,
     metrics::{Metrics, PREFIX},
-    room::Deletion,
 };
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");

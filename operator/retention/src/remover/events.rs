@@ -6,8 +6,8 @@ use trainjob_engine::{error::RequestError, events::Event};
 
 use super::served::Served;
 use crate::{
+    cluster_state::{Deletion, source_name},
     key::Key,
-    room::{Deletion, source_name},
 };
 
 /// The longest text of an error in a note, in characters; a note has 1,024 bytes at most.

@@ -22,7 +22,7 @@ use super::{
     path::{Collection, collection},
     requests::{Fence, delete_fenced},
 };
-use crate::room::{Deletion, Resource};
+use crate::cluster_state::{Deletion, Resource};
 
 #[derive(Deserialize)]
 struct Bare {

@@ -23,8 +23,8 @@ use trainjob_retention_core::{plan::Release, uid::Uid};
 
 use super::{ASK_AGAIN, Place, Remover, requests};
 use crate::{
+    cluster_state::{Resource, Right, Verb as RightVerb},
     key::Key,
-    room::{Resource, Right, Verb as RightVerb},
 };
 
 /// The question whether a TrainJob is released.
@@ -35,7 +35,7 @@ const RUNNING: &str = "status.phase!=Succeeded,status.phase!=Failed";
 const PAGE: u32 = 100;
 
 impl Remover {
-    /// Asks whether the TrainJob with this UID is released. `None` if the room knows it then.
+    /// Asks whether the TrainJob with this UID is released. `None` if the state knows it then.
     pub(super) async fn ask_release(&self, key: &Key, uid: &Uid, place: &Place) -> Option<Passed> {
         let namespace = Arc::clone(&key.object.namespace);
         if !place.enter(&Flow { namespace, operation: ASK_RELEASE }) {
@@ -45,14 +45,14 @@ impl Remover {
         match place.ask().answer(answer).await.flatten() {
             Ok(answer) => {
                 let now = self.clock.now();
-                let effects = self.room().release_answered(key, uid, answer, now, boot_time());
+                let effects = self.state().release_answered(key, uid, answer, now, boot_time());
                 self.apply(effects);
                 None
             }
             Err(error) => {
                 tracing::debug!(object = %key.object, %error, "cannot ask whether it is released");
                 if requests::is_forbidden(&error) {
-                    self.room().refused(key, rights(), boot_time());
+                    self.state().refused(key, rights(), boot_time());
                 }
                 self.queue.retry(key, Some(ASK_AGAIN));
                 Some(Passed::Failed)

@@ -13,7 +13,7 @@ use trainjob_engine::{
 use trainjob_retention_core::policy::Propagation;
 
 use super::path::Collection;
-use crate::room::{Deletion, Reply};
+use crate::cluster_state::{Deletion, Reply};
 
 /// Which object is deleted, in which version.
 #[derive(Debug, Clone)]

@@ -13,8 +13,8 @@ use trainjob_retention_core::facts::Controller;
 
 use super::{Remover, owners, served::Served};
 use crate::{
+    cluster_state::{Deletion, Resource, Right, RightChange, Verb},
     key::Key,
-    room::{Deletion, Resource, Right, RightChange, Verb},
 };
 
 /// How often it is looked whether there is something to ask.
@@ -28,14 +28,14 @@ impl Remover {
             if !self.leader.holds() {
                 continue;
             }
-            let rights = self.room().rights_to_ask(boot_time());
+            let rights = self.state().rights_to_ask(boot_time());
             for right in rights {
                 let answer = is_allowed(&self.client, &right).await;
                 if let Err(error) = &answer {
                     tracing::debug!(%error, "cannot ask about a right");
                 }
                 let (change, effects) =
-                    self.room().right_answered(&right, answer.ok().flatten(), boot_time());
+                    self.state().right_answered(&right, answer.ok().flatten(), boot_time());
                 self.apply(effects);
                 log(&right, change);
             }
@@ -57,7 +57,7 @@ impl Remover {
         let group = target.api_group.as_str().into();
         let resource = Resource { group, name: target.resource.as_str().into() };
         let right = Right { resource, verb: Verb::Delete };
-        self.room().refused(key, vec![right], boot_time());
+        self.state().refused(key, vec![right], boot_time());
     }
 
     /// A request about the owner of an object was refused with 403, for which one of these rights is needed.
@@ -66,7 +66,7 @@ impl Remover {
             Ok(resource) => {
                 let right = |verb: &Verb| Right { resource: resource.clone(), verb: *verb };
                 let rights = verbs.iter().map(right).collect();
-                self.room().refused(key, rights, boot_time());
+                self.state().refused(key, rights, boot_time());
             }
             Err(error) => {
                 tracing::debug!(kind = %owner.kind, %error, "cannot ask for the resource of a kind");

@@ -7,9 +7,9 @@ use trainjob_engine::controller::Controller;
 use trainjob_process::server_time::boot_time;
 
 use super::Remover;
-use crate::{key::position, room::Judgement};
+use crate::{cluster_state::Judgement, key::position};
 
-/// How many objects are evaluated at a time; others want the room, too.
+/// How many objects are evaluated at a time; others want the state, too.
 const SLICE: usize = 1_000;
 /// How long an evaluation, or a line, is left alone at most: the time may be known by then.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -23,7 +23,7 @@ impl Remover {
             self.judge();
             let (begun, mut is_evaluated) = (Instant::now(), false);
             loop {
-                let slice = self.room().evaluate(SLICE, self.clock.now());
+                let slice = self.state().evaluate(SLICE, self.clock.now());
                 let Some(slice) = slice else { break };
                 for (key, at) in slice.later {
                     self.queue.requeue_at(&key, Some(at));
@@ -40,7 +40,7 @@ impl Remover {
 
     /// Judges what has changed. Changes of about a second are judged together.
     fn judge(&self) {
-        let judgements = self.room().judge(self.clock.now(), boot_time());
+        let judgements = self.state().judge(self.clock.now(), boot_time());
         for Judgement { acknowledged, tripped, policy, .. } in judgements {
             if let Some(trip) = acknowledged {
                 tracing::info!(%policy, id = %trip.id, "the trip of a policy is acknowledged");
@@ -55,7 +55,7 @@ impl Remover {
     /// Gives leave to those that stand in lines, at the rates of their policies, for ever.
     pub async fn keep_rates(&self) -> Infallible {
         loop {
-            let given = self.room().give_leave(self.clock.now(), boot_time());
+            let given = self.state().give_leave(self.clock.now(), boot_time());
             match given {
                 Ok(key) => self.wake(key, position(None, None)),
                 Err(Some(wait)) => sleep(wait).await,

@@ -11,7 +11,7 @@ use trainjob_retention_core::{
     policy::Mode,
 };
 
-use crate::room::{KindState, Stored};
+use crate::cluster_state::{KindState, Stored};
 
 /// All that the conditions of a policy depend on.
 #[derive(Debug, Clone)]

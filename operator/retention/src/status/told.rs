@@ -12,7 +12,7 @@ use trainjob_core::event::Severity;
 use trainjob_engine::events::Event;
 use trainjob_retention_core::stored::PolicyKind;
 
-use crate::room::PolicyKey;
+use crate::cluster_state::PolicyKey;
 
 /// Something to tell about a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,13 +8,13 @@ use trainjob_retention_core::{
     uid::Uid,
 };
 
-use super::{Room, breakers::Judgement};
+use super::{ClusterState, breakers::Judgement};
 use crate::key::{Key, TargetId};
 
 /// A jump of the clock by more than so many seconds trips all policies (R46).
 const LARGEST_STEP: u64 = 300;
 
-impl Room {
+impl ClusterState {
     /// Tells the breaker whether an object is due.
     pub(super) fn observe(&mut self, key: &Key, news: News, now: Now) {
         let (Some(kind), Some(reached)) = (self.kinds.get_mut(key.target.0), now.reached()) else {

@@ -6,7 +6,7 @@ use super::*;
 
 fn counted(scene: &mut Scene, now: Now) -> Numbers {
     let mut numbers = Numbers::default();
-    while scene.room.count(JOBS, &mut numbers, 2, now) {}
+    while scene.state.count(JOBS, &mut numbers, 2, now) {}
     numbers
 }
 

@@ -10,7 +10,7 @@ use trainjob_retention_core::{
 };
 
 use super::{
-    Effects, Room,
+    ClusterState, Effects,
     book::{Affected, PolicyKey, Stored},
     kind::Kind,
     looked_at,
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::key::{Key, TargetId};
 
-impl Room {
+impl ClusterState {
     /// A watch has shown that it is live.
     pub fn heard(&mut self, source: Source, now: Duration) {
         self.liveness.heard(source, now);

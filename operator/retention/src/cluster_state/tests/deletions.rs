@@ -28,7 +28,7 @@ fn nothing_is_deleted_while_the_time_is_not_known() {
     assert_eq!(scene.look("j", held), until(60));
     assert!(scene.deletes("j", at(60)));
     assert_eq!(scene.look("j", held), until(60), "with leave");
-    assert_eq!(scene.room.give_leave(held, scene.monotonic), Err(None));
+    assert_eq!(scene.state.give_leave(held, scene.monotonic), Err(None));
 }
 
 #[test]
@@ -64,8 +64,8 @@ fn what_the_api_server_answers_says_when_it_is_tried_again() {
             let rests = Step::Wait(Wait { until: None, longest: Some(wait) });
             assert_eq!(scene.step("j", at(60)), rests, "whatever is news");
             scene.monotonic += wait;
-            for source in Room::sources(JOBS) {
-                scene.room.heard(source, scene.monotonic);
+            for source in ClusterState::sources(JOBS) {
+                scene.state.heard(source, scene.monotonic);
             }
         }
     }
@@ -84,7 +84,7 @@ fn a_deletion_that_was_accepted_is_not_sent_again() {
     );
     scene.see("j", &terminating, at(61));
     assert_eq!(scene.look("j", at(3_600)), WAITS_FOR_GOOD, "it is terminating");
-    scene.room.object_gone(JOBS, &key("j").object);
+    scene.state.object_gone(JOBS, &key("j").object);
     assert_eq!(scene.look("j", at(3_600)), Step::Gone);
 }
 
@@ -92,17 +92,17 @@ fn a_deletion_that_was_accepted_is_not_sent_again() {
 fn without_live_watches_nothing_is_sent() {
     let mut scene = Scene::new(vec![ttl(60)], &[finished("j", 7, 0)], at(60));
     scene.monotonic += Duration::from_secs(91);
-    let sources = Room::sources(JOBS);
+    let sources = ClusterState::sources(JOBS);
     let waits = Step::Wait(Wait { until: None, longest: Some(Duration::from_secs(1)) });
     for silent in sources {
         for source in sources.into_iter().filter(|source| *source != silent) {
-            scene.room.heard(source, scene.monotonic);
+            scene.state.heard(source, scene.monotonic);
         }
         assert_eq!(scene.step("j", at(200)), waits, "{silent:?} is silent");
         scene.monotonic += Duration::from_secs(91);
     }
     for source in sources {
-        scene.room.heard(source, scene.monotonic);
+        scene.state.heard(source, scene.monotonic);
     }
     assert!(scene.deletes("j", at(200)));
 }
@@ -116,11 +116,11 @@ fn one_of_a_group_is_deleted_at_a_time_the_oldest_first() {
     assert!(!scene.deletes("j3", at(60)) && !scene.deletes("j4", at(60)));
     scene.reply("j1", Reply::Accepted);
     assert!(!scene.deletes("j2", at(60)));
-    let effects = scene.room.object_gone(JOBS, &key("j1").object);
+    let effects = scene.state.object_gone(JOBS, &key("j1").object);
     assert!(effects.look.contains(&key("j2")), "{effects:?}");
     assert!(scene.deletes("j2", at(60)));
     scene.reply("j2", Reply::Accepted);
-    scene.room.object_gone(JOBS, &key("j2").object);
+    scene.state.object_gone(JOBS, &key("j2").object);
     assert!(!scene.deletes("j3", at(60)) && !scene.deletes("j4", at(60)));
     let effects = scene.see("j5", &finished("j5", 7, 5), at(61));
     assert!(effects.look.contains(&key("j3")), "{effects:?}");
@@ -133,7 +133,7 @@ fn a_deletion_that_was_refused_does_not_hold_up_its_group() {
     let mut scene = Scene::new(vec![keep_last(1, "team")], &jobs, at(60));
     assert!(scene.deletes("j1", at(60)));
     let uid = Uid::from("uid of j1");
-    let (wait, effects) = scene.room.replied(&key("j1"), &uid, Reply::Failed, scene.monotonic);
+    let (wait, effects) = scene.state.replied(&key("j1"), &uid, Reply::Failed, scene.monotonic);
     assert_eq!((wait, effects.look.contains(&key("j2"))), (Some(Duration::from_secs(1)), true));
     assert!(scene.deletes("j2", at(60)));
 }
@@ -147,16 +147,16 @@ fn an_owner_is_asked_for_again_after_a_while_that_grows() {
     let unfinished = OwnerAnswer::Found(FoundOwner::default());
     for minutes in [1, 2, 4, 8, 16, 30, 30] {
         assert!(matches!(scene.look("j", at(60)), Step::AskOwner(_)), "{minutes}");
-        scene.room.answered(&key("j"), unfinished, scene.monotonic);
+        scene.state.answered(&key("j"), unfinished, scene.monotonic);
         let longest = Some(Duration::from_mins(minutes));
         assert_eq!(scene.look("j", at(60)), Step::Wait(Wait { until: None, longest }));
         scene.monotonic += Duration::from_mins(minutes);
     }
-    for source in Room::sources(JOBS) {
-        scene.room.heard(source, scene.monotonic);
+    for source in ClusterState::sources(JOBS) {
+        scene.state.heard(source, scene.monotonic);
     }
     let ended = FoundOwner { finished: Some(END.plus(90)), ..FoundOwner::default() };
-    scene.room.answered(&key("j"), OwnerAnswer::Found(ended), scene.monotonic);
+    scene.state.answered(&key("j"), OwnerAnswer::Found(ended), scene.monotonic);
     assert_eq!(scene.look("j", at(60)), until(90), "not before its owner's end");
     assert!(scene.deletes("j", at(90)));
     scene.monotonic += Duration::from_mins(1);

@@ -28,29 +28,29 @@ fn after_owner(seconds: i64) -> StoredPolicy {
 impl Scene {
     /// Asks what is to be asked, with these rights missing. Returns what was asked about.
     fn review(&mut self, missing: &[Right]) -> Vec<Right> {
-        let asked = self.room.rights_to_ask(self.monotonic);
+        let asked = self.state.rights_to_ask(self.monotonic);
         for right in &asked {
             let answer = Some(!missing.contains(right));
-            self.room.right_answered(right, answer, self.monotonic);
+            self.state.right_answered(right, answer, self.monotonic);
         }
         asked
     }
 
     fn refuse(&mut self, name: &str, right: Right) {
-        self.room.refused(&key(name), vec![right], self.monotonic);
+        self.state.refused(&key(name), vec![right], self.monotonic);
     }
 
     /// So many seconds pass, and the watches are live then.
     fn pass(&mut self, seconds: u64) {
         self.monotonic += Duration::from_secs(seconds);
-        for source in Room::sources(JOBS) {
-            self.room.heard(source, self.monotonic);
+        for source in ClusterState::sources(JOBS) {
+            self.state.heard(source, self.monotonic);
         }
     }
 
     /// The rules that the policy lacks, each as its verbs and its resource.
     fn missing(&self) -> Vec<String> {
-        let rules = self.room.missing_rules(&Uid::from("p"));
+        let rules = self.state.missing_rules(&Uid::from("p"));
         let rules = rules.iter().map(|rule| {
             format!("{} {}/{}", rule.verbs.join(","), rule.api_groups[0], rule.resources[0])
         });
@@ -100,14 +100,14 @@ fn a_missing_right_is_asked_about_every_thirty_seconds_until_it_is_given() {
         (3_600, Some(true), false, false),
     ] {
         scene.pass(seconds);
-        let to_ask = scene.room.rights_to_ask(scene.monotonic);
+        let to_ask = scene.state.rights_to_ask(scene.monotonic);
         assert_eq!(
             to_ask,
             if asked { vec![delete.clone()] } else { vec![] },
             "{seconds} {answer:?}"
         );
         for right in to_ask {
-            scene.room.right_answered(&right, answer, scene.monotonic);
+            scene.state.right_answered(&right, answer, scene.monotonic);
         }
         assert_eq!(!scene.missing().is_empty(), missing, "{seconds} {answer:?}");
     }
@@ -143,7 +143,7 @@ fn a_refused_watch_asks_whether_it_is_allowed() {
     let mut scene = Scene::new(vec![ttl(60)], &[], at(0));
     scene.review(&[]);
     scene.pass(10);
-    scene.room.watch_refused(JOBS, scene.monotonic);
+    scene.state.watch_refused(JOBS, scene.monotonic);
     assert_eq!(scene.review(&[jobs(Verb::List)]), [jobs(Verb::List), jobs(Verb::Watch)]);
     assert_eq!(scene.missing(), ["list batch/jobs"]);
 }
@@ -160,7 +160,7 @@ fn a_policy_without_a_right_pauses_until_it_is_given_and_does_not_trip() {
     scene.pass(30);
     scene.store(at(90));
     let (change, effects) =
-        scene.room.right_answered(&jobs(Verb::Delete), Some(true), scene.monotonic);
+        scene.state.right_answered(&jobs(Verb::Delete), Some(true), scene.monotonic);
     assert_eq!((change, effects.evaluate), (RightChange::Given, true));
     assert_eq!(scene.evaluate(at(90)), names);
     assert_eq!(scene.tripped(), None);
@@ -172,13 +172,13 @@ fn leave_to_be_deleted_is_lost_in_a_pause() {
     let jobs_there = [finished("in-line", 7, 0), finished("with-leave", 7, 0)];
     let mut scene = Scene::new(vec![ttl(60)], &jobs_there, at(60));
     assert_eq!(scene.look("with-leave", at(60)), Step::Line);
-    assert_eq!(scene.room.give_leave(at(60), scene.monotonic), Ok(key("with-leave")));
+    assert_eq!(scene.state.give_leave(at(60), scene.monotonic), Ok(key("with-leave")));
     assert_eq!(scene.look("in-line", at(60)), Step::Line);
     scene.review(&[jobs(Verb::Delete)]);
     for name in ["in-line", "with-leave"] {
         assert_eq!(scene.look(name, at(60)), Step::Idle, "{name}");
     }
-    assert_eq!(scene.room.give_leave(at(60), scene.monotonic), Err(None));
+    assert_eq!(scene.state.give_leave(at(60), scene.monotonic), Err(None));
     scene.pass(30);
     scene.review(&[]);
     for name in ["in-line", "with-leave"] {

@@ -1,4 +1,4 @@
-//! Jobs in namespace `a`, and what the room says of them.
+//! Jobs in namespace `a`, and what follows for them.
 
 mod deletions;
 mod evaluations;
@@ -91,9 +91,9 @@ fn held(name: &str, version: u32, until: i64) -> String {
     object.to_string()
 }
 
-/// A room, and a time that nobody sets.
+/// A cluster, and a time that nobody sets.
 struct Scene {
-    room: Room,
+    state: ClusterState,
     monotonic: Duration,
     /// What the status of the policy says for the breaker.
     record: Option<Record>,
@@ -108,7 +108,7 @@ impl Scene {
     /// The same for any kind of objects.
     fn about(target: &Target, policies: Vec<StoredPolicy>) -> Self {
         let mut scene = Self {
-            room: Room::new(std::slice::from_ref(target), BTreeSet::new(), None),
+            state: ClusterState::new(std::slice::from_ref(target), BTreeSet::new(), None),
             monotonic: Duration::from_secs(1_000),
             record: None,
         };
@@ -116,11 +116,11 @@ impl Scene {
             scene.set(stored);
         }
         for kind in [PolicyKind::Namespaced, PolicyKind::Cluster] {
-            scene.room.list_ends(Source::Policies(kind), scene.monotonic);
+            scene.state.list_ends(Source::Policies(kind), scene.monotonic);
         }
         let metadata = Metadata { name: "a".to_owned(), ..Metadata::default() };
-        scene.room.namespace(metadata);
-        scene.room.list_ends(Source::Namespaces, scene.monotonic);
+        scene.state.namespace(metadata);
+        scene.state.list_ends(Source::Namespaces, scene.monotonic);
         scene
     }
 
@@ -138,26 +138,26 @@ impl Scene {
             namespace: "a".into(),
             name: stored.policy.name.clone(),
         };
-        self.room.policy(key, Ok(stored), self.record.clone(), self.monotonic)
+        self.state.policy(key, Ok(stored), self.record.clone(), self.monotonic)
     }
 
     fn list(&mut self, jobs: &[String], now: Now) {
         let source = Source::Target(JOBS);
-        self.room.list_begins(source);
+        self.state.list_begins(source);
         for job in jobs {
-            self.room.object(JOBS, job, None, now);
+            self.state.object(JOBS, job, None, now);
         }
-        self.room.list_ends(source, self.monotonic);
+        self.state.list_ends(source, self.monotonic);
     }
 
     fn see(&mut self, name: &str, text: &str, now: Now) -> Effects {
-        self.room.object(JOBS, text, Some(&key(name).object), now)
+        self.state.object(JOBS, text, Some(&key(name).object), now)
     }
 
     /// Evaluates all there is, and returns what is queued.
     fn evaluate(&mut self, now: Now) -> Vec<String> {
         let mut queued = Vec::new();
-        while let Some(slice) = self.room.evaluate(2, now) {
+        while let Some(slice) = self.state.evaluate(2, now) {
             queued.extend(slice.look.into_iter().map(|(_, key)| key.object.name.to_string()));
         }
         self.store(now);
@@ -166,28 +166,28 @@ impl Scene {
 
     /// Judges the policy, and stores what comes of that.
     fn store(&mut self, now: Now) {
-        self.room.judge(now, self.monotonic);
+        self.state.judge(now, self.monotonic);
         let policy = Uid::from("p");
-        if let Some(record) = self.room.record(&policy) {
+        if let Some(record) = self.state.record(&policy) {
             self.record = Some(record.clone());
-            self.room.stored_record(&policy, record);
+            self.state.stored_record(&policy, record);
         }
     }
 
     /// How many objects wait for an acknowledgement.
     fn tripped(&self) -> Option<u64> {
-        self.room.tripped(&Uid::from("p")).map(Trip::count)
+        self.state.tripped(&Uid::from("p")).map(Trip::count)
     }
 
     fn look(&mut self, name: &str, now: Now) -> Step {
-        self.room.look(&key(name), now, self.monotonic)
+        self.state.look(&key(name), now, self.monotonic)
     }
 
     /// Looks, and once more if the object gets leave.
     fn step(&mut self, name: &str, now: Now) -> Step {
         match self.look(name, now) {
             Step::Line => {
-                assert_eq!(self.room.give_leave(now, self.monotonic), Ok(key(name)));
+                assert_eq!(self.state.give_leave(now, self.monotonic), Ok(key(name)));
                 self.look(name, now)
             }
             step => step,
@@ -200,7 +200,7 @@ impl Scene {
 
     fn reply(&mut self, name: &str, reply: Reply) -> Option<Duration> {
         let uid = Uid::from(format!("uid of {name}").as_str());
-        let (wait, _) = self.room.replied(&key(name), &uid, reply, self.monotonic);
+        let (wait, _) = self.state.replied(&key(name), &uid, reply, self.monotonic);
         wait
     }
 }

@@ -6,13 +6,13 @@ use super::*;
 fn before_everything_is_known_nothing_is_deleted() {
     let mut scene = Scene::before_the_list(vec![ttl(60)]);
     assert_eq!(scene.evaluate(at(60)), [""; 0]);
-    scene.room.list_begins(Source::Target(JOBS));
-    scene.room.object(JOBS, &finished("j", 7, 0), None, at(60));
+    scene.state.list_begins(Source::Target(JOBS));
+    scene.state.object(JOBS, &finished("j", 7, 0), None, at(60));
     assert_eq!(scene.look("j", at(60)), Step::Idle, "the list has not ended");
-    scene.room.list_ends(Source::Target(JOBS), scene.monotonic);
+    scene.state.list_ends(Source::Target(JOBS), scene.monotonic);
     assert_eq!(scene.look("j", at(60)), Step::Idle, "not evaluated");
     let held = Now::Held { likely: END.plus(60) };
-    assert!(scene.room.evaluate(10, held).is_none(), "the time is not known");
+    assert!(scene.state.evaluate(10, held).is_none(), "the time is not known");
     assert_eq!(scene.evaluate(at(60)), ["j"]);
     assert!(scene.deletes("j", at(60)));
 }
@@ -23,7 +23,7 @@ fn an_evaluation_queues_what_is_due_and_arms_the_timers_of_the_rest() {
     let mut scene = Scene::before_the_list(vec![ttl(60)]);
     scene.list(&jobs, at(85));
     let (mut queued, mut later) = (Vec::new(), Vec::new());
-    while let Some(slice) = scene.room.evaluate(3, at(85)) {
+    while let Some(slice) = scene.state.evaluate(3, at(85)) {
         queued.extend(slice.look.into_iter().map(|(position, key)| (key, position.due)));
         later.extend(slice.later);
     }
@@ -41,7 +41,7 @@ fn a_policy_that_audits_deletes_nothing_and_is_counted() {
         assert!(!scene.deletes(name, at(3_600)), "{name}");
     }
     let mut survey = Survey::default();
-    while scene.room.survey(JOBS, &mut survey, 2, at(70)) {}
+    while scene.state.survey(JOBS, &mut survey, 2, at(70)) {}
     let tally = survey.tally(&Uid::from("p")).unwrap();
     assert_eq!((tally.counts.finished, tally.counts.due, tally.counts.held), (3, 1, 1));
     assert_eq!((tally.would_delete.now, tally.would_delete.hour), (1, 3));
@@ -77,23 +77,23 @@ fn an_edit_stops_what_was_about_to_be_deleted() {
     scene.evaluate(at(60));
     assert!(!scene.deletes("j", at(61)));
     let key = PolicyKey { kind: PolicyKind::Namespaced, namespace: "a".into(), name: "p".into() };
-    let effects = scene.room.policy_gone(&key, scene.monotonic);
-    assert!(effects.watches && scene.room.wanted(JOBS).is_none(), "{effects:?}");
+    let effects = scene.state.policy_gone(&key, scene.monotonic);
+    assert!(effects.watches && scene.state.wanted(JOBS).is_none(), "{effects:?}");
     assert_eq!(scene.look("j", at(61)), Step::Gone, "nobody wants to know");
 }
 
 #[test]
 fn labels_that_were_not_read_are_listed_before_anything_is_deleted() {
     let mut scene = Scene::new(vec![ttl(60)], &[finished("j", 7, 0)], at(60));
-    let epoch = scene.room.wanted(JOBS);
+    let epoch = scene.state.wanted(JOBS);
     assert!(scene.set(keep_last(1, "team")).watches);
-    assert!(scene.room.wanted(JOBS) > epoch);
+    assert!(scene.state.wanted(JOBS) > epoch);
     scene.evaluate(at(60));
     assert_eq!(scene.look("j", at(60)), Step::Idle);
-    scene.room.list_begins(Source::Target(JOBS));
+    scene.state.list_begins(Source::Target(JOBS));
     scene.set(keep_last(1, "other"));
     scene.set(keep_last(1, "team"));
-    scene.room.list_ends(Source::Target(JOBS), scene.monotonic);
+    scene.state.list_ends(Source::Target(JOBS), scene.monotonic);
     scene.evaluate(at(60));
     assert_eq!(scene.look("j", at(60)), Step::Idle, "that list began before");
     scene.list(&[finished("j", 7, 0), finished("k", 7, 1)], at(60));
@@ -107,7 +107,7 @@ fn what_a_list_does_not_show_is_gone() {
     scene.list(&[finished("k", 7, 0)], at(60));
     assert_eq!(scene.look("j", at(60)), Step::Gone);
     assert!(scene.deletes("k", at(60)), "no other evaluation is needed");
-    scene.room.kind_gone(JOBS);
+    scene.state.kind_gone(JOBS);
     assert_eq!(scene.look("k", at(60)), Step::Gone);
 }
 
@@ -119,12 +119,12 @@ fn in_a_namespace_that_is_not_known_or_terminating_nothing_is_deleted() {
         deletion_timestamp: Some("2026-11-22T06:31:00Z".to_owned()),
         ..Metadata::default()
     };
-    let effects = scene.room.namespace(metadata);
+    let effects = scene.state.namespace(metadata);
     assert_eq!(effects.look, [key("j")]);
     assert!(!scene.deletes("j", at(60)));
-    scene.room.namespace(Metadata { name: "a".to_owned(), ..Metadata::default() });
+    scene.state.namespace(Metadata { name: "a".to_owned(), ..Metadata::default() });
     assert!(scene.deletes("j", at(60)));
-    scene.room.namespace_gone("a");
+    scene.state.namespace_gone("a");
     assert!(!scene.deletes("j", at(60)));
 }
 
@@ -134,7 +134,7 @@ fn an_object_that_cannot_be_read_is_counted_and_not_known() {
     scene.list(&["{\"metadata\":7}".to_owned(), finished("j", 7, 0)], at(60));
     scene.evaluate(at(60));
     let stored = Ok(ttl(60));
-    assert_eq!(scene.room.kind_of(&stored), (Some(JOBS), KindState::Known { skipped: 1 }));
+    assert_eq!(scene.state.kind_of(&stored), (Some(JOBS), KindState::Known { skipped: 1 }));
     assert!(scene.deletes("j", at(60)));
 }
 
@@ -142,18 +142,18 @@ fn an_object_that_cannot_be_read_is_counted_and_not_known() {
 fn an_acknowledgement_lets_go_what_waits_once_it_is_stored() {
     let jobs: Vec<_> = (0..51).map(|index| finished(&format!("j{index:02}"), 7, 0)).collect();
     let mut scene = Scene::new(vec![ttl(60)], &jobs, at(60));
-    let id = scene.room.tripped(&Uid::from("p")).unwrap().id.to_string();
+    let id = scene.state.tripped(&Uid::from("p")).unwrap().id.to_string();
     let acknowledged = StoredPolicy { acknowledged_trip: Some(id.into()), ..ttl(60) };
     scene.set(acknowledged);
-    while scene.room.evaluate(100, at(70)).is_some() {}
+    while scene.state.evaluate(100, at(70)).is_some() {}
     assert!(
         scene
-            .room
+            .state
             .judge(at(70), scene.monotonic)
             .iter()
             .any(|judgement| judgement.acknowledged.is_some())
     );
-    while scene.room.evaluate(100, at(70)).is_some() {}
+    while scene.state.evaluate(100, at(70)).is_some() {}
     assert!(!scene.deletes("j00", at(70)), "that it was acknowledged is not stored yet");
     scene.store(at(70));
     assert_eq!(scene.evaluate(at(70)).len(), 51, "all are queued again");
@@ -175,8 +175,8 @@ fn what_an_edit_of_labels_makes_due_waits_and_trips_if_it_is_too_much() {
     assert_eq!(scene.tripped(), None);
     scene.store(at(3_721));
     assert_eq!(scene.evaluate(at(3_721)).len(), 50, "they are let go");
-    for source in Room::sources(JOBS) {
-        scene.room.heard(source, scene.monotonic);
+    for source in ClusterState::sources(JOBS) {
+        scene.state.heard(source, scene.monotonic);
     }
     assert!(scene.deletes("j00", at(3_721)));
 
@@ -227,9 +227,9 @@ fn a_restart_goes_on_where_the_status_says() {
 fn a_jump_of_the_clock_by_more_than_five_minutes_trips_what_is_due() {
     for (jump, expected) in [(0, None), (300, None), (301, Some(1)), (-301, Some(1))] {
         let mut scene = Scene::new(vec![ttl(60)], &[finished("j", 7, 0)], at(1_000));
-        scene.room.judge(at(1_000), scene.monotonic);
+        scene.state.judge(at(1_000), scene.monotonic);
         scene.monotonic += Duration::from_secs(10);
-        scene.room.judge(at(1_010 + jump), scene.monotonic);
+        scene.state.judge(at(1_010 + jump), scene.monotonic);
         assert_eq!(scene.tripped(), expected, "by {jump}");
         assert_eq!(scene.deletes("j", at(1_010 + jump)), expected.is_none(), "by {jump}");
     }

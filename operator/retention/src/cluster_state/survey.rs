@@ -6,14 +6,14 @@ use trainjob_core::Now;
 use trainjob_retention_core::breaker::News;
 
 use super::{
-    Room,
+    ClusterState,
     book::{PolicyKey, Stored},
     numbers::Numbers,
     tally::{KindState, Survey},
 };
 use crate::key::{Key, TargetId};
 
-impl Room {
+impl ClusterState {
     /// Counts so many objects more of a kind. True if there are more.
     pub fn survey(
         &mut self,

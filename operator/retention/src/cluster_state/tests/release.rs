@@ -40,13 +40,13 @@ fn uid(name: &str) -> Uid {
 
 impl Scene {
     fn release(&mut self, name: &str, uid: &Uid, answer: Release, now: Now) -> Effects {
-        self.room.release_answered(&key(name), uid, answer, now, self.monotonic)
+        self.state.release_answered(&key(name), uid, answer, now, self.monotonic)
     }
 
     fn pass_a_minute(&mut self) {
         self.monotonic += Duration::from_mins(1);
-        for source in Room::sources(JOBS) {
-            self.room.heard(source, self.monotonic);
+        for source in ClusterState::sources(JOBS) {
+            self.state.heard(source, self.monotonic);
         }
     }
 }

@@ -13,7 +13,7 @@ use trainjob_retention_core::{
 };
 
 use super::{
-    Effects, Room, looked_at,
+    ClusterState, Effects, looked_at,
     object::{Object, Progress},
     rates::Rates,
     step::{Deletion, Reply, Step, Wait},
@@ -25,7 +25,7 @@ const UNTIL_LIVE: Duration = Duration::from_secs(1);
 /// How long it is until another look at an object about which nothing is asked because its policy lacks a right.
 const WHILE_PAUSED: Duration = Duration::from_mins(1);
 
-impl Room {
+impl ClusterState {
     /// What is to be done about an object now. `monotonic` is a time that nobody sets.
     ///
     /// The plan is made anew, on all that is known at this moment. A deletion has the UID and the version of the facts that

@@ -58,7 +58,7 @@ use crate::{
 
 /// All that is known.
 #[derive(Debug)]
-pub struct Room {
+pub struct ClusterState {
     kinds: Vec<Kind>,
     book: Book,
     namespaces: Namespaces,
@@ -75,9 +75,9 @@ pub struct Room {
 pub struct Effects {
     /// These objects have to be looked at.
     pub look: Vec<Key>,
-    /// Some kind has to be [evaluated](Room::evaluate).
+    /// Some kind has to be [evaluated](ClusterState::evaluate).
     pub evaluate: bool,
-    /// It has changed [which kinds are watched, and for what](Room::wanted).
+    /// It has changed [which kinds are watched, and for what](ClusterState::wanted).
     pub watches: bool,
 }
 
@@ -90,7 +90,7 @@ pub struct Slice {
     pub later: Vec<(Key, trainjob_api::time::Timestamp)>,
 }
 
-impl Room {
+impl ClusterState {
     /// Nothing is known. These are the target kinds, by their [`TargetId`]; these namespaces are excluded (R37); so many
     /// objects are deleted a second at most.
     #[must_use]

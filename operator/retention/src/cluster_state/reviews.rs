@@ -6,7 +6,7 @@ use trainjob_api::lifecycle::v1alpha1::status::MissingRule;
 use trainjob_retention_core::uid::Uid;
 
 use super::{
-    Effects, Room,
+    ClusterState, Effects,
     rights::{Resource, Right, RightChange, Verb},
 };
 use crate::key::{Key, TargetId};
@@ -14,7 +14,7 @@ use crate::key::{Key, TargetId};
 /// The most rules that a status has; see the schema of `status.missingRules`.
 const MOST_RULES: usize = 16;
 
-impl Room {
+impl ClusterState {
     /// The rights that are to be asked about now. Times are of a clock that nobody sets.
     #[must_use]
     pub fn rights_to_ask(&self, now: Duration) -> Vec<Right> {

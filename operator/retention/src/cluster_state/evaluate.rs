@@ -12,14 +12,14 @@ use trainjob_core::{Now, facts::ObjectKey};
 use trainjob_retention_core::{breaker::DueObject, plan::Act, policy::Mode, uid::Uid};
 
 use super::{
-    Room, Slice,
+    ClusterState, Slice,
     breakers::{Breakers, Counted},
     kind::{Evaluation, Kind, Round},
     namespaces::Namespaces,
 };
 use crate::key::{Key, TargetId, position};
 
-impl Room {
+impl ClusterState {
     /// Evaluates so many objects more, of the first kind that has to be evaluated and can be: all is listed, and the time
     /// is known. `None` if there is no such kind.
     pub fn evaluate(&mut self, count: usize, now: Now) -> Option<Slice> {
