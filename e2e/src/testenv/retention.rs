@@ -44,8 +44,8 @@ impl Deref for Retention {
     }
 }
 
-/// Creates the namespace of the retention engine with its `ServiceAccount`, which may do what it needs for Jobs as a target
-/// (`docs/retention.md`, 9).
+/// Creates the namespace of the retention engine with its `ServiceAccount`, which may do what it needs for Jobs as a target,
+/// whose Pods may go before them, and for TrainJobs (`docs/retention.md`, 9).
 pub async fn install_retention_rbac(cluster: &Cluster) -> Result<()> {
     allow_retention(cluster, &["list", "watch", "delete"]).await
 }
@@ -56,6 +56,10 @@ pub async fn allow_retention(cluster: &Cluster, for_jobs: &[&str]) -> Result<()>
     let statuses = policies.map(|policy| format!("{policy}/status"));
     let rules = json!([
         {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": for_jobs},
+        {"apiGroups": ["trainer.kubeflow.org"], "resources": ["trainjobs"],
+            "verbs": ["list", "watch", "delete"]},
+        {"apiGroups": ["jobset.x-k8s.io"], "resources": ["jobsets"], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "delete"]},
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list", "watch"]},
         {"apiGroups": ["lifecycle.trainjob.dev"], "resources": policies, "verbs": ["list", "watch"]},
         {"apiGroups": ["lifecycle.trainjob.dev"], "resources": statuses, "verbs": ["patch"]},

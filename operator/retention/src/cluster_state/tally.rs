@@ -18,6 +18,8 @@ use trainjob_retention_core::{
     uid::Uid,
 };
 
+use super::numbers::is_stuck;
+
 const HOUR: i64 = 3_600;
 
 /// What the policies of a kind find.
@@ -58,6 +60,8 @@ pub struct Tally {
     pub rules: BTreeMap<Arc<str>, (u64, u64)>,
     /// How many would be deleted until when.
     pub would_delete: WouldDelete,
+    /// How many objects have been terminating for more than ten minutes.
+    pub stuck: u64,
     /// Whether the bounds cross for some object.
     pub limits_cross: bool,
     /// The earliest deletions, the last of them first.
@@ -82,6 +86,7 @@ impl Tally {
         if let Some(count) = of_state(&mut self.counts, plan.state) {
             *count += 1;
         }
+        self.stuck += u64::from(is_stuck(governed, now));
         self.limits_cross |= governed.bounds.cross();
         let is_due = plan.state == State::Due;
         let rule = self.rules.entry(Arc::clone(&plan.rule.name)).or_default();
