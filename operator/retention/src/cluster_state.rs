@@ -20,11 +20,13 @@ mod judge;
 mod kind;
 mod liveness;
 mod look;
+mod loops;
 mod namespaces;
 mod news;
 mod notices;
 mod numbers;
 mod object;
+mod pod_hints;
 mod pods;
 mod rates;
 mod reviews;
@@ -37,7 +39,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use trainjob_core::{Now, facts::ObjectKey, recreation::Recreations};
 use trainjob_retention_core::{selection::Selection, stored::PolicyKind};
@@ -51,7 +53,7 @@ pub use self::{
     breakers::Judgement,
     notices::{ObjectNews, What},
     numbers::Numbers,
-    pods::{PodHints, PodsLeft, PodsReplied, PodsReply, PodsToList},
+    pod_hints::{PodHints, PodsLeft, PodsReply, PodsToList},
     rights::{Resource, Right, RightChange, Verb},
     source::Source,
     step::{Deletion, PodsDeletion, Reply, Step, Wait},
@@ -92,6 +94,17 @@ pub struct Effects {
     pub evaluate: bool,
     /// It has changed [which kinds are watched, and for what](ClusterState::wanted).
     pub watches: bool,
+}
+
+/// What follows from what came of the deletion of the Pods of an object.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct PodsReplied {
+    /// When the object is looked at again.
+    pub wait: Option<Duration>,
+    /// So many Pods were deleted that users are to be told of now.
+    pub told: u32,
+    /// What else is to be done.
+    pub effects: Effects,
 }
 
 /// A slice of an evaluation.

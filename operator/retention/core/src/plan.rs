@@ -21,6 +21,7 @@ mod notice;
 mod owner;
 mod pods;
 mod state;
+mod untold;
 mod value;
 
 use trainjob_api::time::Timestamp;

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use trainjob_api::time::Timestamp;
 use trainjob_core::facts::ObjectKey;
 use trainjob_retention_core::{
-    plan::{Plan, STUCK_AFTER, State},
+    plan::{Plan, State},
     policies::Governed,
     uid::Uid,
 };
 
-use super::tally::is_to_be_deleted;
+use super::tally::{is_stuck, is_to_be_deleted};
 
 /// What is counted of the finished objects of a kind.
 #[derive(Debug, Default)]
@@ -52,9 +52,4 @@ impl Numbers {
             *self.would_delete.entry(plan.policy.uid.clone()).or_default() += 1;
         }
     }
-}
-
-/// Whether an object has been terminating for so long that its users are told.
-pub(super) fn is_stuck(governed: &Governed<'_, '_>, now: Timestamp) -> bool {
-    governed.object.terminating.is_some_and(|since| now >= since.plus(STUCK_AFTER))
 }

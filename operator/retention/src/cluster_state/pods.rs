@@ -4,121 +4,26 @@
 //! Pods of all objects would seem to be due whose Pods went long ago. From then on each object is asked for by itself, when
 //! its Pods are due.
 
-use std::{
-    collections::HashSet,
-    hash::{BuildHasher, RandomState},
-    time::Duration,
-};
+use std::time::Duration;
 
-use trainjob_core::{Now, facts::ObjectKey};
+use trainjob_core::Now;
 use trainjob_retention_core::{
-    pod_label::{PodLabel, PodLabelValue},
-    policy::RuleAction,
-    stored::StoredPolicy,
-    uid::Uid,
+    pod_label::PodLabel, policy::RuleAction, stored::StoredPolicy, uid::Uid,
 };
 
 use super::{
-    ClusterState, Effects,
+    ClusterState, Effects, PodsReplied,
     flows::Flow,
     kind::{Kind, PodsKnown},
     looked_at,
     object::{ObjectPods, Progress},
+    pod_hints::{PodHints, PodsLeft, PodsReply, PodsToList},
     step::Reply,
 };
 use crate::key::{Key, TargetId};
 
 /// First and longest wait for Pods that may not go yet: they run, or have a hold of their own.
 const ASKED_AGAIN: (Duration, Duration) = (Duration::from_mins(1), Duration::from_mins(30));
-
-/// A list of Pods that is needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PodsToList {
-    /// For the objects of this kind.
-    pub target: TargetId,
-    /// Which label the Pods have. Those that run count, too: they may end later.
-    pub label: PodLabel,
-}
-
-/// The objects that may have Pods, as a list of Pods shows them by a label. They are kept as hashes: one that is taken for
-/// another is asked for in vain.
-#[derive(Debug, Default)]
-pub struct PodHints {
-    known: HashSet<u64>,
-    hasher: RandomState,
-}
-
-/// What came of the deletion of the Pods of an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PodsReply {
-    /// So many deletions were accepted.
-    pub deleted: u32,
-    /// What is left.
-    pub left: PodsLeft,
-}
-
-/// What is left of the Pods of an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PodsLeft {
-    /// None that goes before it.
-    None,
-    /// Some that are to be deleted now.
-    Due,
-    /// Some that run, or that have holds.
-    Later,
-    /// It is not known: a request has failed.
-    Unknown(Reply),
-}
-
-/// What follows from that.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct PodsReplied {
-    /// When the object is looked at again.
-    pub wait: Option<Duration>,
-    /// So many Pods were deleted that users are to be told of now.
-    pub told: u32,
-    /// What else is to be done.
-    pub effects: Effects,
-}
-
-impl PodHints {
-    /// A Pod in this namespace has the label with this value: a UID, or the name of what it belongs to.
-    pub fn add(&mut self, value: PodLabelValue, namespace: &str, text: &str) {
-        let hash = self.hash(value, namespace, text);
-        self.known.insert(hash);
-    }
-
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.known.len()
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.known.is_empty()
-    }
-
-    fn has(&self, value: PodLabelValue, key: &ObjectKey, uid: &Uid) -> bool {
-        let hash = match value {
-            PodLabelValue::Uid => self.hash(value, &key.namespace, &uid.to_string()),
-            PodLabelValue::Name | PodLabelValue::JobSetUid => {
-                self.hash(value, &key.namespace, &key.name)
-            }
-        };
-        self.known.contains(&hash)
-    }
-
-    fn hash(&self, value: PodLabelValue, namespace: &str, text: &str) -> u64 {
-        match value {
-            PodLabelValue::Uid => self.hasher.hash_one(text),
-            PodLabelValue::Name | PodLabelValue::JobSetUid => {
-                self.hasher.hash_one((namespace, text))
-            }
-        }
-    }
-}
 
 impl ClusterState {
     /// The lists of Pods that are needed now, before anything of their kind is deleted. They are under way then.

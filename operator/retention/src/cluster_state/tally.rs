@@ -12,13 +12,11 @@ use trainjob_api::{
 use trainjob_core::facts::ObjectKey;
 use trainjob_retention_core::{
     facts::Facts,
-    plan::{Delay, Due, Plan, Source, State},
+    plan::{Delay, Due, Plan, STUCK_AFTER, Source, State},
     policies::Governed,
     policy::{Delete, RuleAction},
     uid::Uid,
 };
-
-use super::numbers::is_stuck;
 
 const HOUR: i64 = 3_600;
 
@@ -185,4 +183,9 @@ fn of_state(counts: &mut Counts, state: State) -> Option<&mut u64> {
         State::Terminating => Some(&mut counts.terminating),
         State::NativeTtl => Some(&mut counts.native_ttl),
     }
+}
+
+/// Whether an object has been terminating for so long that its users are told.
+pub(super) fn is_stuck(governed: &Governed<'_, '_>, now: Timestamp) -> bool {
+    governed.object.terminating.is_some_and(|since| now >= since.plus(STUCK_AFTER))
 }
