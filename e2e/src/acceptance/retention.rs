@@ -64,9 +64,9 @@ impl Trial {
     async fn has_just_the_rights_of_its_targets(&self) -> Result<()> {
         let role = format!("{RELEASE}-retention");
         let role = self.kubectl(&["get", "clusterrole", &role, "-o", "json"], None).await?;
-        let rules = serde_json::from_str::<Value>(&role)?["rules"].take();
+        let role: Value = serde_json::from_str(&role)?;
         let mut found = BTreeSet::new();
-        for rule in rules.as_array().context("no rules")? {
+        for rule in role.get("rules").and_then(Value::as_array).context("no rules")? {
             for (group, resource, verb) in every(rule)? {
                 found.insert((group, resource, verb));
             }
@@ -241,8 +241,10 @@ impl Trial {
         let get = ["get", "retentionpolicies", "jobs", "-o", "json"];
         until_ok("Audit shows what it would delete", PATIENCE, || async {
             let policy: Value = serde_json::from_str(&self.namespaced(&get).await?)?;
-            let status = &policy["status"];
-            ensure!(status["wouldDelete"]["now"] == 2 && status["counts"]["held"] == 1, "{status}");
+            let count =
+                |field: &str| policy.pointer(&format!("/status/{field}")).and_then(Value::as_u64);
+            let found = (count("wouldDelete/now"), count("counts/held"));
+            ensure!(found == (Some(2), Some(1)), "{policy}");
             Ok(())
         })
         .await?;
@@ -328,16 +330,16 @@ fn every(rule: &Value) -> Result<Vec<(String, String, String)>> {
     Ok(all)
 }
 
-/// A policy that deletes at once, with `more` in its rule.
+/// A policy that deletes after a second, with more in its rule.
 fn policy(
     kind: &str,
     name: &str,
     (group, target): (&str, &str),
     mode: &str,
-    more: &Value,
+    in_rule: &Value,
 ) -> Value {
     let mut rule = json!({"name": "all", "action": {"ttlSecondsAfterFinished": 1}});
-    if let (Some(rule), Some(more)) = (rule.as_object_mut(), more.as_object()) {
+    if let (Some(rule), Some(more)) = (rule.as_object_mut(), in_rule.as_object()) {
         rule.extend(more.clone());
     }
     json!({

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use kube::api::{
     Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams,
 };
-use kube::{Client, ResourceExt as _};
+use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::demo::cleanup::verdict::{Deletion, Verdict};
@@ -99,15 +99,17 @@ impl Act {
     async fn shown(&self) -> Result<()> {
         for (name, count) in POLICIES {
             let status = until_ok(format!("policy {name} has looked"), PATIENCE, || async {
-                let status = self.policies().get(name).await?.data["status"].take();
-                ensure!(status["wouldDelete"]["now"] == count, "{status}");
+                let policy = self.policies().get(name).await?;
+                let status = policy.data.get("status").cloned().context("no status")?;
+                ensure!(number(&status, "/wouldDelete/now") == count, "{status}");
                 Ok(status)
             })
             .await?;
-            let kept = status["counts"]["held"].as_u64().unwrap_or_default();
-            say(&format!("  {name:<10} would delete {count} now; {kept} held"));
-            for next in status["next"].as_array().into_iter().flatten() {
-                let text = |field: &str| next[field].as_str().unwrap_or_default().to_owned();
+            let held = number(&status, "/counts/held");
+            say(&format!("  {name:<10} would delete {count} now; {held} held"));
+            for next in status.get("next").and_then(Value::as_array).into_iter().flatten() {
+                let text =
+                    |field: &str| next.get(field).and_then(Value::as_str).unwrap_or_default();
                 say(&format!("  {:<10}   {:<24} due {}", "", text("name"), text("at")));
             }
         }
@@ -133,7 +135,7 @@ impl Act {
     async fn cleaned_up(&self) -> Result<()> {
         until_ok("what is finished is gone", PATIENCE, || async {
             let jobs: Vec<String> =
-                self.list(Kind::Jobs).await?.iter().map(|job| job.name_any()).collect();
+                self.list(Kind::Jobs).await?.iter().map(ResourceExt::name_any).collect();
             ensure!(jobs == KEPT, "{jobs:?}");
             for kind in [Kind::JobSets, Kind::Workloads] {
                 let left = self.list(kind).await?.len();
@@ -179,9 +181,14 @@ impl Kind {
     }
 }
 
+/// A number in a status, 0 where there is none.
+fn number(status: &Value, pointer: &str) -> u64 {
+    status.pointer(pointer).and_then(Value::as_u64).unwrap_or_default()
+}
+
 /// When a condition became true.
 fn ended_at(object: &DynamicObject, kind: &str) -> Option<Timestamp> {
     let conditions = object.data.pointer("/status/conditions").and_then(Value::as_array)?;
     let is_it = |condition: &&Value| condition["type"] == kind && condition["status"] == "True";
-    conditions.iter().find(is_it)?["lastTransitionTime"].as_str()?.parse().ok()
+    conditions.iter().find(is_it)?.get("lastTransitionTime")?.as_str()?.parse().ok()
 }

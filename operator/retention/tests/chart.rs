@@ -1,6 +1,6 @@
 //! The section `retention` of the chart's values says what the program's configuration says.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail loudly")]
+#![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 
 use std::collections::BTreeSet;
 
