@@ -1,4 +1,4 @@
-//! What both programs say of themselves, as somebody reads it who has nothing but the image.
+//! What the programs say of themselves, as somebody reads it who has nothing but the image.
 
 #![allow(
     missing_docs,
@@ -31,6 +31,7 @@ fn programs() -> Vec<(&'static str, std::path::PathBuf)> {
     vec![
         ("trainjob-operator", workspace::operator().unwrap()),
         ("trainjob-webhook", workspace::webhook().unwrap()),
+        ("trainjob-retention", workspace::retention().unwrap()),
     ]
 }
 
