@@ -38,12 +38,17 @@ impl ClusterState {
         let Some(object) = kind.objects.get_mut(&key.object) else { return Step::Gone };
         if !is_known || !kind.is_listed || !kind.evaluation.is_judged() {
             // The evaluation puts it into the queue.
+            give_back(object);
             return Step::Idle;
         }
-        let Some(reached) = now.reached() else { return Step::Wait(wait_for_time(object)) };
+        let Some(reached) = now.reached() else {
+            give_back(object);
+            return Step::Wait(wait_for_time(object));
+        };
         let governed = policies.governing(&object.facts);
         let Some(governed) = governed else {
             object.due = None;
+            give_back(object);
             self.breakers.forget(object);
             return Step::Wait(Wait::default());
         };
@@ -58,22 +63,15 @@ impl ClusterState {
         self.breakers.observe(object, observed, News::Other, reached);
         object.due = due.map(|due| due.at);
         let Some(deletion) = deletion else {
-            if let Progress::Waits(since) = object.progress {
-                object.progress = Progress::None;
-                self.rates.leave(&policy, key, since);
-            }
-            if is_paused && object.progress == Progress::HasLeave {
-                // Leave that was saved up during a pause would exceed the rate after it.
-                object.progress = Progress::None;
-            }
+            leave_line((object, &mut self.rates), key, &policy);
             return step;
         };
         let may = self.breakers.may_delete(&policy, &object.facts.uid);
-        let hindrance = hindrance(may, object.rests(monotonic), is_live);
-        hindrance.map_or_else(
-            || go_on((&mut kind.groups, &mut self.rates), object, (key, &policy), deletion),
-            Step::Wait,
-        )
+        if let Some(wait) = hindrance(may, object.rests(monotonic), is_live) {
+            leave_line((object, &mut self.rates), key, &policy);
+            return Step::Wait(wait);
+        }
+        go_on((&mut kind.groups, &mut self.rates), object, (key, &policy), deletion)
     }
 
     /// Gives leave to the object whose turn it is in the lines of its policy, and returns it.
@@ -84,9 +82,13 @@ impl ClusterState {
     pub fn give_leave(&mut self, now: Now, monotonic: Duration) -> Result<Key, Option<Duration>> {
         let reached = now.reached().ok_or(None)?;
         let kinds = &self.kinds;
-        let waits = |key: &Key| {
+        let waits = |policy: &Uid, key: &Key| {
             let object = kinds.get(key.target.0).and_then(|kind| kind.objects.get(&key.object));
-            object.is_some_and(|object| matches!(object.progress, Progress::Waits(_)))
+            // Under another policy by now, it stands in the line of that.
+            object.is_some_and(|object| {
+                matches!(object.progress, Progress::Waits(_))
+                    && object.judged_by.as_ref() == Some(policy)
+            })
         };
         let key = self.rates.next(reached, monotonic, waits)?;
         let kind = self.kinds.get_mut(key.target.0);
@@ -168,6 +170,22 @@ fn hindrance(
         (Some(Ok(())), Some(rest)) => at_most(rest),
         (Some(Ok(())), None) if !is_live => at_most(UNTIL_LIVE),
         (Some(Ok(())), None) => None,
+    }
+}
+
+/// An object that may not go now leaves the line of its policy, and gives back what leave it has.
+fn leave_line((object, rates): (&mut Object, &mut Rates), key: &Key, policy: &Uid) {
+    if let Progress::Waits(since) = object.progress {
+        rates.leave(policy, key, since);
+        object.progress = Progress::None;
+    }
+    give_back(object);
+}
+
+/// Leave that is not used at once is lost: saved up, it would exceed the rate later.
+fn give_back(object: &mut Object) {
+    if object.progress == Progress::HasLeave {
+        object.progress = Progress::None;
     }
 }
 
