@@ -1,5 +1,5 @@
 //! What only the tools that people use can show: the chart, by the real Helm, and the way from Kubeflow
-//! Trainer to it and back; the release, by Prometheus, the Python SDK and kubectl; and the
+//! Trainer to it and back; the retention engine; the release, by Prometheus, the Python SDK and kubectl; and the
 //! real Kueue in front of it.
 
 pub mod chart;
@@ -10,6 +10,7 @@ pub mod kueue;
 pub mod migration;
 pub mod monitoring;
 pub mod node;
+pub mod retention;
 pub mod sdk;
 mod switches;
 pub mod versions;

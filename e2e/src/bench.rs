@@ -21,6 +21,7 @@ mod peer;
 mod progress;
 mod raw;
 mod report;
+mod retention;
 mod rig;
 mod storm;
 mod tenant;
@@ -54,16 +55,19 @@ pub enum Bench {
     Tenant,
     /// What a review costs.
     Admission,
+    /// The retention engine: memory, edits of policies, a backlog.
+    Retention,
 }
 
 /// How large a bench is. Where nothing is said, it is as large as its bars ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// TrainJobs of a round.
+    /// TrainJobs of a round; finished objects of [`Bench::Retention`].
     pub jobs: Option<usize>,
     /// Rounds of each side.
     pub rounds: usize,
-    /// How long jobs fall due in a round of [`Bench::Drip`], and a neighbour is measured in one of [`Bench::Tenant`].
+    /// How long jobs fall due in a round of [`Bench::Drip`], a neighbour is measured in one of [`Bench::Tenant`], and each step of
+    /// [`Bench::Retention`] takes.
     pub seconds: usize,
     /// The only case of [`Bench::Tenant`]; by default it has all.
     pub case: Option<Case>,
@@ -108,5 +112,6 @@ pub async fn run(bench: Bench, size: Size) -> Result<Report> {
         Bench::Deadlines => Box::pin(deadlines::run(size, &progress)).await,
         Bench::Tenant => Box::pin(tenant::run(size, &progress)).await,
         Bench::Admission => Box::pin(admission::run(size, &progress)).await,
+        Bench::Retention => Box::pin(retention::run(size, &progress)).await,
     }
 }

@@ -1,10 +1,12 @@
-//! `cargo demo`: the examples on a real control plane, and whether each keeps its promise.
+//! `cargo demo`: the examples on a real control plane, and whether each keeps its promise; then retention policies, in
+//! [`cleanup`].
 //!
 //! The way of data: [`watch`] → [`seen`] → [`scenario`] (one for each job, in a [`model`]) → [`row`] for
 //! the eye, and [`lateness`] and [`verdict`] for the [`summary`]. All of it but the first and the
 //! [`screen`] is pure. The demo shares no code with the operator: it sees what any user could see,
 //! and draws its own conclusions.
 
+pub mod cleanup;
 pub mod clock;
 pub mod judgement;
 pub mod lateness;
@@ -33,8 +35,9 @@ use crate::demo::clock::elapsed;
 use crate::demo::setup::{GPUS_OF_NODE, Setup, audibly};
 use crate::demo::show::Show;
 use crate::demo::summary::Summary;
+use crate::testenv::release::programs::Programs;
 
-/// How much of the operator's log is shown when something went wrong.
+/// How much of a program's log is shown when something went wrong.
 const LOG_LINES: usize = 20;
 
 /// A demo that has been played, with everything still running.
@@ -63,18 +66,31 @@ async fn conclude(setup: &Setup, nodes: usize) -> Result<bool> {
     let judgement = judgement::judge(setup).await?;
     let mut summary = Summary::of(&model, &left);
     summary.lines.extend(judgement.lines);
-    summary.lines.push(format!("It took {:.1} s.", elapsed().as_secs_f64()));
     screen.conclude(&summary.lines)?;
-    Ok(summary.met && judgement.met)
+    let verdict = Box::pin(cleanup::play(setup)).await?;
+    verdict.lines.iter().for_each(|line| tell(line));
+    tell(&format!("It took {:.1} s.", elapsed().as_secs_f64()));
+    Ok(summary.met && judgement.met && verdict.met)
+}
+
+/// Writes a line of a summary. A reader that has gone is noticed later.
+fn tell(line: &str) {
+    let _ = writeln!(io::stdout().lock(), "{line}");
 }
 
 fn show_log(setup: &Setup) -> Result<()> {
-    let log = setup.programs.operator.log()?;
-    let lines: Vec<&str> = log.lines().collect();
     let mut out = io::stdout().lock();
-    writeln!(out, "\nThe end of the operator's log:")?;
-    for line in lines.iter().skip(lines.len().saturating_sub(LOG_LINES)) {
-        writeln!(out, "{line}")?;
+    let Programs { operator, retention, .. } = &setup.programs;
+    let operator = Some(("operator", operator));
+    for (name, program) in
+        operator.into_iter().chain(retention.as_ref().map(|it| ("retention engine", it)))
+    {
+        let log = program.log()?;
+        let lines: Vec<&str> = log.lines().collect();
+        writeln!(out, "\nThe end of the log of the {name}:")?;
+        for line in lines.iter().skip(lines.len().saturating_sub(LOG_LINES)) {
+            writeln!(out, "{line}")?;
+        }
     }
     Ok(out.flush()?)
 }

@@ -67,6 +67,8 @@ mod retention_engine;
 mod retention_kinds;
 #[path = "retention_policies/main.rs"]
 mod retention_policies;
+#[path = "retention_traps/main.rs"]
+mod retention_traps;
 #[path = "runtimes.rs"]
 mod runtimes;
 #[path = "second_controller/main.rs"]

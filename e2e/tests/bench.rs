@@ -77,3 +77,9 @@ async fn a_neighbour_of_a_bad_tenant_is_served() -> Result<()> {
 async fn usual_reviews_are_answered_beside_hostile_ones_within_the_memory_limit() -> Result<()> {
     counts_hold(Bench::Admission, Size { jobs: Some(2_000), ..SMALL }).await
 }
+
+#[tokio::test]
+async fn backlog_of_finished_objects_is_deleted_once_each_and_what_falls_due_beside_it()
+-> Result<()> {
+    counts_hold(Bench::Retention, Size { jobs: Some(400), ..SMALL }).await
+}

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use e2e::faults::verdict::Verdict;
-use e2e::faults::{Campaign, Kind, Plan, Selection, report};
+use e2e::faults::{Campaign, Kind, Plan, Program, Selection, report};
 use launcher::say;
 
 const LANES: usize = 16;
@@ -46,16 +46,46 @@ const ERRORS: [&str; 14] = [
     "recreated/create jobsets job 1/403",
 ];
 
+/// The same for the retention engine.
+const POLICY_CRITICAL: [&str; 6] = [
+    "policy-ttl/delete jobs job-001 1",
+    "policy-overdue/delete jobs job-000 1",
+    "policy-overdue/list jobs 1",
+    "policy-trip/patch retentionpolicies status jobs 1",
+    "policy-trip/delete jobs job-002 1",
+    "policy-owner/get jobs owner 1",
+];
+const POLICY_ERRORS: [&str; 7] = [
+    "policy-ttl/delete jobs job-000 1/403",
+    "policy-ttl/delete jobs job-000 1/409x3",
+    "policy-ttl/delete jobs job-001 1/500x3",
+    "policy-ttl/delete jobs job-002 1/lost",
+    "policy-overdue/list jobs 1/503",
+    "policy-owner/get jobs owner 1/500",
+    "policy-owner/delete jobs child 1/429",
+];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_killed_or_refused_at_a_critical_call_ends_each_life_as_if_nothing_had_happened()
 -> Result<()> {
+    all_hold(Program::Operator, &CRITICAL, &ERRORS).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retention_engine_killed_or_refused_at_a_critical_call_ends_each_life_as_if_nothing_had_happened()
+-> Result<()> {
+    all_hold(Program::Retention, &POLICY_CRITICAL, &POLICY_ERRORS).await
+}
+
+/// Sees that nothing is wrong in any of these cases, and that the call of each comes.
+async fn all_hold(program: Program, critical: &[&str], errors: &[&str]) -> Result<()> {
     let moments = ["before", "between", "after"];
-    let kills = CRITICAL.iter().flat_map(|call| moments.map(|moment| format!("{call}/{moment}")));
-    let cases: Vec<String> = kills.chain(ERRORS.map(str::to_owned)).collect();
+    let kills = critical.iter().flat_map(|call| moments.map(|moment| format!("{call}/{moment}")));
+    let cases: Vec<String> = kills.chain(errors.iter().map(|&error| error.to_owned())).collect();
     let expected = cases.len();
     let tell = |line: &str| say(line);
     let selection = Selection::Matching(cases);
-    let plan = Plan { selection, kind: Kind::Single, lanes: LANES, time: None };
+    let plan = Plan { program, selection, kind: Kind::Single, lanes: LANES, time: None };
     let campaign = Box::pin(Campaign::run(&plan, &tell)).await?;
     ensure!(campaign.holds(), "{}", report(&campaign));
     let held = campaign.ran.iter().filter(|ran| ran.verdict == Verdict::Held).count();

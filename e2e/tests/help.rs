@@ -77,11 +77,12 @@ fn exit_status_is_as_help_documents() {
             let output = run(&program, wrong);
             let said = String::from_utf8(output.stderr).unwrap();
             assert_eq!(output.status.code(), Some(1), "{name} {wrong}");
-            assert!(
-                output.stdout.is_empty() && said.lines().count() == 1,
-                "{name} {wrong}: {said}"
-            );
-            assert!(said.starts_with(&format!("{name}: ")), "{name} {wrong}: {said}");
+            // Without a configuration one of them warns in its log that it has nothing to do.
+            let mut complaints = said.lines().filter(|line| !line.contains("\"level\":\"WARN\""));
+            let complaint = complaints.next().unwrap_or_default();
+            assert!(output.stdout.is_empty(), "{name} {wrong}");
+            assert!(complaint.starts_with(&format!("{name}: ")), "{name} {wrong}: {said}");
+            assert_eq!(complaints.next(), None, "{name} {wrong}: {said}");
         }
     }
 }

@@ -318,7 +318,7 @@ pub(super) const COLUMNS: [(&str, &str, &str); 8] = [
     ("Kind", "string", ".spec.target.kind"),
     ("Mode", "string", ".spec.mode"),
     ("Ready", "string", ".status.conditions[?(@.type==\"Ready\")].status"),
-    ("Enforcing", "string", ".status.conditions[?(@.type==\"Enforcing\")].status"),
+    ("Enforcing", "string", ".status.conditions[?(@.type==\"Enforcing\")].reason"),
     ("Finished", "integer", ".status.counts.finished"),
     ("Due", "integer", ".status.counts.due"),
     ("Next", "string", ".status.next[0].at"),

@@ -5,22 +5,22 @@
 
 {{/*
 What every name begins with: the release, and the chart unless the release is called after it.
-At most 46 characters, so that the longest of the names made from it is still one of a Service.
+At most 45 characters, so that the longest of the names made from it is still one of a Service.
 */}}
 {{- define "trainjob-operator.fullname" -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 46 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | trunc 45 | trimSuffix "-" -}}
 {{- else if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 46 | trimSuffix "-" -}}
+{{- .Release.Name | trunc 45 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 46 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 45 | trimSuffix "-" -}}
 {{- end -}}
 {{- end }}
 
 {{/*
-The two programs, which most templates are about: the section of the values they have in common, and what is
-different. Gives YAML; use fromYaml.
+The programs, which most templates are about, by the section of the values that each has, and what is different. The
+retention engine is one of them where it is enabled. Gives YAML; use fromYaml.
 */}}
 {{- define "trainjob-operator.programs" -}}
 {{- $fullname := include "trainjob-operator.fullname" . -}}
@@ -28,12 +28,22 @@ manager:
   name: {{ $fullname }}
   program: trainjob-operator
   rules: operator
+  config: {{ $fullname }}-config
   serviceAccount: {{ default $fullname .Values.manager.serviceAccount.name }}
 webhook:
   name: {{ $fullname }}-webhook
   program: trainjob-webhook
   rules: webhook
+  config: {{ $fullname }}-config
   serviceAccount: {{ default (printf "%s-webhook" $fullname) .Values.webhook.serviceAccount.name }}
+{{- if .Values.retention.enabled }}
+retention:
+  name: {{ $fullname }}-retention
+  program: trainjob-retention
+  rules: retention
+  config: {{ $fullname }}-retention-config
+  serviceAccount: {{ default (printf "%s-retention" $fullname) .Values.retention.serviceAccount.name }}
+{{- end }}
 {{- end }}
 
 {{/* What tells the Pods of a component, given root and component, from all others. */}}
@@ -56,7 +66,7 @@ app.kubernetes.io/component: {{ . }}
 {{- merge $own (default dict .extra) (default dict .root.Values.commonLabels) | toYaml -}}
 {{- end }}
 
-{{/* The image that has both programs. */}}
+{{/* The image that has all programs. */}}
 {{- define "trainjob-operator.image" -}}
 {{- $image := .Values.image -}}
 {{- with $image.registry }}{{ . }}/{{ end }}{{ $image.repository }}
@@ -95,7 +105,7 @@ app.kubernetes.io/component: {{ . }}
 {{- end }}
 
 {{/*
-The configuration file of both programs: manager.config of the values, with the names that depend on the release, and
+The configuration file of operator and webhook: manager.config of the values, with the names that depend on the release, and
 without what says nothing. An empty section is not the same as none, so it must go.
 */}}
 {{- define "trainjob-operator.config" -}}
@@ -115,6 +125,35 @@ without what says nothing. An empty section is not the same as none, so it must 
 {{- end -}}
 {{- $_ := set $config.controller "groupKindConcurrency" $kinds -}}
 {{- include "trainjob-operator.pruned" $config -}}
+{{- end }}
+
+{{/*
+The configuration file of the retention engine. Its servers listen where those of the operator do, and its leader is
+elected in the same times.
+*/}}
+{{- define "trainjob-operator.retentionConfig" -}}
+{{- $shared := .Values.manager.config -}}
+{{- $targets := list -}}
+{{- range .Values.retention.targets }}{{ $targets = append $targets (omit . "owners") }}{{ end -}}
+{{- if not $targets -}}
+{{- fail "retention.targets: empty, so no policy would do anything, expected kinds such as {apiGroup: batch, kind: Job, resource: jobs}" -}}
+{{- end -}}
+{{- $election := pick $shared.leaderElection "leaseDuration" "renewDeadline" "retryPeriod" -}}
+{{- $settings := pick .Values.retention "deletesPerSecond" "concurrency" "excludedNamespaces" "clockJumpPauseSeconds" -}}
+{{- $config := dict
+  "apiVersion" "config.lifecycle.trainjob.dev/v1alpha1"
+  "kind" "RetentionConfiguration"
+  "leaderElection" (set $election "leaderElect" true)
+  "health" $shared.health
+  "metrics" (pick $shared.metrics "bindAddress" "secureServing" "auth")
+  "retention" (set $settings "targets" $targets)
+-}}
+{{- include "trainjob-operator.pruned" $config -}}
+{{- end }}
+
+{{/* The configuration file of a program, given root and component. */}}
+{{- define "trainjob-operator.configOf" -}}
+{{- include (printf "trainjob-operator.%s" (ternary "retentionConfig" "config" (eq .component "retention"))) .root -}}
 {{- end }}
 
 {{/* A map as YAML, without what is null, "", {} or [], all the way down. */}}
@@ -142,8 +181,8 @@ without what says nothing. An empty section is not the same as none, so it must 
 {{- if not (kindIs "map" .) }}{{ fail (printf "%s: %v" $path .) }}{{ end -}}
 {{- /* Secrets and registrations are the business of a webhook that makes its certificate itself. */ -}}
 {{- $ofCertificate := or (has "admissionregistration.k8s.io" .apiGroups) (and (has "secrets" .resources) (hasPrefix "webhook" $.file)) -}}
-{{- /* And the Lease is that of whoever is elected. */ -}}
-{{- $ofLease := has "leases" .resources -}}
+{{- /* And the Lease is that of whoever is elected. Replicas of the retention engine always elect one. */ -}}
+{{- $ofLease := and (has "leases" .resources) (hasPrefix "operator" $.file) -}}
 {{- if and (or $makesCertificate (not $ofCertificate)) (or $election.leaderElect (not $ofLease)) -}}
 {{- if has "kubeflow-trainer-webhook-cert" (default list .resourceNames) -}}
 {{- $_ := set . "resourceNames" (list (include "trainjob-operator.webhookSecret" $.root)) -}}
@@ -154,6 +193,31 @@ without what says nothing. An empty section is not the same as none, so it must 
 {{- $rules = append $rules . -}}
 {{- end -}}
 {{- end -}}
+{{- toYaml $rules -}}
+{{- end }}
+
+{{/*
+What the targets of the retention engine allow it, as a YAML list: to watch and delete their objects; to read the owners
+of these, and to delete them where that is asked for; and about Pods what rules with pods need, or the question whether a
+TrainJob is released (docs/retention.md, 9).
+*/}}
+{{- define "trainjob-operator.targetRules" -}}
+{{- $rules := list -}}
+{{- $ofPods := list -}}
+{{- range .Values.retention.targets -}}
+{{- $target := . -}}
+{{- $rules = append $rules (dict "apiGroups" (list .apiGroup) "resources" (list .resource) "verbs" (list "list" "watch" "delete")) -}}
+{{- range default list .owners -}}
+{{- $verbs := ternary (list "get" "delete") (list "get") (default false $target.ownerDelete) -}}
+{{- $rules = append $rules (dict "apiGroups" (list .apiGroup) "resources" (list .resource) "verbs" $verbs) -}}
+{{- end -}}
+{{- if .pods }}{{ $ofPods = list "list" "delete" }}{{ end -}}
+{{- if and (eq .apiGroup "trainer.kubeflow.org") (eq .kind "TrainJob") -}}
+{{- $rules = append $rules (dict "apiGroups" (list "jobset.x-k8s.io") "resources" (list "jobsets") "verbs" (list "get")) -}}
+{{- $ofPods = default (list "list") $ofPods -}}
+{{- end -}}
+{{- end -}}
+{{- if $ofPods }}{{ $rules = append $rules (dict "apiGroups" (list "") "resources" (list "pods") "verbs" $ofPods) }}{{ end -}}
 {{- toYaml $rules -}}
 {{- end }}
 

@@ -12,7 +12,9 @@
 pub mod defect;
 pub mod objects;
 pub mod operator;
+pub mod parallel;
 pub mod random;
+pub mod retention;
 pub mod schedule;
 pub mod server;
 pub mod totals;

@@ -1,25 +1,12 @@
-//! Many schedules, on all cores, and what they come to.
+//! What many schedules come to.
 
-use std::{
-    fmt,
-    num::NonZero,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::{fmt, time::Duration};
 
 use crate::{
+    parallel::{self, Sum},
     schedule::{Options, Report, run},
     violation::Violation,
 };
-
-/// How often progress is told.
-const PROGRESS: Duration = Duration::from_secs(5);
-/// Seeds that a thread takes at once.
-const SHARE: u64 = 64;
 
 /// What a number of schedules come to.
 #[derive(Debug, Default)]
@@ -44,7 +31,9 @@ pub struct Totals {
     pub duration: Duration,
 }
 
-impl Totals {
+impl Sum for Totals {
+    type Report = Report;
+
     fn add(&mut self, seed: u64, report: Report) {
         self.schedules += 1;
         self.steps += report.steps;
@@ -66,6 +55,11 @@ impl Totals {
         self.two_leaders += other.two_leaders;
         self.violations.append(&mut other.violations);
     }
+
+    fn end(&mut self, duration: Duration) {
+        self.duration = duration;
+        self.violations.sort_by_key(|(seed, _)| *seed);
+    }
 }
 
 impl fmt::Display for Totals {
@@ -85,48 +79,5 @@ impl fmt::Display for Totals {
 /// Runs the schedules of so many seeds from `from` on; tells `progress` now and then how far it is.
 #[must_use]
 pub fn explore(from: u64, schedules: u64, progress: impl Fn(&Totals) + Sync) -> Totals {
-    let begin = Instant::now();
-    let totals = Mutex::new(Totals::default());
-    let (next, done) = (AtomicU64::new(0), AtomicBool::new(false));
-    let threads = thread::available_parallelism().map_or(1, NonZero::get);
-    thread::scope(|scope| {
-        let observer = scope.spawn(|| {
-            loop {
-                thread::park_timeout(PROGRESS);
-                if done.load(Ordering::Acquire) {
-                    return;
-                }
-                let mut totals = totals.lock().unwrap_or_else(PoisonError::into_inner);
-                totals.duration = begin.elapsed();
-                progress(&totals);
-            }
-        });
-        let work = || work(from, schedules, &next, &totals);
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        for worker in workers {
-            // A thread that panicked is missed in the count of schedules.
-            drop(worker.join());
-        }
-        done.store(true, Ordering::Release);
-        observer.thread().unpark();
-    });
-    let mut totals = totals.into_inner().unwrap_or_else(PoisonError::into_inner);
-    totals.duration = begin.elapsed();
-    totals.violations.sort_by_key(|(seed, _)| *seed);
-    totals
-}
-
-fn work(from: u64, schedules: u64, next: &AtomicU64, totals: &Mutex<Totals>) {
-    loop {
-        let first = next.fetch_add(SHARE, Ordering::Relaxed);
-        if first >= schedules {
-            return;
-        }
-        let mut share = Totals::default();
-        for number in first..schedules.min(first + SHARE) {
-            let seed = from.wrapping_add(number);
-            share.add(seed, run(seed, Options::default()));
-        }
-        totals.lock().unwrap_or_else(PoisonError::into_inner).join(share);
-    }
+    parallel::explore((from, schedules), |seed| run(seed, Options::default()), progress)
 }

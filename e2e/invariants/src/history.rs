@@ -5,6 +5,9 @@
 
 use trainjob_api::time::Timestamp;
 
+pub use crate::target::Hold;
+use crate::target::{Policy, Target};
+
 /// Milliseconds since the epoch; in simulated runs, of simulated time.
 pub type Millis = i64;
 
@@ -111,6 +114,10 @@ pub enum State {
         /// Whether its phase is neither `Succeeded` nor `Failed`.
         running: bool,
     },
+    /// An object that retention policies are about.
+    Target(Box<Target>),
+    /// A retention policy.
+    Policy(Box<Policy>),
     /// Any other child: its kind, in the plural as in paths.
     Other(String),
 }
@@ -134,15 +141,6 @@ pub struct Job {
     pub conditions: Vec<Condition>,
     /// A digest of `status.jobsStatus`; 0 when it is absent.
     pub counts: u64,
-}
-
-/// A hold that an annotation asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hold {
-    /// Until this instant.
-    Until(Timestamp),
-    /// The annotation names no instant.
-    Unreadable,
 }
 
 /// A JobSet.
@@ -236,7 +234,11 @@ impl Object {
         match &self.state {
             State::TrainJob(job) => &job.conditions,
             State::JobSet(job_set) => &job_set.conditions,
-            State::ConfigMap | State::Pod { .. } | State::Other(_) => &[],
+            State::ConfigMap
+            | State::Pod { .. }
+            | State::Target(_)
+            | State::Policy(_)
+            | State::Other(_) => &[],
         }
     }
 }
@@ -250,6 +252,9 @@ impl State {
             Self::JobSet(_) => "jobsets",
             Self::ConfigMap => "configmaps",
             Self::Pod { .. } => "pods",
+            Self::Target(target) => &target.resource,
+            Self::Policy(policy) if policy.is_of_cluster => "clusterretentionpolicies",
+            Self::Policy(_) => "retentionpolicies",
             Self::Other(plural) => plural,
         }
     }

@@ -259,6 +259,12 @@ impl<'a> Life<'a> {
         self.versions.get(at.checked_sub(1)?).copied()
     }
 
+    /// The version that was stored last at this instant, if it is there then.
+    pub(crate) fn at(&self, instant: Millis) -> Option<&'a Change> {
+        let stored = self.versions.iter().rev().copied().find(|change| change.at <= instant);
+        stored.filter(|change| !change.gone)
+    }
+
     /// The change with which its deletion began, or by which it was gone.
     pub(crate) fn deletion(&self) -> Option<&'a Change> {
         self.versions.iter().copied().find(|it| it.gone || it.object.deleting.is_some())

@@ -10,7 +10,9 @@ pub mod history;
 mod index;
 mod outcome;
 mod rbac;
+pub mod retention;
 mod rules;
+mod target;
 mod violation;
 
 pub use history::{

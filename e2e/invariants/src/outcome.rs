@@ -22,7 +22,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The outcome of this run, as far as TrainJobs and what belongs to them is concerned.
+    /// The outcome of this run, as far as TrainJobs, what belongs to them, and objects under retention policies are concerned.
     #[must_use]
     pub fn of(history: &History) -> Self {
         let mut last: BTreeMap<&str, &Change> = BTreeMap::new();
@@ -69,8 +69,8 @@ impl Outcome {
 /// What belongs to nobody that we know, such as the ConfigMap that each namespace has, says nothing.
 const fn counts(object: &Object) -> bool {
     match object.state {
-        State::TrainJob(_) => true,
-        State::Pod { .. } => false,
+        State::TrainJob(_) | State::Target(_) => true,
+        State::Pod { .. } | State::Policy(_) => false,
         State::JobSet(_) | State::ConfigMap | State::Other(_) => object.owner.is_some(),
     }
 }

@@ -14,6 +14,7 @@ use crate::testenv::chart::{CHART, install_crds};
 use crate::testenv::cluster::{Cluster, Options};
 use crate::testenv::fixtures::train_job;
 use crate::testenv::ports::Port;
+use crate::testenv::release::as_flag;
 use crate::testenv::release::programs::Programs;
 use crate::testenv::tools::Tools;
 use crate::testenv::until::until_ok;
@@ -197,11 +198,6 @@ impl<'a> Trial<'a> {
         }
         Ok(())
     }
-}
-
-/// What is quoted is a string, whatever it looks like.
-fn as_flag(set: &str) -> &'static str {
-    if set.ends_with('"') { "--set-json" } else { "--set" }
 }
 
 fn foreign_kind((group, kind, plural): (&str, &str, &str)) -> Value {

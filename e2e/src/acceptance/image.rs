@@ -15,7 +15,7 @@ use crate::testenv::workspace::{self, copy_folder};
 
 /// Where `.ci/image` is to put it.
 const IMAGE: &str = "image";
-const PROGRAMS: [Program; 2] = [Program::Operator, Program::Webhook];
+const PROGRAMS: [Program; 3] = [Program::Operator, Program::Webhook, Program::Retention];
 /// What it holds beside the programs.
 const BESIDE: [&str; 4] =
     ["LICENSE", "etc/group", "etc/passwd", "etc/ssl/certs/ca-certificates.crt"];
@@ -39,7 +39,7 @@ pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
         ensure!(!has(sources.as_os_str().as_encoded_bytes()), "{program} knows where it was built");
     }
     tell(
-        "the image holds both programs with their bills of materials, authorities of certificates, nothing else",
+        "the image holds all programs with their bills of materials, authorities of certificates, nothing else",
     );
 
     let release = Release::with_runtimes(&[]).await?;

@@ -20,7 +20,10 @@ use scenario::Scenario;
 
 /// The tests of the alerts.
 const TESTS: &str = "e2e/promtool";
-const ALERTS: &str = "charts/trainjob-operator/files/alerts.yaml";
+const ALERTS: [&str; 2] = [
+    "charts/trainjob-operator/files/alerts.yaml",
+    "charts/trainjob-operator/files/retention-alerts.yaml",
+];
 const DRAW: &str = "panels.py";
 
 /// Shows all of it; `tell` hears of each step, and where the drawings are.
@@ -67,7 +70,7 @@ async fn check_rules(
         .map(|entry| Ok(entry?.path()))
         .collect::<Result<Vec<PathBuf>>>()?;
     tests.sort();
-    let rules = vec![workspace::path(ALERTS)];
+    let rules = ALERTS.map(workspace::path).to_vec();
     for (command, files) in [("check", rules), ("test", tests)] {
         let arguments = [PathBuf::from(command), PathBuf::from("rules")].into_iter().chain(files);
         release.tools.program(&promtool, &arguments.collect::<Vec<_>>()).await?;

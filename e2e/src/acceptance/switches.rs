@@ -1,5 +1,8 @@
 //! Every switch of the chart, both ways: what is rendered is what an API server takes.
 
+/// A target of the retention engine.
+const TARGET: &str = "retention.targets[0].apiGroup=batch,retention.targets[0].kind=Job,retention.targets[0].resource=jobs";
+
 /// What is changed of the values, by what it is for. The defaults are the other way of each.
 pub(super) const SWITCHES: &[(&str, &[&str])] = &[
     ("the defaults", &[]),
@@ -81,6 +84,23 @@ pub(super) const SWITCHES: &[(&str, &[&str])] = &[
             "manager.config.leaderElection.resourceNamespace=default",
         ],
     ),
+    ("the retention engine", &["retention.enabled=true", TARGET]),
+    (
+        "the retention engine with everything",
+        &[
+            "retention.enabled=true",
+            TARGET,
+            "retention.targets[0].pods=true",
+            "retention.targets[0].ownerDelete=true",
+            "retention.targets[0].owners[0].apiGroup=jobset.x-k8s.io,retention.targets[0].owners[0].resource=jobsets",
+            "retention.authorizePolicyAuthors=true",
+            "retention.deletesPerSecond=0",
+            "retention.excludedNamespaces={ci,infra}",
+            "metrics.prometheusRule.enabled=true",
+            "metrics.dashboards.enabled=true",
+            "networkPolicy.enabled=true",
+        ],
+    ),
     (
         "other ports",
         &[
@@ -109,6 +129,12 @@ pub(super) const MISTAKES: &[(&str, &str)] = &[
         "'/webhook/failurePolicy': value must be one of 'Fail', 'Ignore'",
     ),
     ("webhook.url=http://hook", "'/webhook/url'"),
+    ("retention.enabled=true", "retention.targets: empty"),
+    (
+        "retention.targets[0].kind=Job",
+        "'/retention/targets/0': missing properties 'apiGroup', 'resource'",
+    ),
+    ("retention.concurrency=0", "'/retention/concurrency'"),
     ("jobset.install=true", "'/jobset/install': value must be false"),
     ("manager.config.metrics.auth.enabled=true", "'/manager/config/metrics/secureServing'"),
     (

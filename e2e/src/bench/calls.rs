@@ -9,9 +9,12 @@ use serde_json::Value;
 use trainjob_api::time::Timestamp;
 
 use crate::testenv::fixtures::OPERATOR_USER;
+use crate::testenv::retention::USER as RETENTION_USER;
 
 /// The user that the raw client is.
 pub(super) const RAW_USER: &str = "system:serviceaccount:raw-client:trainjob-operator";
+/// The user that the raw client of the retention engine is.
+const RAW_RETENTION_USER: &str = "system:serviceaccount:raw-client:trainjob-retention";
 /// The user that the TTL controller of Kubernetes is.
 pub(super) const PEER_USER: &str =
     "system:serviceaccount:kube-system:ttl-after-finished-controller";
@@ -177,7 +180,7 @@ impl Calls {
 /// What the operator, the raw client and the peers asked for, from the API server's log.
 #[derive(Debug, Default)]
 pub(super) struct Noted {
-    /// The operator's calls.
+    /// The calls of the operator, or of the retention engine.
     pub(super) operator: Calls,
     /// The raw client's calls.
     pub(super) raw: Calls,
@@ -194,8 +197,8 @@ impl Noted {
         for line in log.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let call: Call = serde_json::from_slice(line).context("the audit log is broken")?;
             let calls = match call.user.username.as_str() {
-                OPERATOR_USER => &mut noted.operator,
-                RAW_USER => &mut noted.raw,
+                OPERATOR_USER | RETENTION_USER => &mut noted.operator,
+                RAW_USER | RAW_RETENTION_USER => &mut noted.raw,
                 PEER_USER => &mut noted.peer,
                 TRAINER_USER => &mut noted.trainer,
                 _ => continue,

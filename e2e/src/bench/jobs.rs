@@ -193,9 +193,23 @@ where
     R: Send + 'static,
     F: Future<Output = Result<R>> + Send,
 {
+    in_places(IN_FLIGHT, items, act).await
+}
+
+/// The same, so many at a time.
+pub(super) async fn in_places<T, R, F>(
+    places: usize,
+    items: Vec<T>,
+    act: impl Fn(T) -> F + Clone + Send + 'static,
+) -> Result<Vec<R>>
+where
+    T: Send + 'static,
+    R: Send + 'static,
+    F: Future<Output = Result<R>> + Send,
+{
     let items = Arc::new(Mutex::new(items.into_iter()));
     let mut workers = JoinSet::new();
-    for _ in 0..IN_FLIGHT {
+    for _ in 0..places {
         let (items, act) = (Arc::clone(&items), act.clone());
         workers.spawn(async move {
             let mut results = Vec::new();

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use kube::api::{Api, ListParams};
-use kube::{Client, Config, Resource};
+use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::time::Instant;
@@ -58,15 +58,7 @@ impl Rig {
     /// Starts a control plane of what `options` asks for, with the CRDs, a runtime and both sides' permissions.
     pub(super) async fn start(mut options: Options, progress: &Progress) -> Result<Self> {
         progress.step("starting a control plane", 0);
-        options.apiserver_flags.extend([
-            format!("--audit-policy-file={AUDIT_POLICY}"),
-            format!("--audit-log-path={AUDIT_LOG}"),
-            // Written behind the requests, so that it holds up neither side.
-            "--audit-log-mode=batch".to_owned(),
-            "--audit-log-batch-buffer-size=200000".to_owned(),
-            "--audit-log-batch-max-size=500".to_owned(),
-            "--audit-log-batch-max-wait=1s".to_owned(),
-        ]);
+        options.apiserver_flags.extend(audit_flags());
         options.crds = true;
         let cluster = Cluster::start(options).await?;
         cluster.apply_yaml("default", &workspace::read(RUNTIME)?).await?;
@@ -152,38 +144,13 @@ impl Rig {
 
     /// Everything that was asked for so far.
     pub(super) async fn noted(&self) -> Result<Noted> {
-        let mark = format!("mark-{}", Micros::now().0);
-        let config_maps: Api<ConfigMap> = Api::namespaced(self.raw.clone(), RAW);
-        let path = self.cluster.folder().join(AUDIT_LOG);
-        let before = usize::try_from(fs::metadata(&path).map_or(0, |log| log.len()))?;
-        config_maps.get_opt(&mark).await?;
-        let log = until("everything is noted", PATIENCE, || async {
-            let log = fs::read(&path).ok()?;
-            // Any number of events may be noted behind the mark, but nothing that was answered before it.
-            let since = log.get(before..)?;
-            let is_noted = since.ends_with(b"\n") && String::from_utf8_lossy(since).contains(&mark);
-            is_noted.then_some(log)
-        });
-        let mut noted = Noted::read(&log.await?)?;
-        noted.raw.work.retain(|call| call.object.namespace != RAW);
-        Ok(noted)
-    }
-
-    /// The sum of a metric of the operator over all its labels.
-    pub(super) async fn metric(&self, operator: &Operator, name: &str) -> Result<f64> {
-        let server = format!("http://{}", operator.metrics_address());
-        let client = Client::try_from(Config::new(server.parse()?))?;
-        let request = http::Request::get("/metrics").body(Vec::new())?;
-        let text = client.request_text(request).await.context("no metrics")?;
-        let of_metric = |line: &&str| line.split(['{', ' ']).next() == Some(name);
-        let values = text.lines().filter(of_metric).filter_map(|line| line.rsplit(' ').next());
-        Ok(values.filter_map(|value| value.parse::<f64>().ok()).sum())
+        noted(&self.cluster, &self.raw).await
     }
 
     /// Waits until the operator says that it deleted at least `count` jobs.
     pub(super) async fn until_deleted(&self, operator: &Operator, count: f64) -> Result<()> {
         until_ok(format!("{count} jobs are deleted"), PATIENCE, || async {
-            let deleted = self.metric(operator, "trainjob_ttl_deletions_total").await?;
+            let deleted = operator.metric("trainjob_ttl_deletions_total").await?;
             ensure!(deleted >= count, "{deleted} are");
             Ok(())
         })
@@ -191,8 +158,40 @@ impl Rig {
     }
 }
 
-/// The very connections that the operator makes.
-async fn raw_client(credentials: &Path) -> Result<Client> {
+/// What an API server needs to be told so that it notes what is asked of it, behind the requests, so that it holds up
+/// neither side.
+pub(super) fn audit_flags() -> [String; 6] {
+    [
+        format!("--audit-policy-file={AUDIT_POLICY}"),
+        format!("--audit-log-path={AUDIT_LOG}"),
+        "--audit-log-mode=batch".to_owned(),
+        "--audit-log-batch-buffer-size=200000".to_owned(),
+        "--audit-log-batch-max-size=500".to_owned(),
+        "--audit-log-batch-max-wait=1s".to_owned(),
+    ]
+}
+
+/// Everything that was asked of the API server so far. The raw client leaves a mark in its namespace.
+pub(super) async fn noted(cluster: &Cluster, raw: &Client) -> Result<Noted> {
+    let mark = format!("mark-{}", Micros::now().0);
+    let config_maps: Api<ConfigMap> = Api::namespaced(raw.clone(), RAW);
+    let path = cluster.folder().join(AUDIT_LOG);
+    let before = usize::try_from(fs::metadata(&path).map_or(0, |log| log.len()))?;
+    config_maps.get_opt(&mark).await?;
+    let log = until("everything is noted", PATIENCE, || async {
+        let log = fs::read(&path).ok()?;
+        // Any number of events may be noted behind the mark, but nothing that was answered before it.
+        let since = log.get(before..)?;
+        let is_noted = since.ends_with(b"\n") && String::from_utf8_lossy(since).contains(&mark);
+        is_noted.then_some(log)
+    });
+    let mut noted = Noted::read(&log.await?)?;
+    noted.raw.work.retain(|call| call.object.namespace != RAW);
+    Ok(noted)
+}
+
+/// The very connections that a program makes.
+pub(super) async fn raw_client(credentials: &Path) -> Result<Client> {
     let (requests, time) = (Requests::new("raw", &[])?, ServerTime::new(Duration::ZERO));
     Ok(connect(Some(credentials), requests, time).await?.work)
 }

@@ -82,7 +82,7 @@ fn print_usage(cluster: &Cluster, programs: Option<&Programs>, took: Duration) -
     writeln!(out, "  alias kubectl={}", cluster.kubectl().display())?;
     writeln!(out, "  kubectl get nodes\n")?;
     writeln!(out, "Logs are in {}.", cluster.folder().display())?;
-    if let Some(Programs { operator, webhook }) = programs {
+    if let Some(Programs { operator, webhook, retention: _ }) = programs {
         for (whose, program) in [("operator", operator), ("webhook", webhook)] {
             writeln!(out, "The {whose}'s log is {}.", program.process().log_path().display())?;
         }

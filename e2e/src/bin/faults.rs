@@ -6,15 +6,18 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Parser;
-use e2e::faults::{Campaign, Kind, Plan, Sample, Selection, report};
+use e2e::faults::{Campaign, Kind, Plan, Program, Sample, Selection, report};
 use e2e::stopped::stopped;
 use launcher::say;
 
-/// Lives the lives of TrainJobs on a real control plane on 127.0.0.1, each time with one fault at one
+/// Lives the lives of TrainJobs, or of objects under retention policies, on a real control plane on 127.0.0.1, each time with one fault at one
 /// call of the operator, or with two. Succeeds if each ends as if nothing had happened.
 #[derive(Debug, Parser)]
 #[command(name = "cargo faults", bin_name = "cargo faults")]
 struct Arguments {
+    /// Whose lives: of TrainJobs and the operator, or of finished objects and the retention engine.
+    #[arg(long, default_value = "operator")]
+    program: Program,
     /// How many lives are lived at a time.
     #[arg(long, default_value_t = 20, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
     lanes: usize,
@@ -61,8 +64,9 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: Arguments) -> Result<bool> {
-    let Arguments { lanes, only, pairs, seed, brown_outs, minutes, list } = arguments;
+    let Arguments { program, lanes, only, pairs, seed, brown_outs, minutes, list } = arguments;
     let plan = Plan {
+        program,
         selection: if only.is_empty() { Selection::All } else { Selection::Matching(only) },
         kind: match pairs {
             Some(count) => Kind::Pairs(Sample { count, seed }),

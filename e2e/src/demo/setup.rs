@@ -9,6 +9,7 @@ use kube::Client;
 use crate::demo::clock::elapsed;
 use crate::demo::scenarios;
 use crate::demo::screen::clock;
+use crate::testenv::binaries::{Binaries, Program};
 use crate::testenv::cluster::{Cluster, Options};
 use crate::testenv::discovered::until_discovered;
 use crate::testenv::fixtures::{PATIENCE, audit_flags};
@@ -21,6 +22,15 @@ use crate::testenv::until::until_ok;
 /// GPUs of each node of a box.
 pub const GPUS_OF_NODE: usize = 8;
 
+/// The values of the chart by which the retention engine is installed. A Workload waits for its Job, which the engine reads.
+const RETENTION: [&str; 2] = [
+    "retention.enabled=true",
+    "retention.targets=[\
+        {\"apiGroup\":\"batch\",\"kind\":\"Job\",\"resource\":\"jobs\"},\
+        {\"apiGroup\":\"jobset.x-k8s.io\",\"kind\":\"JobSet\",\"resource\":\"jobsets\"},\
+        {\"apiGroup\":\"kueue.x-k8s.io\",\"kind\":\"Workload\",\"resource\":\"workloads\",\
+         \"owners\":[{\"apiGroup\":\"batch\",\"resource\":\"jobs\"}]}]",
+];
 /// Longer than any single step of a start takes by itself.
 const SILENCE: Duration = Duration::from_secs(8);
 
@@ -48,14 +58,15 @@ impl Setup {
         let apiserver_flags = audit_flags().to_vec();
         let basis = Options { apiserver_flags, ..Options::default() };
         let options = Options { nodes: Some(nodes), report, ..basis };
-        // It tells of its progress by itself.
+        // They tell of their progress by themselves. Kueue comes in the second act, and is built before the first.
         let cluster = Cluster::prepare(options).await?;
+        tokio::task::spawn_blocking(|| Binaries::provide(&[Program::Kueue])).await??;
         audibly("starting the control plane", Box::pin(cluster.boot())).await?;
         say("helm install");
-        let installed = audibly("installing the chart", Release::install(cluster, &[]));
+        let installed = audibly("installing the chart", Release::install(cluster, &RETENTION));
         let release = installed.await?;
-        let programs = audibly("starting operator and webhook", release.start()).await?;
-        say("operator and webhook are ready");
+        let programs = audibly("starting the programs", release.start()).await?;
+        say("operator, webhook and retention engine are ready");
         // Jobs of before would wait for it, too, while their deadlines run.
         let (account, kind) =
             ((NAMESPACE, SERVICE_ACCOUNT), ("trainer.kubeflow.org/v1alpha1", "TrainJob"));

@@ -9,10 +9,11 @@ use super::blow::{Blow, InjectedFault, Nth};
 use super::brown_out::{BrownOut, How};
 use super::case::{Case, Disturbance};
 use super::ground::Ground;
-use super::judge::Reference;
+use super::judge::{Reference, Rules};
 use super::life::{Life, Made};
 use super::purpose::{is_coalesced, kind};
-use super::scenario::Scenario;
+use super::retention;
+use super::scenario::{Program, Scenario};
 use crate::testenv::operator::rbac_rules;
 
 /// How often each life is lived undisturbed.
@@ -44,8 +45,11 @@ impl Baseline {
     pub(super) async fn record(ground: &Ground, scenario: Scenario) -> Result<Self> {
         let lives = (0..TIMES).map(|_| ground.live(scenario, None));
         let lives = try_join_all(lives).await?;
-        let reference =
-            Reference::of(&lives, rbac_rules()?).with_context(|| scenario.to_string())?;
+        let rules = match scenario.program() {
+            Program::Operator => Rules::Operator(rbac_rules()?),
+            Program::Retention => Rules::Retention(retention::terms()),
+        };
+        let reference = Reference::of(&lives, rules).with_context(|| scenario.to_string())?;
         Ok(Self { scenario, reference, calls: calls(&lives), kinds: kinds(&lives) })
     }
 

@@ -12,7 +12,7 @@ use super::baseline::{Baseline, Presence, TIMES};
 use super::case::{Case, Disturbance};
 use super::ground::Ground;
 use super::pairs::Sample;
-use super::scenario::Scenario;
+use super::scenario::{Program, Scenario};
 use super::selection::{Selection, interleaved};
 use super::verdict::{Ran, Verdict};
 
@@ -25,6 +25,8 @@ const ATTEMPTS: usize = 2;
 /// What to do.
 #[derive(Debug, Clone)]
 pub struct Plan {
+    /// Whose lives.
+    pub program: Program,
     /// Which cases.
     pub selection: Selection,
     /// What the cases are.
@@ -64,7 +66,7 @@ impl Campaign {
     pub async fn run(plan: &Plan, say: &dyn Fn(&str)) -> Result<Self> {
         let began = Instant::now();
         say("starting a control plane");
-        let ground = Ground::prepare().await?;
+        let ground = Ground::prepare(plan.program).await?;
         let baseline_runs = BaselineRuns::record(&ground, plan, say).await;
         let cases = interleaved(baseline_runs.cases(plan));
         ensure!(
@@ -80,7 +82,7 @@ impl Campaign {
 
     /// The names of the cases of a plan.
     pub async fn list(plan: &Plan, say: &dyn Fn(&str)) -> Result<Vec<Case>> {
-        let ground = Ground::prepare().await?;
+        let ground = Ground::prepare(plan.program).await?;
         Ok(BaselineRuns::record(&ground, plan, say).await.cases(plan))
     }
 
@@ -101,7 +103,7 @@ impl BaselineRuns {
     async fn record(ground: &Ground, plan: &Plan, say: &dyn Fn(&str)) -> Self {
         let mut baseline_runs =
             Self { baselines: BTreeMap::new(), failed_baselines: BTreeMap::new() };
-        let recording = stream::iter(plan.selection.scenarios())
+        let recording = stream::iter(plan.selection.scenarios(plan.program))
             .map(async |scenario| (scenario, Baseline::record(ground, scenario).await))
             .buffer_unordered((plan.lanes / TIMES).max(1));
         let mut recording = std::pin::pin!(recording);

@@ -5,22 +5,21 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
-use invariants::{History, Request, Terms};
+use invariants::{History, Terms};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DeleteParams, ListParams};
 use trainjob_api::constants::EVENT_REPORTER;
 
 use super::blow::{Blow, InjectedFault};
-use super::brown_out;
 use super::case::Case;
+use super::disturb::{disturbed, made};
 use super::left;
-use super::life::{Life, Made, live};
+use super::life::Life;
 use super::operator_slot::OperatorSlot;
-use super::purpose::purpose;
-use super::scenario::{Scenario, Stage};
-use super::strike::Strike;
-use crate::faults::proxy::{Call, Proxy, Scope};
+use super::retention;
+use super::scenario::{Program, Scenario, Stage};
+use crate::faults::proxy::{Proxy, Scope};
 use crate::testenv::cluster::Options;
 use crate::testenv::fixtures::tenant::Tenant;
 use crate::testenv::fixtures::{SYSTEM, World};
@@ -43,47 +42,61 @@ const BROWN_OUT: i64 = 10;
 /// has to start on a busy machine.
 const ALLOWANCE: i64 = 30_000;
 
+/// What all lives of a program share.
+pub(super) enum Ground {
+    /// Of the operator.
+    Operator(Box<OperatorGround>),
+    /// Of the retention engine.
+    Retention(Arc<retention::Ground>),
+}
+
+impl Ground {
+    /// Starts the box.
+    pub(super) async fn prepare(program: Program) -> Result<Self> {
+        Ok(match program {
+            Program::Operator => Self::Operator(Box::new(OperatorGround::prepare().await?)),
+            Program::Retention => {
+                Self::Retention(Arc::new(Box::pin(retention::Ground::start()).await?))
+            }
+        })
+    }
+
+    /// Lives one life, in a namespace and behind a proxy of its own.
+    pub(super) async fn live(&self, scenario: Scenario, case: Option<&Case>) -> Result<Life> {
+        match self {
+            Self::Operator(ground) => ground.live(scenario, case).await,
+            Self::Retention(ground) => retention::live(ground, scenario, case).await,
+        }
+    }
+}
+
 /// A box without an operator of its own, and somebody who writes down what happens in it.
-pub(super) struct Ground {
+pub(super) struct OperatorGround {
     world: World,
     kubeconfig: PathBuf,
     recorder: Recorder,
 }
 
-impl Ground {
+impl OperatorGround {
     /// Starts the box.
-    pub(super) async fn prepare() -> Result<Self> {
+    async fn prepare() -> Result<Self> {
         let world = Box::pin(World::without_operator(Options::default())).await?;
         let kubeconfig = world.cluster.service_account_kubeconfig(SYSTEM, SERVICE_ACCOUNT).await?;
         let recorder = Recorder::start(world.cluster.client().await?).await?;
         Ok(Self { world, kubeconfig, recorder })
     }
 
-    /// Lives one life, in a namespace and behind a proxy of its own.
-    pub(super) async fn live(&self, scenario: Scenario, case: Option<&Case>) -> Result<Life> {
+    async fn live(&self, scenario: Scenario, case: Option<&Case>) -> Result<Life> {
         let tenant = self.world.tenant(scenario.name()).await?;
         let cluster = &self.world.cluster;
         let proxy = Proxy::start(cluster, Scope::Namespace(tenant.namespace.clone())).await?;
         let slot = OperatorSlot::new(cluster, &proxy, &self.kubeconfig)?;
-        let stage = Stage { tenant: &tenant, slot: &slot, deadline: deadline(case) };
-        let blows = case.into_iter().flat_map(Case::blows);
-        let strikes: Vec<Strike> = blows.map(|blow| Strike::prepare(&proxy, blow)).collect();
-
-        let brown_out = case.and_then(|case| {
-            Some(brown_out::UnderWay::prepare(&proxy, case.brown_out()?, &case.to_string()))
-        });
-
-        let lived = Box::pin(live(scenario, &stage, &proxy, &strikes));
-        let end = match &brown_out {
-            None => lived.await,
-            Some(brown_out) => {
-                tokio::select! { end = lived => end, never = brown_out.run() => never }
-            }
-        };
+        let deadline = deadline(case);
+        let stage = Stage { scenario, tenant: &tenant, slot: &slot, deadline };
+        let (end, struck) = disturbed(&stage, &proxy, case).await;
         let mut life = self.look(&tenant, &proxy).await?;
         life.trouble = end.err().map(|error| format!("{error:#}"));
-        life.struck = strikes.iter().filter(|strike| strike.count() > 0).count()
-            + brown_out.iter().filter(|brown_out| brown_out.has_struck()).count();
+        life.struck = struck;
         let namespaces: Api<Namespace> = Api::all(tenant.client.clone());
         namespaces.delete(&tenant.namespace, &DeleteParams::background()).await?;
         Ok(life)
@@ -104,16 +117,6 @@ impl Ground {
         let told = events.into_iter().filter(is_ours).filter_map(|event| event.reason).collect();
         Ok(Life { history, calls, left, told, struck: 0, trouble: None })
     }
-}
-
-fn made(calls: &[Arc<Call>], requests: &[Request]) -> Vec<Made> {
-    let is_work = |call: &Call| !call.is_watch() && !call.is_for_time();
-    let work = calls.iter().zip(requests).filter(|(call, _)| is_work(call));
-    work.map(|(call, request)| {
-        let done = request.answer.code.is_some_and(|code| (200..300).contains(&code));
-        Made { purpose: purpose(call), done }
-    })
-    .collect()
 }
 
 fn deadline(case: Option<&Case>) -> i64 {

@@ -8,14 +8,14 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
-use invariants::{Outcome, RbacRule};
+use invariants::{History, Outcome, RbacRule, retention};
 
 use super::case::Case;
 use super::life::Life;
 
 /// Reasons of events that tell of errors.
-const COMPLAINTS: [&str; 3] =
-    ["TrainJobResourcesCreationFailed", "ReleaseFailed", "TTLDeletionFailed"];
+const COMPLAINTS: [&str; 4] =
+    ["TrainJobResourcesCreationFailed", "ReleaseFailed", "TTLDeletionFailed", "DeletionFailed"];
 
 /// What undisturbed lives of a scenario have in common.
 #[derive(Debug)]
@@ -23,19 +23,43 @@ pub struct Reference {
     outcome: Outcome,
     left: Vec<String>,
     told: BTreeSet<String>,
-    rbac_rules: Vec<RbacRule>,
+    rules: Rules,
+}
+
+/// The rules that every life of a program keeps.
+#[derive(Debug)]
+pub enum Rules {
+    /// Those of an operator with these RBAC rules.
+    Operator(Vec<RbacRule>),
+    /// Those of the retention engine.
+    Retention(retention::Terms),
+}
+
+impl Rules {
+    /// What breaks them in this history.
+    fn broken(&self, history: &History) -> Vec<String> {
+        match self {
+            Self::Operator(rbac_rules) => {
+                let mut broken = invariants::check(history);
+                broken.extend(invariants::undeclared_requests(history, rbac_rules));
+                broken.iter().map(ToString::to_string).collect()
+            }
+            Self::Retention(terms) => {
+                retention::check(history, terms).iter().map(ToString::to_string).collect()
+            }
+        }
+    }
 }
 
 impl Reference {
-    /// The reference that these lives of an operator with these RBAC rules are, if nothing is wrong with any
-    /// of them.
-    pub fn of(lives: &[Life], rbac_rules: Vec<RbacRule>) -> Result<Self> {
+    /// The reference that these lives of a program with these rules are, if nothing is wrong with any of them.
+    pub fn of(lives: &[Life], rules: Rules) -> Result<Self> {
         let told = lives.iter().flat_map(|life| life.told.clone()).collect();
         let (outcome, left) = match lives.first() {
             Some(first) => (Outcome::of(&first.history), first.left.clone()),
             None => anyhow::bail!("there is no undisturbed life"),
         };
-        let reference = Self { outcome, left, told, rbac_rules };
+        let reference = Self { outcome, left, told, rules };
         for life in lives {
             let wrong = reference.judge(life, None);
             ensure!(wrong.is_empty(), "undisturbed, and yet: {}", wrong.join("; "));
@@ -47,9 +71,7 @@ impl Reference {
     #[must_use]
     pub fn judge(&self, life: &Life, case: Option<&Case>) -> Vec<String> {
         let mut wrong: Vec<String> = life.trouble.iter().cloned().collect();
-        let mut broken = invariants::check(&life.history);
-        broken.extend(invariants::undeclared_requests(&life.history, &self.rbac_rules));
-        wrong.extend(broken.iter().map(ToString::to_string));
+        wrong.extend(self.rules.broken(&life.history));
         wrong.extend(self.outcome.differences(&Outcome::of(&life.history)));
         if life.left != self.left {
             wrong.push(format!("left: {:?} instead of {:?}", life.left, self.left));
@@ -65,7 +87,7 @@ impl Reference {
 
 #[cfg(test)]
 mod tests {
-    use invariants::{Change, Condition, History, Job, JobSet, Object, State};
+    use invariants::{Change, Condition, Job, JobSet, Object, State};
     use trainjob_api::time::Timestamp;
 
     use super::*;
@@ -126,9 +148,13 @@ mod tests {
     }
 
     fn judged(life: &Life, fault: &str) -> Vec<String> {
-        let reference = Reference::of(&[life_of_reference()], Vec::new()).unwrap();
+        let reference = Reference::of(&[life_of_reference()], rules()).unwrap();
         let case = format!("deadline/a 1/{fault}").parse().unwrap();
         reference.judge(life, Some(&case))
+    }
+
+    fn rules() -> Rules {
+        Rules::Operator(Vec::new())
     }
 
     fn life_of_reference() -> Life {
@@ -183,7 +209,7 @@ mod tests {
     #[test]
     fn baseline_runs_that_end_differently_are_rejected() {
         let other = [good_steps(), vec![(job(Some("DeadlineExceeded")), true)]].concat();
-        assert!(Reference::of(&[life(&good_steps()), life(&other)], Vec::new()).is_err());
-        assert!(Reference::of(&[], Vec::new()).is_err());
+        assert!(Reference::of(&[life(&good_steps()), life(&other)], rules()).is_err());
+        assert!(Reference::of(&[], rules()).is_err());
     }
 }

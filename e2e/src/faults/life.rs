@@ -10,9 +10,6 @@ use invariants::History;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::left;
-use super::operator_slot::OperatorSlot;
-use super::scenario::{Scenario, Stage};
 use super::strike::Strike;
 use crate::faults::proxy::Proxy;
 use crate::testenv::fixtures::{PATIENCE, consistently};
@@ -29,7 +26,7 @@ pub struct Life {
     pub calls: Vec<Made>,
     /// What was left in the namespace.
     pub left: Vec<String>,
-    /// The reasons of the operator's events.
+    /// The reasons of the program's events.
     pub told: BTreeSet<String>,
     /// How many of the faults have struck.
     pub struck: usize,
@@ -46,36 +43,44 @@ pub struct Made {
     pub done: bool,
 }
 
+/// Who plays a life: what users do in it, and the program that runs meanwhile, which may be killed and replaced.
+pub(super) trait Player {
+    /// Stores what there is before the program starts.
+    async fn begin(&self) -> Result<()>;
+    /// Starts a program.
+    async fn launch(&self) -> Result<()>;
+    /// Kills it, as a crash of its machine would.
+    fn kill(&self);
+    /// Waits until the program that runs then is ready.
+    async fn ready(&self) -> Result<()>;
+    /// Plays the life, with a program that has just been started.
+    async fn play(&self) -> Result<()>;
+    /// Waits until nothing is left that should not be.
+    async fn ended(&self) -> Result<()>;
+    /// Sees that the program has not ended by itself.
+    fn still_runs(&self) -> Result<()>;
+}
+
 /// Lives it to its end: until nothing is left that should not be, and nothing happens any more.
-pub(super) async fn live(
-    scenario: Scenario,
-    stage: &Stage<'_>,
-    proxy: &Proxy,
-    strikes: &[Strike],
-) -> Result<()> {
-    scenario.before_the_operator(stage.tenant).await?;
-    stage.slot.launch().await?;
+pub(super) async fn live(player: &impl Player, proxy: &Proxy, strikes: &[Strike]) -> Result<()> {
+    player.begin().await?;
+    player.launch().await?;
     let kills: Vec<&Strike> = strikes.iter().filter(|strike| strike.kills()).collect();
     if kills.is_empty() {
-        scenario.play(stage).await?;
+        player.play().await?;
     } else {
-        Box::pin(with_crashes(scenario, stage, proxy, &kills)).await?;
+        Box::pin(with_crashes(player, proxy, &kills)).await?;
     }
-    left::nothing_but(stage.tenant, scenario.leaves()).await?;
+    player.ended().await?;
     quiet(proxy).await?;
-    stage.slot.still_runs()
+    player.still_runs()
 }
 
 /// Plays a life in which the operator is killed at some calls, those of them that come.
-async fn with_crashes(
-    scenario: Scenario,
-    stage: &Stage<'_>,
-    proxy: &Proxy,
-    kills: &[&Strike],
-) -> Result<()> {
+async fn with_crashes(player: &impl Player, proxy: &Proxy, kills: &[&Strike]) -> Result<()> {
     let killed = watch::Sender::new(0);
-    let mut killing = pin!(crashes(stage.slot, kills, &killed));
-    let mut played = pin!(scenario.play(stage));
+    let mut killing = pin!(crashes(player, kills, &killed));
+    let mut played = pin!(player.play());
     let all_crashed = tokio::select! {
         crashed = &mut killing => { crashed?; true }
         told = &mut played => { told?; false }
@@ -89,19 +94,19 @@ async fn with_crashes(
             settled = settled(proxy, kills, &killed) => settled?,
         }
     }
-    stage.slot.ready().await
+    player.ready().await
 }
 
 /// Kills the operator whenever one of these strikes, until all have.
 async fn crashes(
-    slot: &OperatorSlot<'_>,
+    player: &impl Player,
     kills: &[&Strike],
     killed: &watch::Sender<usize>,
 ) -> Result<()> {
     let mut strikes: FuturesUnordered<_> = kills.iter().map(|strike| strike.strikes()).collect();
     while strikes.next().await.is_some() {
-        slot.kill();
-        slot.launch().await?;
+        player.kill();
+        player.launch().await?;
         killed.send_modify(|killed| *killed += 1);
     }
     Ok(())

@@ -7,10 +7,13 @@ use crate::faults::proxy::Call;
 /// The aim of a status write that is about nothing but counts.
 const COUNTS: &str = "counts";
 
+/// The status writes of retention policies.
+const POLICY_STATUS: &str = "patch retentionpolicies status";
+
 /// Whether a call with this purpose may be made together with the next one, as writes of counts are that
 /// change quickly: how many there are then depends on how busy the machine is.
 pub(super) fn is_coalesced(purpose: &str) -> bool {
-    purpose.ends_with(COUNTS)
+    purpose.ends_with(COUNTS) || purpose.starts_with(POLICY_STATUS)
 }
 
 /// The verb, the kind, the name and what the call is to bring about, such as

@@ -6,12 +6,15 @@
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use clap::ValueEnum;
 use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use trainjob_api::conditions;
 
+use super::left;
+use super::life::Player;
 use super::operator_slot::OperatorSlot;
 use crate::testenv::fixtures::status::{created_at, now};
 use crate::testenv::fixtures::tenant::Tenant;
@@ -46,10 +49,29 @@ pub enum Scenario {
     /// The operator finds three at its start: one complete, one failed by its deadline, both with a TTL,
     /// and a new one.
     FoundAtStart,
+    /// Jobs end under a retention policy with a TTL.
+    PolicyTtl,
+    /// The retention engine finds finished Jobs at its start, which are due.
+    PolicyOverdue,
+    /// A retention policy trips, and is acknowledged.
+    PolicyTrip,
+    /// A finished Job goes because its owner has finished.
+    PolicyOwner,
 }
 
-/// Where a life is played.
+/// Which program lives them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Program {
+    /// The operator.
+    Operator,
+    /// The retention engine.
+    Retention,
+}
+
+/// Where a life of the operator is played.
 pub struct Stage<'a> {
+    /// Which life.
+    pub scenario: Scenario,
     /// The namespace.
     pub tenant: &'a Tenant<'a>,
     /// The operator.
@@ -59,8 +81,8 @@ pub struct Stage<'a> {
 }
 
 impl Scenario {
-    /// All of them.
-    pub const ALL: [Self; 9] = [
+    /// Those of the operator.
+    pub const OPERATOR: [Self; 9] = [
         Self::CompleteTtl,
         Self::Deadline,
         Self::DeadlineTtl,
@@ -71,6 +93,38 @@ impl Scenario {
         Self::Recreated,
         Self::FoundAtStart,
     ];
+
+    /// Those of the retention engine.
+    pub const RETENTION: [Self; 4] =
+        [Self::PolicyTtl, Self::PolicyOverdue, Self::PolicyTrip, Self::PolicyOwner];
+
+    /// Those of a program.
+    #[must_use]
+    pub const fn of(program: Program) -> &'static [Self] {
+        match program {
+            Program::Operator => &Self::OPERATOR,
+            Program::Retention => &Self::RETENTION,
+        }
+    }
+
+    /// Which program lives it.
+    #[must_use]
+    pub const fn program(self) -> Program {
+        match self {
+            Self::CompleteTtl
+            | Self::Deadline
+            | Self::DeadlineTtl
+            | Self::SuspendResume
+            | Self::FailureTtl
+            | Self::TtlZero
+            | Self::MpiTtl
+            | Self::Recreated
+            | Self::FoundAtStart => Program::Operator,
+            Self::PolicyTtl | Self::PolicyOverdue | Self::PolicyTrip | Self::PolicyOwner => {
+                Program::Retention
+            }
+        }
+    }
 
     /// Its name.
     #[must_use]
@@ -85,6 +139,10 @@ impl Scenario {
             Self::MpiTtl => "mpi-ttl",
             Self::Recreated => "recreated",
             Self::FoundAtStart => "found-at-start",
+            Self::PolicyTtl => "policy-ttl",
+            Self::PolicyOverdue => "policy-overdue",
+            Self::PolicyTrip => "policy-trip",
+            Self::PolicyOwner => "policy-owner",
         }
     }
 
@@ -93,6 +151,7 @@ impl Scenario {
     pub const fn leaves(self) -> &'static [&'static str] {
         match self {
             Self::Deadline => &["configmap job-runtime-snapshot", "trainjob job"],
+            Self::PolicyOwner => &["owner"],
             _ => &[],
         }
     }
@@ -148,7 +207,40 @@ impl Scenario {
                 tenant.gone("stopped").await?;
                 tenant.gone("new").await
             }
+            Self::PolicyTtl | Self::PolicyOverdue | Self::PolicyTrip | Self::PolicyOwner => {
+                bail!("{self} is a life of the retention engine")
+            }
         }
+    }
+}
+
+impl Player for Stage<'_> {
+    async fn begin(&self) -> Result<()> {
+        self.scenario.before_the_operator(self.tenant).await
+    }
+
+    async fn launch(&self) -> Result<()> {
+        self.slot.launch().await
+    }
+
+    fn kill(&self) {
+        self.slot.kill();
+    }
+
+    async fn ready(&self) -> Result<()> {
+        self.slot.ready().await
+    }
+
+    async fn play(&self) -> Result<()> {
+        self.scenario.play(self).await
+    }
+
+    async fn ended(&self) -> Result<()> {
+        left::nothing_but(self.tenant, self.scenario.leaves()).await
+    }
+
+    fn still_runs(&self) -> Result<()> {
+        self.slot.still_runs()
     }
 }
 
@@ -221,7 +313,8 @@ impl FromStr for Scenario {
     type Err = anyhow::Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        let named = Self::ALL.into_iter().find(|scenario| scenario.name() == name);
+        let mut all = Self::OPERATOR.into_iter().chain(Self::RETENTION);
+        let named = all.find(|scenario| scenario.name() == name);
         named.ok_or_else(|| anyhow!("no scenario is called {name:?}"))
     }
 }

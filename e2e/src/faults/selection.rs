@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::case::Case;
-use super::scenario::Scenario;
+use super::scenario::{Program, Scenario};
 
 /// Which cases to run.
 #[derive(Debug, Clone)]
@@ -30,14 +30,15 @@ impl Selection {
         chosen.into_iter().collect()
     }
 
-    /// The scenarios that it may choose from.
-    pub(super) fn scenarios(&self) -> Vec<Scenario> {
-        let Self::Matching(patterns) = self else { return Scenario::ALL.to_vec() };
+    /// The scenarios of a program that it may choose from.
+    pub(super) fn scenarios(&self, program: Program) -> Vec<Scenario> {
+        let all = Scenario::of(program);
+        let Self::Matching(patterns) = self else { return all.to_vec() };
         let begins =
             |pattern: &String, scenario: Scenario| pattern.starts_with(&format!("{scenario}/"));
-        let of_all = |pattern: &String| !Scenario::ALL.iter().any(|it| begins(pattern, *it));
+        let of_all = |pattern: &String| !all.iter().any(|it| begins(pattern, *it));
         let needed = |it: &Scenario| patterns.iter().any(|p| of_all(p) || begins(p, *it));
-        Scenario::ALL.into_iter().filter(needed).collect()
+        all.iter().copied().filter(needed).collect()
     }
 }
 
@@ -76,12 +77,15 @@ mod tests {
             (&["deadline/"][..], &[Deadline][..]),
             (&["deadline-ttl/delete", "deadline/a 1/409"], &[Deadline, DeadlineTtl]),
             (&["ttl-zero/a 1/lost"], &[TtlZero]),
-            (&["deadline/", "/409"], &Scenario::ALL),
-            (&["deadline"], &Scenario::ALL),
+            (&["deadline/", "/409"], &Scenario::OPERATOR),
+            (&["deadline"], &Scenario::OPERATOR),
         ] {
-            assert_eq!(matching(patterns).scenarios(), scenarios, "{patterns:?}");
+            let chosen = matching(patterns).scenarios(Program::Operator);
+            assert_eq!(chosen, scenarios, "{patterns:?}");
         }
-        assert_eq!(Selection::All.scenarios(), Scenario::ALL);
+        for program in [Program::Operator, Program::Retention] {
+            assert_eq!(Selection::All.scenarios(program), Scenario::of(program));
+        }
     }
 
     #[test]

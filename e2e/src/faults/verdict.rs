@@ -8,6 +8,7 @@ use invariants::Request;
 use super::case::Case;
 use super::judge::Reference;
 use super::life::Life;
+use super::scenario::Program;
 
 /// A case that was run.
 #[derive(Debug, Clone)]
@@ -64,7 +65,11 @@ impl Display for Ran {
             Verdict::NotStruck => write!(f, "{case}: a call of it did not come"),
             Verdict::Violated { wrong, trace } => {
                 writeln!(f, "VIOLATION in {case}; to see it again:")?;
-                write!(f, "  cargo faults --only '{case}'")?;
+                let program = match case.scenario.program() {
+                    Program::Operator => "",
+                    Program::Retention => "--program retention ",
+                };
+                write!(f, "  cargo faults {program}--only '{case}'")?;
                 wrong.iter().try_for_each(|it| write!(f, "\n  * {it}"))?;
                 trace.iter().try_for_each(|it| write!(f, "\n    {it}"))
             }

@@ -15,7 +15,7 @@ pub async fn install_crds(client: &Client) -> Result<()> {
     install_folder(client, "crds").await
 }
 
-/// Installs the definitions of retention policies, which the chart does not do yet, and waits until they are served.
+/// Installs the chart's definitions of retention policies, and waits until they are served.
 pub async fn install_retention_crds(client: &Client) -> Result<()> {
     install_folder(client, "retention-crds").await
 }

@@ -1,4 +1,4 @@
-//! `docs/metrics.md`: what it says of each metric.
+//! `docs/metrics.md` and `docs/retention.md`: what they say of each metric.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,13 +37,64 @@ pub fn read() -> Result<BTreeMap<String, Documented>> {
     Ok(metrics)
 }
 
+/// What the metrics of the retention engine begin with, and those of the operator.
+const RETENTION: &str = "trainjob_retention_";
+const OPERATOR: &str = "trainjob_operator_";
+/// The metrics that the retention engine has as the operator does. `docs/retention.md` (7) names them.
+const ALIKE: [&str; 9] = [
+    "api_request_duration_seconds",
+    "api_requests_total",
+    "build_info",
+    "events_dropped_total",
+    "leader",
+    "queue_depth",
+    "queue_oldest_seconds",
+    "timers",
+    "watch_restarts_total",
+];
+
+/// All metrics of the retention engine, by name: those of its own page, and those that it has as the operator does, whose
+/// labels are the operator's but for the lanes of the queue.
+pub fn of_retention(
+    operator: &BTreeMap<String, Documented>,
+) -> Result<BTreeMap<String, Documented>> {
+    let page = workspace::read("docs/retention.md")?;
+    let mut metrics = BTreeMap::new();
+    for row in page.lines() {
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        let [_, name, kind @ ("counter" | "gauge" | "histogram"), labels, help, _] = cells[..]
+        else {
+            continue;
+        };
+        let name = format!("{RETENTION}{}", name.trim_matches('`'));
+        let labels = labels_of(labels).with_context(|| format!("labels of {name}"))?;
+        // Rows of a table have no full stop there.
+        let help = format!("{help}.");
+        metrics.insert(name, Documented { kind: kind.to_owned(), help, labels });
+    }
+    for name in ALIKE {
+        let alike = operator.get(&format!("{OPERATOR}{name}"));
+        let mut alike = alike.with_context(|| format!("the operator has no {name}"))?.clone();
+        for (label, values) in &mut alike.labels {
+            values.clear();
+            if label == "lane" {
+                values.extend(["scheduled", "backlog"].map(str::to_owned));
+            }
+        }
+        ensure!(metrics.insert(format!("{RETENTION}{name}"), alike).is_none(), "twice: {name}");
+    }
+    Ok(metrics)
+}
+
 /// A label's values follow its name; several labels are separated by semicolons. A part that begins
-/// otherwise goes on with the label before.
+/// otherwise goes on with the label before. A name alone is a label of any values.
 fn labels_of(cell: &str) -> Result<BTreeMap<String, BTreeSet<String>>> {
     let mut labels = BTreeMap::new();
     for part in cell.split("; ").filter(|part| !part.is_empty()) {
-        let Some((name, values)) = part.strip_prefix('`').and_then(|part| part.split_once("`: "))
-        else {
+        let alone = part.strip_prefix('`').and_then(|part| Some((part.strip_suffix('`')?, "")));
+        let alone = alone.filter(|(name, _)| !name.contains('`'));
+        let with_values = part.strip_prefix('`').and_then(|part| part.split_once("`: "));
+        let Some((name, values)) = with_values.or(alone) else {
             ensure!(!labels.is_empty(), "no label: {part}");
             continue;
         };
@@ -64,6 +115,7 @@ fn labels_are_read_as_they_are_written() -> Result<()> {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     assert_eq!(of("")?, []);
     assert_eq!(of("`lane`: `stop`, `live`")?, [("lane".to_owned(), owned(&["live", "stop"]))]);
+    assert_eq!(of("`kind`; `lane`: `stop`")?.first(), Some(&("kind".to_owned(), vec![])));
     let several = of("`code`: status, `none` without one; at most 20 values; `verb`: `get`")?;
     assert_eq!(several, [("code".to_owned(), vec![]), ("verb".to_owned(), owned(&["get"]))]);
     Ok(())

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use invariants::RbacRule;
 use k8s_openapi::api::rbac::v1::PolicyRule;
+use kube::{Client, Config};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -128,6 +129,17 @@ impl Product {
     #[must_use]
     pub fn metrics_address(&self) -> String {
         self.metrics.address()
+    }
+
+    /// The sum of a metric over all its labels; 0 if there is none of that name.
+    pub async fn metric(&self, name: &str) -> Result<f64> {
+        let server = format!("http://{}", self.metrics_address());
+        let client = Client::try_from(Config::new(server.parse()?))?;
+        let request = http::Request::get("/metrics").body(Vec::new())?;
+        let page = client.request_text(request).await.context("no metrics")?;
+        let of_metric = |line: &&str| line.split(['{', ' ']).next() == Some(name);
+        let values = page.lines().filter(of_metric).filter_map(|line| line.rsplit(' ').next());
+        Ok(values.filter_map(|value| value.parse::<f64>().ok()).sum())
     }
 }
 

@@ -7,6 +7,8 @@
 mod follow;
 mod read;
 mod record;
+mod retention;
+mod targets;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +23,8 @@ use crate::testenv::kinds::{job_sets, train_jobs};
 use follow::Followed;
 use read::{JobSet, TrainJob};
 use record::Record;
+
+pub use retention::{RetentionRecorder, kind};
 
 /// How long a watch may be behind on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -83,18 +87,18 @@ fn kinds(client: &Client, namespace: Option<&str>) -> Kinds {
     let (jobs, job_sets) = (train_jobs(), job_sets());
     match namespace {
         Some(namespace) => (
-            Followed(Api::namespaced_with(client.clone(), namespace, &jobs)),
-            Followed(Api::namespaced_with(client.clone(), namespace, &job_sets)),
-            Followed(Api::namespaced(client.clone(), namespace)),
-            Followed(Api::namespaced(client.clone(), namespace)),
-            Followed(Api::namespaced(client.clone(), namespace)),
+            Followed::of(Api::namespaced_with(client.clone(), namespace, &jobs)),
+            Followed::of(Api::namespaced_with(client.clone(), namespace, &job_sets)),
+            Followed::of(Api::namespaced(client.clone(), namespace)),
+            Followed::of(Api::namespaced(client.clone(), namespace)),
+            Followed::of(Api::namespaced(client.clone(), namespace)),
         ),
         None => (
-            Followed(Api::all_with(client.clone(), &jobs)),
-            Followed(Api::all_with(client.clone(), &job_sets)),
-            Followed(Api::all(client.clone())),
-            Followed(Api::all(client.clone())),
-            Followed(Api::all(client.clone())),
+            Followed::of(Api::all_with(client.clone(), &jobs)),
+            Followed::of(Api::all_with(client.clone(), &job_sets)),
+            Followed::of(Api::all(client.clone())),
+            Followed::of(Api::all(client.clone())),
+            Followed::of(Api::all(client.clone())),
         ),
     }
 }

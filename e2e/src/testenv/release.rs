@@ -60,7 +60,7 @@ impl Release {
         let mut arguments =
             vec!["install", RELEASE, &chart, "--create-namespace", "--namespace", NAMESPACE];
         let sets = here.iter().map(String::as_str).chain(sets.iter().copied());
-        arguments.extend(sets.flat_map(|set| ["--set", set]));
+        arguments.extend(sets.flat_map(|set| [as_flag(set), set]));
         tools.helm(&arguments).await?;
         Ok(Self { cluster, tools, webhook })
     }
@@ -108,4 +108,9 @@ impl Release {
         .await?;
         Ok((tools, namespace))
     }
+}
+
+/// The flag for a value, which is JSON where it is quoted or a list.
+pub(crate) fn as_flag(set: &str) -> &'static str {
+    if set.ends_with(['"', ']']) { "--set-json" } else { "--set" }
 }

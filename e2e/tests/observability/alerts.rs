@@ -8,7 +8,11 @@ use serde_json::Value;
 use super::series::{OF_TARGETS, complaint, metrics};
 use super::{files, promql};
 
-const ALERTS: &str = "charts/trainjob-operator/files/alerts.yaml";
+/// Those that are always installed, and those of the retention engine.
+const ALERTS: [&str; 2] = [
+    "charts/trainjob-operator/files/alerts.yaml",
+    "charts/trainjob-operator/files/retention-alerts.yaml",
+];
 const RUNBOOKS: &str = "docs/runbooks";
 const TESTS: &str = "e2e/promtool";
 
@@ -27,13 +31,13 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
 /// The alerts, by name.
 fn alerts() -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
-    for group in list(&document(ALERTS), "groups") {
-        for rule in list(group, "rules") {
+    for file in ALERTS.map(document) {
+        for rule in list(&file, "groups").iter().flat_map(|group| list(group, "rules")) {
             let name = text(rule, "alert").to_owned();
             assert!(all.insert(name, rule.clone()).is_none(), "twice: {rule}");
         }
     }
-    assert!(all.len() >= 10, "only {} alerts were found", all.len());
+    assert!(all.len() >= 30, "only {} alerts were found", all.len());
     all
 }
 

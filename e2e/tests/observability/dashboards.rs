@@ -8,7 +8,11 @@ use serde_json::Value;
 use super::series::{complaint, metrics};
 use super::{files, promql};
 
-const FOLDER: &str = "charts/trainjob-operator/files/dashboards";
+/// Those that are always installed, and that of the retention engine.
+const FOLDERS: [&str; 2] = [
+    "charts/trainjob-operator/files/dashboards",
+    "charts/trainjob-operator/files/retention-dashboards",
+];
 /// How long a dashboard may be: all of them are in the Secret of the release, which may not be longer than 1 MiB.
 const LONGEST: usize = 60_000;
 /// Columns of Grafana's grid.
@@ -16,11 +20,13 @@ const COLUMNS: u64 = 24;
 
 /// The dashboards, by the names of their files.
 fn dashboards() -> Vec<(String, Value)> {
-    let mut files = files(FOLDER);
+    let in_folder = |folder| files(folder).into_iter().map(move |file| (file, folder));
+    let mut files: Vec<_> = FOLDERS.into_iter().flat_map(in_folder).collect();
     files.sort();
-    assert_eq!(files, ["cleanup.json", "lifecycle.json", "operator.json"]);
-    let read = |file: String| {
-        let text = workspace::read(&format!("{FOLDER}/{file}")).unwrap();
+    let names: Vec<_> = files.iter().map(|(file, _)| file.as_str()).collect();
+    assert_eq!(names, ["cleanup.json", "lifecycle.json", "operator.json", "retention.json"]);
+    let read = |(file, folder): (String, &str)| {
+        let text = workspace::read(&format!("{folder}/{file}")).unwrap();
         assert!(text.len() < LONGEST, "{file} is {} bytes long", text.len());
         (file, serde_json::from_str(&text).unwrap())
     };

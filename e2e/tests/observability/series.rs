@@ -1,4 +1,5 @@
-//! The series that there are: those of the metrics in `docs/metrics.md`, and a few of Prometheus itself.
+//! The series that there are: those of the metrics in `docs/metrics.md` and `docs/retention.md`, and a few of Prometheus
+//! itself.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,9 @@ const OF_PROMETHEUS: [(&str, &[&str]); 2] = [("up", &[]), ("ALERTS", &["alertnam
 
 /// All metrics, by name.
 pub(crate) fn metrics() -> BTreeMap<String, Documented> {
-    metrics_page::read().unwrap()
+    let mut metrics = metrics_page::read().unwrap();
+    metrics.extend(metrics_page::of_retention(&metrics).unwrap());
+    metrics
 }
 
 /// What is wrong with a selector: a metric or a label that does not exist, or a value that none has.

@@ -54,7 +54,7 @@ async fn get_shows_the_columns_of_a_policy_before_and_after_its_first_status() -
         let text = kubectl(&place, &["get", kind.plural(), name]).await?;
         let row = rows(&text).pop().context("no row")?;
         let expected =
-            [name, "Job", "Audit", "True", "False", "4120", "12", "2126-11-22T06:31:07Z"];
+            [name, "Job", "Audit", "True", "AuditMode", "4120", "12", "2126-11-22T06:31:07Z"];
         ensure!(row.starts_with(&expected), "{text}");
     }
     Ok(())

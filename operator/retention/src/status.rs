@@ -32,7 +32,12 @@ use trainjob_api::{
 };
 use trainjob_engine::{answer::timed, error::RequestError};
 use trainjob_process::server_time::boot_time;
-use trainjob_retention_core::{breaker::Record, policy::RuleAction, stored::PolicyKind, uid::Uid};
+use trainjob_retention_core::{
+    breaker::Record,
+    policy::{Mode, RuleAction},
+    stored::PolicyKind,
+    uid::Uid,
+};
 
 use self::conditions::{Said, Situation, conditions};
 pub use self::seen::SeenPolicy;
@@ -81,6 +86,8 @@ struct Found {
     rules: Vec<Arc<str>>,
     situation: Situation,
     record: Option<Record>,
+    /// Whether it is in Audit, so that its status has no record.
+    is_audited: bool,
     /// The trip that the annotation names.
     acknowledged: Option<Arc<str>>,
 }
@@ -173,6 +180,7 @@ impl StatusWriter {
                     is_time_known,
                 ),
                 record: uid.and_then(|uid| state.record(uid)),
+                is_audited: stored.as_ref().is_ok_and(|it| it.policy.mode == Mode::Audit),
                 acknowledged: stored.as_ref().ok().and_then(|it| it.acknowledged_trip.clone()),
             }
         });
@@ -198,17 +206,19 @@ impl Written {
     fn is_due(&self, found: &Found) -> bool {
         let said = conditions(&found.situation);
         self.is_to_be_counted()
-            || self.is_urgent(found.record.as_ref())
+            || self.is_urgent(found.record.as_ref(), found.is_audited)
             || found.situation.missing
                 != self.seen.status.missing_rules.as_deref().unwrap_or_default()
             || !is_said(&said, self.seen.status.conditions.as_deref().unwrap_or_default())
     }
 
-    /// Whether a record has to be stored at once, because deletions wait for that or may not go on.
-    fn is_urgent(&self, record: Option<&Record>) -> bool {
+    /// Whether a record has to be stored at once, because deletions wait for that or may not go on, or removed.
+    ///
+    /// A policy in Enforce without a record is not judged yet: what its status says is what that will begin with.
+    fn is_urgent(&self, record: Option<&Record>, is_audited: bool) -> bool {
         let before = Record::read(&self.seen.status);
         record.is_some_and(|record| self.stored.is_none() || record.is_urgent(before.as_ref()))
-            || record.is_none() && before.is_some()
+            || record.is_none() && is_audited && before.is_some()
     }
 }
 
@@ -227,13 +237,10 @@ async fn write_one(
     let record = found.uid.as_ref().and_then(|uid| remover.state().record(uid));
     let version = found.target.and_then(|target| remover.served(target)?.1);
     let mut status = compose(found, tally, version.as_deref(), &written.seen, now);
-    let stores = written.is_urgent(record.as_ref())
+    let stores = written.is_urgent(record.as_ref(), found.is_audited)
         || written.stored.is_none_or(|stored| stored.elapsed() >= STORED_EVERY);
     if stores {
-        match &record {
-            Some(record) => record.write(&mut status),
-            None => Record::clear(&mut status),
-        }
+        put(record.as_ref(), found.is_audited, &mut status);
     }
     if status == written.seen.status && !(stores && written.stored.is_none()) {
         return;
@@ -252,6 +259,15 @@ async fn write_one(
         Err(error) => {
             tracing::debug!(policy = %found.key.name, %error, "status not written");
         }
+    }
+}
+
+/// Puts what the breaker stores into a status. A policy in Enforce that is not judged yet keeps what is there.
+fn put(record: Option<&Record>, is_audited: bool, status: &mut RetentionPolicyStatus) {
+    match record {
+        Some(record) => record.write(status),
+        None if is_audited => Record::clear(status),
+        None => {}
     }
 }
 

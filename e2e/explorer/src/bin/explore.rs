@@ -2,17 +2,29 @@
 
 #![expect(clippy::print_stdout, reason = "a command talks to who started it")]
 
-use std::process::ExitCode;
+use std::{fmt::Display, process::ExitCode};
 
-use clap::Parser;
-use explorer::{Options, explore, run};
+use clap::{Parser, ValueEnum};
+use explorer::{Options, explore, retention, run};
 
 /// How many violations are listed.
 const LISTED: usize = 20;
 
-/// Runs the operator's core through random schedules and says which rule breaks, if one does.
+/// Whose decisions are explored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Program {
+    /// Those of the operator.
+    Operator,
+    /// Those of the retention engine.
+    Retention,
+}
+
+/// Runs a program's core through random schedules and says which rule breaks, if one does.
 #[derive(Debug, Parser)]
 struct Arguments {
+    /// Whose core.
+    #[arg(long, value_enum, default_value = "operator")]
+    program: Program,
     /// How many schedules to run.
     #[arg(long, default_value_t = 1_000_000)]
     schedules: u64,
@@ -28,19 +40,37 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    match arguments.seed {
-        Some(seed) => one(seed, arguments.trace),
-        None => all(arguments.from, arguments.schedules),
+    let Arguments { program, schedules, from, seed, trace } = Arguments::parse();
+    match (program, seed) {
+        (_, Some(seed)) => one(program, seed, trace),
+        (Program::Operator, None) => {
+            let totals = explore(from, schedules, |totals| println!("{totals}"));
+            println!("{totals}");
+            all(program, schedules, totals.schedules, &totals.violations)
+        }
+        (Program::Retention, None) => {
+            let totals = retention::explore(from, schedules, |totals| println!("{totals}"));
+            println!("{totals}");
+            all(program, schedules, totals.schedules, &totals.violations)
+        }
     }
 }
 
-fn one(seed: u64, trace: bool) -> ExitCode {
-    let report = run(seed, Options { trace, defect: None });
-    for line in &report.trace {
+fn one(program: Program, seed: u64, trace: bool) -> ExitCode {
+    let (lines, violation) = match program {
+        Program::Operator => {
+            let report = run(seed, Options { trace, defect: None });
+            (report.trace, report.violation.map(|violation| violation.to_string()))
+        }
+        Program::Retention => {
+            let report = retention::run(seed, retention::Options { trace, defect: None });
+            (report.trace, report.violation.map(|violation| violation.to_string()))
+        }
+    };
+    for line in &lines {
         println!("{line}");
     }
-    if let Some(violation) = report.violation {
+    if let Some(violation) = violation {
         println!("seed {seed}: {violation}");
         return ExitCode::FAILURE;
     }
@@ -48,17 +78,22 @@ fn one(seed: u64, trace: bool) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn all(from: u64, schedules: u64) -> ExitCode {
-    let totals = explore(from, schedules, |totals| println!("{totals}"));
-    println!("{totals}");
-    if totals.schedules < schedules {
-        println!("{} schedules were not run", schedules - totals.schedules);
+/// What all schedules came to, of which so many were asked for.
+fn all(
+    program: Program,
+    asked_for: u64,
+    schedules: u64,
+    violations: &[(u64, impl Display)],
+) -> ExitCode {
+    if schedules < asked_for {
+        println!("{} schedules were not run", asked_for - schedules);
         return ExitCode::FAILURE;
     }
-    let Some((first, _)) = totals.violations.first() else { return ExitCode::SUCCESS };
-    for (seed, violation) in totals.violations.iter().take(LISTED) {
+    let Some((first, _)) = violations.first() else { return ExitCode::SUCCESS };
+    for (seed, violation) in violations.iter().take(LISTED) {
         println!("seed {seed}: {violation}");
     }
-    println!("the first of them, again with: cargo explore --seed {first} --trace");
-    one(*first, true)
+    let of = if program == Program::Retention { " --program retention" } else { "" };
+    println!("the first of them, again with: cargo explore{of} --seed {first} --trace");
+    one(program, *first, true)
 }

@@ -11,5 +11,6 @@ mod good;
 mod live;
 mod outcome;
 mod rbac;
+mod retention;
 mod safe;
 mod scenario;

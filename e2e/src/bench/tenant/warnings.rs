@@ -92,7 +92,7 @@ async fn cause(api: Api<TrainJob>, count: usize, seconds: usize) -> Result<usize
 async fn tried(rig: &Rig, operator: &Operator, namespace: &str) -> Result<(usize, usize)> {
     let events = rig.noted().await?.operator.events;
     let sent = events.iter().filter(|event| event.object.namespace == namespace).count();
-    let dropped = rig.metric(operator, DROPPED).await?;
+    let dropped = operator.metric(DROPPED).await?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
     Ok((sent, dropped as usize))
 }

@@ -1,7 +1,8 @@
 //! What the path of a request says: which object, and of which kind.
 
 /// Kinds that have no namespace, as far as anybody lists them through a proxy. All others have one.
-const WITHOUT_NAMESPACE: [&str; 6] = [
+const WITHOUT_NAMESPACE: [&str; 7] = [
+    "clusterretentionpolicies",
     "clusterroles",
     "clusterrolebindings",
     "clustertrainingruntimes",

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use futures::StreamExt;
-use invariants::{Change, Millis};
+use invariants::{Change, Millis, Object};
 use kube::api::{Api, ListParams, WatchEvent, WatchParams};
 use kube::core::PartialObjectMeta;
 use kube::{Resource, ResourceExt};
@@ -19,22 +19,32 @@ use super::record::{Record, Stored};
 /// Before an API server that is not there is asked again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A kind that is recorded.
-pub(super) struct Followed<K>(pub(super) Api<K>);
+/// A kind that is recorded, and what rules look at of its objects.
+pub(super) struct Followed<K, R = fn(&K) -> Object> {
+    pub(super) api: Api<K>,
+    pub(super) read: R,
+}
 
-impl<K> Followed<K>
+impl<K: Recorded + Resource> Followed<K> {
+    pub(super) fn of(api: Api<K>) -> Self {
+        Self { api, read: object }
+    }
+}
+
+impl<K, R> Followed<K, R>
 where
-    K: Recorded + Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    R: Fn(&K) -> Object + Send + 'static,
 {
     /// Notes what is there, and gives what notes everything from then on.
     pub(super) async fn begin(
         self,
         record: &Arc<Record>,
-    ) -> Result<impl Future<Output = ()> + Send + use<K>> {
-        let list = self.0.list(&ListParams::default()).await?;
+    ) -> Result<impl Future<Output = ()> + Send + use<K, R>> {
+        let list = self.api.list(&ListParams::default()).await?;
         let version = list.metadata.resource_version.context("a list without a version")?;
         for item in &list.items {
-            note(record, item, false);
+            self.note(record, item, false);
         }
         Ok(self.follow(Arc::clone(record), version))
     }
@@ -42,18 +52,18 @@ where
     async fn follow(self, record: Arc<Record>, mut version: String) {
         let how = WatchParams::default();
         loop {
-            if let Ok(events) = self.0.watch(&how, &version).await {
+            if let Ok(events) = self.api.watch(&how, &version).await {
                 let mut events = pin!(events);
                 // An error is a watch that is interrupted; it goes on where it was.
                 while let Some(Ok(event)) = events.next().await {
                     match event {
                         WatchEvent::Added(item) | WatchEvent::Modified(item) => {
                             version = item.resource_version().unwrap_or(version);
-                            note(&record, &item, false);
+                            self.note(&record, &item, false);
                         }
                         WatchEvent::Deleted(item) => {
                             version = item.resource_version().unwrap_or(version);
-                            note(&record, &item, true);
+                            self.note(&record, &item, true);
                         }
                         WatchEvent::Bookmark(mark) => version = mark.metadata.resource_version,
                         WatchEvent::Error(status) if status.code == 410 => {
@@ -69,7 +79,7 @@ where
 
     /// What the API server has stored now.
     pub(super) async fn stored(&self) -> Result<Stored> {
-        let list = self.0.list_metadata(&ListParams::default()).await?;
+        let list = self.api.list_metadata(&ListParams::default()).await?;
         let known = |item: &PartialObjectMeta<K>| {
             Some((item.uid()?, item.resource_version()?.parse().ok()?))
         };
@@ -79,14 +89,14 @@ where
             revision: Some(revision.parse()?),
         })
     }
-}
 
-fn note<K: Recorded + Resource>(record: &Record, item: &K, gone: bool) {
-    let version = item.resource_version().and_then(|version| version.parse().ok());
-    let Some(revision) = version else {
-        return record.has_a_gap(format!("{} has no version", item.name_any()));
-    };
-    record.add(Change { revision, at: now(), object: object(item), gone });
+    fn note(&self, record: &Record, item: &K, gone: bool) {
+        let version = item.resource_version().and_then(|version| version.parse().ok());
+        let Some(revision) = version else {
+            return record.has_a_gap(format!("{} has no version", item.name_any()));
+        };
+        record.add(Change { revision, at: now(), object: (self.read)(item), gone });
+    }
 }
 
 fn now() -> Millis {

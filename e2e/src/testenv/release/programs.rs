@@ -13,13 +13,18 @@ use crate::testenv::tools::Tools;
 use crate::testenv::webhook::SERVICE_ACCOUNT as WEBHOOK;
 use crate::testenv::{workspace, yaml};
 
-/// One of the two.
+/// The `ServiceAccount` of the retention engine, as the chart calls it.
+const RETENTION: &str = "trainjob-operator-retention";
+
+/// One of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Program {
     /// Of which one leads.
     Operator,
     /// Which the API server asks.
     Webhook,
+    /// Which deletes by policy, where the chart installs it.
+    Retention,
 }
 
 impl Program {
@@ -28,6 +33,7 @@ impl Program {
         match self {
             Self::Operator => "trainjob-operator",
             Self::Webhook => "trainjob-webhook",
+            Self::Retention => "trainjob-retention",
         }
     }
 
@@ -41,6 +47,7 @@ impl Program {
         let account = match self {
             Self::Operator => OPERATOR,
             Self::Webhook => WEBHOOK,
+            Self::Retention => RETENTION,
         };
         cluster.service_account_kubeconfig(namespace, account).await
     }
@@ -50,6 +57,7 @@ impl Program {
         let (kind, build): (_, fn() -> Result<PathBuf>) = match self {
             Self::Operator => ("operator", workspace::operator),
             Self::Webhook => ("webhook", workspace::webhook),
+            Self::Retention => ("retention", workspace::retention),
         };
         let binary = match options.root {
             Some(_) => self.file_of_image(),
@@ -66,6 +74,8 @@ pub struct Programs {
     pub operator: Product,
     /// The webhook.
     pub webhook: Product,
+    /// The retention engine, where the chart has installed it.
+    pub retention: Option<Product>,
 }
 
 impl Programs {
@@ -88,9 +98,9 @@ impl Programs {
         namespace: &str,
     ) -> Result<Self> {
         let config = configuration(tools, release, namespace).await?;
-        let start = async |program: Program| {
+        let start = async |program: Program, config: &Value| {
             let options = Options {
-                config_yaml: yaml::stream(slice::from_ref(&config)),
+                config_yaml: yaml::stream(slice::from_ref(config)),
                 env: vec![("POD_NAMESPACE".to_owned(), namespace.to_owned())],
                 kubeconfig: Some(program.kubeconfig(cluster, namespace).await?),
                 root: root.map(Path::to_owned),
@@ -98,26 +108,37 @@ impl Programs {
             };
             program.start(cluster, options).await
         };
-        let operator = start(Program::Operator).await?;
-        let webhook = start(Program::Webhook).await?;
-        operator.wait_ready().await?;
-        webhook.wait_ready().await?;
-        Ok(Self { operator, webhook })
+        let operator = start(Program::Operator, &config).await?;
+        let webhook = start(Program::Webhook, &config).await?;
+        let retention =
+            match file_of_config(tools, &format!("{release}-retention"), namespace).await? {
+                Some(config) => Some(start(Program::Retention, &config).await?),
+                None => None,
+            };
+        for program in [&operator, &webhook].into_iter().chain(&retention) {
+            program.wait_ready().await?;
+        }
+        Ok(Self { operator, webhook, retention })
     }
 }
 
-/// The configuration file that the chart gives to both programs, without the addresses of the servers
-/// that both would listen on: here they share a machine.
+/// The configuration file that the chart gives to operator and webhook.
 pub(crate) async fn configuration(tools: &Tools, release: &str, namespace: &str) -> Result<Value> {
-    let name = format!("{release}-config");
+    file_of_config(tools, release, namespace).await?.context("the release has no configuration")
+}
+
+/// A configuration file of the chart, if there is one, without the addresses of the servers that all would listen on:
+/// here they share a machine.
+async fn file_of_config(tools: &Tools, prefix: &str, namespace: &str) -> Result<Option<Value>> {
+    let name = format!("{prefix}-config");
     let file = "jsonpath={.data.config\\.yaml}";
-    let get = ["get", "configmap", &name, "--namespace", namespace, "-o", file];
-    let text = tools.kubectl(&get, None).await?;
-    let mut config = yaml::documents(&text)?.pop().context("an empty configuration")?;
+    let find = ["get", "configmap", &name, "--namespace", namespace, "--ignore-not-found"];
+    let text = tools.kubectl(&[&find[..], &["-o", file]].concat(), None).await?;
+    let Some(mut config) = yaml::documents(&text)?.pop() else { return Ok(None) };
     for (section, field) in [("health", "healthProbeBindAddress"), ("metrics", "bindAddress")] {
         let section = config.get_mut(section).and_then(Value::as_object_mut);
         let section = section.context("a section is missing")?;
         section.remove(field).context("an address is missing")?;
     }
-    Ok(config)
+    Ok(Some(config))
 }

@@ -6,13 +6,14 @@
 //! wrote. It differs in two ways: it is immutable (else whoever may edit ConfigMaps could change what
 //! runs), and it leaves out the metadata that only the API server needs.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Display};
 
 use k8s_openapi::{
     api::core::v1::ConfigMap,
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use thiserror::Error;
 use trainjob_api::{
     TrainJob,
@@ -86,8 +87,13 @@ pub fn render(job: &TrainJob, runtime: &Runtime) -> Result<ConfigMap, BuildError
     };
     // Quoted strings only: YAML readers, Go's among them, disagree about tabs in block scalars.
     let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
-    let yaml = serde_saphyr::to_string_with_options(&document, options)
-        .map_err(|error| BuildError::Snapshot(error.to_string()))?;
+    // By way of a tree: a YAML writer and reader for each type of a Pod template would be a fifth of the program.
+    let yaml = serde_json::to_value(&document)
+        .map_err(|error| error.to_string())
+        .and_then(|tree| {
+            serde_saphyr::to_string_with_options(&tree, options).map_err(|error| error.to_string())
+        })
+        .map_err(BuildError::Snapshot)?;
     Ok(ConfigMap {
         metadata: ObjectMeta {
             name: Some(name(job.metadata.name.as_deref().unwrap_or_default())),
@@ -117,8 +123,12 @@ pub fn read(job: &TrainJob, config_map: &ConfigMap) -> Result<Runtime, SnapshotE
         .ok_or(SnapshotError::Empty)?;
     // Without a snippet of the source: the message ends up in a condition.
     let options = serde_saphyr::options! { with_snippet: false };
-    let document: Document = serde_saphyr::from_str_with_options(yaml, options)
-        .map_err(|error| SnapshotError::Unreadable(error.to_string()))?;
+    let unreadable = |error: &dyn Display| SnapshotError::Unreadable(error.to_string());
+    // An object: a type of Kubernetes would take a list, too.
+    let tree: Map<String, Value> =
+        serde_saphyr::from_str_with_options(yaml, options).map_err(|error| unreadable(&error))?;
+    let document =
+        Document::deserialize(Value::Object(tree)).map_err(|error| unreadable(&error))?;
     named_by(job, document)
 }
 

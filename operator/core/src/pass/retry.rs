@@ -80,7 +80,8 @@ impl Retries {
         Retry { backoff: backoff(self.failures, priority), at_least }
     }
 
-    /// How long a failure of this class puts the next try off, whatever the backoff is.
+    /// How long a failure of this class puts the next try off, whatever the backoff is. To be called before
+    /// [`again`](Self::again).
     pub(super) fn put_off(&mut self, class: Class, priority: Priority, now: Duration) -> Duration {
         match class {
             Class::Throttled(wait) => {
@@ -88,12 +89,17 @@ impl Retries {
                 wait.min(longest_throttle(priority))
             }
             Class::NamespaceGoing => NAMESPACE_GOING,
+            Class::Denied => {
+                // What somebody has to change first is seldom changed within seconds: the waits quadruple. A policy that
+                // denies a thousand jobs of a namespace would otherwise have most of the API server's time.
+                self.failures = self.failures.saturating_add(self.failures.min(1));
+                Duration::ZERO
+            }
             Class::Conflict
             | Class::Gone
             | Class::Exists
             | Class::KindUndiscovered
-            | Class::Transient
-            | Class::Denied => Duration::ZERO,
+            | Class::Transient => Duration::ZERO,
         }
     }
 
@@ -168,6 +174,21 @@ mod tests {
             let expected = Duration::from_millis(expected);
             assert_eq!(backoff(failures, priority), expected, "{failures} {priority:?}");
         }
+    }
+
+    #[test]
+    fn waits_after_denials_quadruple() {
+        let waits = |class| {
+            let mut retries = Retries::default();
+            [(); 6].map(|()| {
+                let at_least = retries.put_off(class, Priority::Live, Duration::ZERO);
+                let Retry { backoff, at_least } = retries.again(Priority::Live, at_least);
+                assert_eq!(at_least, Duration::ZERO);
+                backoff.as_millis()
+            })
+        };
+        assert_eq!(waits(Class::Transient), [100, 200, 400, 800, 1_600, 3_200]);
+        assert_eq!(waits(Class::Denied), [100, 400, 1_600, 6_400, 25_600, 60_000]);
     }
 
     #[test]

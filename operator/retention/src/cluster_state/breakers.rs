@@ -4,14 +4,14 @@
 //! status says, and which breaker knows of an object that is due.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     num::NonZeroU64,
     sync::Arc,
 };
 
 use trainjob_api::time::Timestamp;
 use trainjob_retention_core::{
-    breaker::{Breaker, DueObject, Hold, News, PolicyVersion, Record, Trip},
+    breaker::{Breaker, DueObject, Hold, News, PolicyVersion, Reason, Record, Trip},
     stored::StoredPolicy,
     uid::Uid,
 };
@@ -25,7 +25,7 @@ pub(super) struct Counted {
     /// How many finished objects it governs.
     pub(super) stock: u64,
     /// What is due.
-    pub(super) due: Vec<(Uid, DueObject)>,
+    pub(super) due: HashMap<Uid, DueObject>,
 }
 
 /// What a judgement of a policy has found.
@@ -61,6 +61,8 @@ pub(super) struct Breakers {
     judged: BTreeMap<Uid, Judged>,
     /// What the statuses of policies say, as far as it is for the breaker.
     records: BTreeMap<Uid, Record>,
+    /// Policies that enforced when the clock jumped, and were not judged then.
+    stepped: BTreeSet<Uid>,
 }
 
 impl Breakers {
@@ -68,15 +70,22 @@ impl Breakers {
     pub(super) fn retain(&mut self, policies: &BTreeSet<Uid>) {
         self.judged.retain(|policy, _| policies.contains(policy));
         self.records.retain(|policy, _| policies.contains(policy));
+        self.stepped.retain(|policy| policies.contains(policy));
     }
 
     /// A policy does not enforce.
     pub(super) fn remove(&mut self, policy: &Uid) {
         self.judged.remove(policy);
+        self.stepped.remove(policy);
     }
 
     /// Nothing is known of the objects of a kind any more.
     pub(super) fn forget_kind(&mut self, target: TargetId) {
+        let is_step = |trip: &Trip| trip.reason() == Reason::ClockStep;
+        let of_kind = self.judged.iter().filter(|(_, judged)| judged.target == target);
+        let stepped = of_kind.filter(|(_, judged)| judged.breaker.tripped().is_some_and(is_step));
+        // No status may say yet that the clock jumped.
+        self.stepped.extend(stepped.map(|(policy, _)| policy.clone()));
         self.judged.retain(|_, judged| judged.target != target);
     }
 
@@ -141,7 +150,7 @@ impl Breakers {
         };
         let record = self.records.get(policy);
         let Counted { stock, due } = counted;
-        let breaker = match self.judged.remove(policy).map(|judged| judged.breaker) {
+        let mut breaker = match self.judged.remove(policy).map(|judged| judged.breaker) {
             None => Breaker::start(version, record, stock, due, now),
             Some(mut breaker)
                 if breaker.version().digest == version.digest && !breaker.is_outdated(record) =>
@@ -154,6 +163,10 @@ impl Breakers {
             }
             Some(breaker) => breaker.start_again(version, record, stock, due, now),
         };
+        let is_step = |trip: &Trip| trip.reason() == Reason::ClockStep;
+        if self.stepped.remove(policy) && !breaker.tripped().is_some_and(is_step) {
+            breaker.step_clock(stock, now);
+        }
         let acknowledged = stored.acknowledged_trip.clone();
         let judged = Judged { breaker, target, stock, acknowledged, next: None, is_changed: true };
         self.judged.insert(policy.clone(), judged);
@@ -167,7 +180,11 @@ impl Breakers {
     }
 
     /// The clock has jumped, to `now`: everything that is due waits for an acknowledgement (R46).
+    ///
+    /// A policy that is not judged at this moment has tripped as soon as it is.
     pub(super) fn step_clock(&mut self, now: Timestamp) {
+        let others = self.records.keys().filter(|policy| !self.judged.contains_key(*policy));
+        self.stepped.extend(others.cloned());
         for judged in self.judged.values_mut() {
             judged.breaker.step_clock(judged.stock, now);
             judged.is_changed = true;

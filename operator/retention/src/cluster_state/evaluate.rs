@@ -13,7 +13,12 @@ use std::{
 
 use trainjob_api::time::Timestamp;
 use trainjob_core::{Now, facts::ObjectKey};
-use trainjob_retention_core::{breaker::DueObject, plan::Act, policy::Mode, uid::Uid};
+use trainjob_retention_core::{
+    breaker::{DueObject, News},
+    plan::Act,
+    policy::Mode,
+    uid::Uid,
+};
 
 use super::{
     ClusterState, Slice,
@@ -57,7 +62,8 @@ impl ClusterState {
                     count_object(kind, (namespaces, breakers), key, counted, reached);
                 }
                 Round::Queueing => {
-                    queue(kind, &mut self.namespaces, (target, key), &mut slice, now);
+                    let (namespaces, breakers) = (&mut self.namespaces, &mut self.breakers);
+                    queue(kind, (namespaces, breakers), (target, key), &mut slice, now);
                 }
             }
         }
@@ -118,25 +124,28 @@ fn count_object(
     let counted = counted.entry(policy.clone()).or_default();
     counted.stock += 1;
     if let Some(due) = due {
-        counted.due.push((object.facts.uid.clone(), due));
+        counted.due.insert(object.facts.uid.clone(), due);
         object.judged_by = Some(policy.clone());
     }
 }
 
-/// Puts an object into the queue if it is due, and otherwise arms its timer.
+/// Puts an object into the queue if it is due, and otherwise arms its timer. It may have changed since it was counted, so
+/// the breaker is told once more.
 fn queue(
     kind: &mut Kind,
-    namespaces: &mut Namespaces,
+    (namespaces, breakers): (&mut Namespaces, &mut Breakers),
     (target, key): (TargetId, &ObjectKey),
     slice: &mut Slice,
     now: Now,
 ) {
     let policies = kind.there(namespaces, &key.namespace);
     let (Some(object), Some(reached)) = (kind.objects.get_mut(key), now.reached()) else { return };
-    let Some(governed) = policies.governing(&object.facts) else { return };
+    let Some(governed) = policies.governing(&object.facts) else { return breakers.forget(object) };
     let plan = governed.plan(&object.known_answers(), &kind.groups, reached);
-    object.due = due_of(&plan).map(|due| due.at);
     let told = Told::of(&governed, &plan, object, reached);
+    let due = DueObject::of(&plan, &key.namespace, reached);
+    breakers.observe(object, due.map(|due| (&plan.policy.uid, due)), News::Other, reached);
+    object.due = due_of(&plan).map(|due| due.at);
     let next = plan.next.into_iter().chain(told.next).min();
     let key = Key { target, object: key.clone() };
     match (object.due, next) {

@@ -73,6 +73,15 @@ impl Evaluation {
         }
     }
 
+    /// An object is gone: if it was counted as due, it is not any more.
+    fn uncount(&mut self, uid: &Uid) {
+        if let Self::Under { round: Round::Counting(counted), .. } = self {
+            for counted in counted.values_mut() {
+                counted.due.remove(uid);
+            }
+        }
+    }
+
     /// Whether objects may be deleted.
     pub(super) const fn is_judged(&self) -> bool {
         matches!(self, Self::Done | Self::Under { round: Round::Queueing, .. })
@@ -278,6 +287,7 @@ impl Kind {
     /// Forgets an object. Returns the objects that have to be looked at because of that.
     pub(super) fn remove(&mut self, key: &ObjectKey) -> Vec<ObjectKey> {
         let Some(object) = self.objects.remove(key) else { return Vec::new() };
+        self.evaluation.uncount(&object.facts.uid);
         self.leave(&object.places, &object.facts.uid)
     }
 

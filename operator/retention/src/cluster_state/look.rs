@@ -41,12 +41,17 @@ impl ClusterState {
         let Some(object) = kind.objects.get_mut(&key.object) else { return Step::Gone };
         if !is_known || !kind.is_listed || !kind.evaluation.is_judged() {
             // The evaluation puts it into the queue.
+            give_back(object);
             return Step::Idle;
         }
-        let Some(reached) = now.reached() else { return Step::Wait(wait_for_time(object)) };
+        let Some(reached) = now.reached() else {
+            give_back(object);
+            return Step::Wait(wait_for_time(object));
+        };
         let governed = policies.governing(&object.facts);
         let Some(governed) = governed else {
             object.due = None;
+            give_back(object);
             self.breakers.forget(object);
             return Step::Wait(Wait::default());
         };
@@ -65,10 +70,7 @@ impl ClusterState {
         told.tell(object, (key, &name), &mut self.news);
         let Some((deletion, due)) = deletion.zip(object.due) else {
             object.leave_line(&mut self.rates, &policy, key);
-            if is_paused && object.progress == Progress::HasLeave {
-                // Leave that was saved up during a pause would exceed the rate after it.
-                object.progress = Progress::None;
-            }
+            give_back(object);
             return step;
         };
         let may = self.breakers.may_delete(&policy, &object.facts.uid);
@@ -86,9 +88,13 @@ impl ClusterState {
     pub fn give_leave(&mut self, now: Now, monotonic: Duration) -> Result<Key, Option<Duration>> {
         let reached = now.reached().ok_or(None)?;
         let kinds = &self.kinds;
-        let waits = |key: &Key| {
+        let waits = |policy: &Uid, key: &Key| {
             let object = kinds.get(key.target.0).and_then(|kind| kind.objects.get(&key.object));
-            object.is_some_and(|object| matches!(object.progress, Progress::Waits(_)))
+            // Under another policy by now, it stands in the line of that.
+            object.is_some_and(|object| {
+                matches!(object.progress, Progress::Waits(_))
+                    && object.judged_by.as_ref() == Some(policy)
+            })
         };
         let key = self.rates.next(reached, monotonic, waits)?;
         let kind = self.kinds.get_mut(key.target.0);
@@ -181,6 +187,13 @@ fn hindrance(
     }
 }
 
+/// Leave that is not used at once is lost: saved up, it would exceed the rate later.
+fn give_back(object: &mut Object) {
+    if object.progress == Progress::HasLeave {
+        object.progress = Progress::None;
+    }
+}
+
 /// What is needed to go on with an object that is due.
 struct Go<'s> {
     groups: &'s mut Groups,
@@ -206,6 +219,8 @@ impl Go<'_> {
             return Step::Wait(Wait { until: self.next, longest });
         }
         if let Some(wait) = hindrance {
+            object.leave_line(self.rates, self.policy, self.key);
+            give_back(object);
             return Step::Wait(wait);
         }
         match object.progress {

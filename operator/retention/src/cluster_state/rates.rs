@@ -102,7 +102,7 @@ impl Rates {
         }
     }
 
-    /// Gives leave to an object that still `waits`; the instant `time` says which of them are backlog.
+    /// Gives leave to an object that still `waits` in the line of that policy; the instant `time` says which of them are backlog.
     ///
     /// # Errors
     ///
@@ -111,13 +111,13 @@ impl Rates {
         &mut self,
         time: Timestamp,
         now: Duration,
-        waits: impl Fn(&Key) -> bool,
+        waits: impl Fn(&Uid, &Key) -> bool,
     ) -> Result<Key, Option<Duration>> {
         loop {
             let (policy, (due, target, object)) = self.first(time, now)?;
             let key = Key { target, object };
             self.leave(&policy, &key, due);
-            if waits(&key) {
+            if waits(&policy, &key) {
                 self.spend(&policy);
                 return Ok(key);
             }
@@ -202,7 +202,7 @@ mod tests {
     fn granted(rates: &mut Rates, end: u64) -> Vec<(String, u128)> {
         let (mut granted, mut now) = (Vec::new(), Duration::ZERO);
         while now < Duration::from_secs(end) {
-            match rates.next(NOON, now, |_| true) {
+            match rates.next(NOON, now, |_, _| true) {
                 Ok(key) => granted.push((key.object.name.to_string(), now.as_millis())),
                 Err(Some(wait)) => now += wait.max(Duration::from_millis(1)),
                 Err(None) => break,
@@ -282,10 +282,10 @@ mod tests {
         rates.wait(&policy, &key("a"), NOON);
         rates.wait(&policy, &key("b"), NOON);
         rates.leave(&policy, &key("a"), NOON);
-        assert_eq!(rates.next(NOON, Duration::ZERO, |_| true), Ok(key("b")));
-        assert_eq!(rates.next(NOON, Duration::ZERO, |_| true), Err(None));
+        assert_eq!(rates.next(NOON, Duration::ZERO, |_, _| true), Ok(key("b")));
+        assert_eq!(rates.next(NOON, Duration::ZERO, |_, _| true), Err(None));
         rates.wait(&policy, &key("c"), NOON);
         rates.retain(&BTreeSet::new());
-        assert_eq!(rates.next(NOON, Duration::ZERO, |_| true), Err(None));
+        assert_eq!(rates.next(NOON, Duration::ZERO, |_, _| true), Err(None));
     }
 }

@@ -59,3 +59,17 @@ fn a_policy_is_read_whatever_its_status_is() {
     let seen = SeenPolicy::read(&text(r#"{"servedVersion":"v1"}"#));
     assert_eq!(seen.status.served_version.as_deref(), Some("v1"));
 }
+
+#[test]
+fn only_a_policy_in_audit_loses_what_its_breaker_stored() {
+    let record = Record { digest: "d".into(), through: Timestamp(1_795_329_000), trip: None };
+    let mut status = RetentionPolicyStatus::default();
+    put(Some(&record), false, &mut status);
+    for (is_audited, left) in [(false, Some(record)), (true, None)] {
+        let seen = SeenPolicy { status: status.clone(), ..SeenPolicy::default() };
+        let written = Written { seen, counted: None, stored: None };
+        assert_eq!(written.is_urgent(None, is_audited), is_audited);
+        put(None, is_audited, &mut status);
+        assert_eq!(Record::read(&status), left);
+    }
+}

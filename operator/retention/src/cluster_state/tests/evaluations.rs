@@ -235,3 +235,35 @@ fn a_jump_of_the_clock_by_more_than_five_minutes_trips_what_is_due() {
         assert_eq!(scene.deletes("j", at(1_010 + jump)), expected.is_none(), "by {jump}");
     }
 }
+
+#[test]
+fn an_object_that_goes_or_is_held_while_all_are_counted_holds_nothing_back() {
+    for is_gone in [true, false] {
+        let mut scene = Scene::before_the_list(vec![ttl(60)]);
+        let jobs = [finished("a", 7, -100), finished("b", 7, 0), finished("c", 7, 0)];
+        scene.list(&jobs, at(10));
+        // Two slices note places, and the third counts the first two objects.
+        for _ in 0..3 {
+            assert!(scene.state.evaluate(2, at(10)).is_some());
+        }
+        if is_gone {
+            scene.state.object_gone(JOBS, &key("a").object);
+        } else {
+            scene.see("a", &held("a", 8, 10_000), at(10));
+        }
+        scene.evaluate(at(10));
+        let through = scene.record.as_ref().map(|record| record.through);
+        assert_eq!(through, Some(END.plus(10)), "gone: {is_gone}");
+    }
+}
+
+#[test]
+fn leave_is_lost_while_all_is_evaluated_anew() {
+    let mut scene = Scene::new(vec![ttl(60)], &[finished("j", 7, 0)], at(60));
+    assert_eq!(scene.look("j", at(60)), Step::Line);
+    assert_eq!(scene.state.give_leave(at(60), scene.monotonic), Ok(key("j")));
+    scene.set(ttl(50));
+    assert_eq!(scene.look("j", at(60)), Step::Idle);
+    scene.evaluate(at(60));
+    assert_eq!(scene.look("j", at(60)), Step::Line);
+}

@@ -6,7 +6,8 @@
 //! the cluster: which edit made which object due, and which trip or deletion followed. [Defects](defect) show that it finds
 //! what is wrong.
 //!
-//! `SIMULATED_CLUSTERS=100000 cargo test -p trainjob-retention-core simulation` takes longer.
+//! `SIMULATED_CLUSTERS=100000 cargo test -p trainjob-retention-core simulation` takes longer. What fails is said with its
+//! seed and the last steps; `SIMULATED_FROM=<seed> SIMULATED_CLUSTERS=1` runs it again.
 
 mod cluster;
 mod defect;
@@ -15,24 +16,54 @@ mod oracle;
 mod random;
 mod world;
 
+use std::{
+    env,
+    hash::{BuildHasher as _, RandomState},
+};
+
 use self::{
     defect::{ALL, Defect},
     world::World,
 };
 
-/// So many clusters are simulated, unless `SIMULATED_CLUSTERS` says otherwise.
-const CLUSTERS: u64 = 256;
+/// So many clusters are simulated, the same each time, unless `SIMULATED_CLUSTERS` asks for others.
+const FIXED: u64 = 256;
+/// How many of its last steps are shown of a cluster that fails.
+const STEPS_SHOWN: usize = 80;
+/// How many clusters that fail are told at most.
+const FAILURES_TOLD: usize = 20;
 
-/// The same ones each time. Of other seeds, one in 350 ends with a trip that the judge does not expect: the breaker asks
-/// where it need not, or the judge knows too little. None was seen to end with a deletion that should have waited.
+/// Objects went from one policy to the other while a leader knew an old view of them, which the judge once mixed up.
+const MOVED_BETWEEN_POLICIES: [u64; 6] = [
+    782_815_817_819_254_280,
+    2_120_835_712_731_599_847,
+    11_141_673_304_061_642_553,
+    11_191_986_982_291_646_162,
+    12_669_435_029_892_131_392,
+    18_014_315_844_187_930_869,
+];
+
+/// Which rule the cluster of a seed breaks, and what happened there at last; `None`: none.
+fn failure(seed: u64) -> Option<String> {
+    World::new(seed, None).run().err()?;
+    let (end, steps) = World::new(seed, None).traced();
+    let last = steps.len().saturating_sub(STEPS_SHOWN);
+    let shown = steps[last..].join("\n  ");
+    Some(format!("seed {seed}: {}\n  {shown}\nseed {seed}: {0}", end.unwrap_err()))
+}
+
+fn assert_all_pass(seeds: impl Iterator<Item = u64>) {
+    let failures: Vec<_> = seeds.filter_map(failure).take(FAILURES_TOLD).collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
 #[test]
 fn nothing_is_deleted_that_an_edit_made_due_in_mass_and_all_else_in_time() {
-    let asked_for = std::env::var("SIMULATED_CLUSTERS").ok();
-    let clusters = asked_for.map_or(CLUSTERS, |number| number.parse().unwrap());
-    for seed in 0..clusters {
-        let end = World::new(seed, None).run();
-        assert!(end.is_ok(), "seed {seed}: {end:?}");
-    }
+    let number = |name| env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let Some(count) = number("SIMULATED_CLUSTERS") else { return assert_all_pass(0..FIXED) };
+    let first = number("SIMULATED_FROM").unwrap_or_else(|| RandomState::new().hash_one(count));
+    println!("again with: SIMULATED_FROM={first} SIMULATED_CLUSTERS={count}");
+    assert_all_pass((0..count).map(|number| first.wrapping_add(number)));
 }
 
 #[test]
@@ -58,9 +89,9 @@ fn worlds_are_full_of_accidents() {
 
 #[test]
 fn worlds_that_once_found_something_pass() {
-    for seed in [9, 172, 366, 547, 679, 100_955, 100_971, 102_355, 102_852, 843_969_336_452_848_354]
-    {
-        let end = World::new(seed, None).run();
-        assert!(end.is_ok(), "seed {seed}: {end:?}");
-    }
+    assert_all_pass(
+        [9, 172, 366, 547, 679, 100_955, 100_971, 102_355, 102_852, 843_969_336_452_848_354]
+            .into_iter()
+            .chain(MOVED_BETWEEN_POLICIES),
+    );
 }

@@ -3,19 +3,18 @@
 //! It marks every object that something else than time made due, and takes the mark away when a record is stored that
 //! lets the object go. No more marked objects may be deleted than the limits say, and nothing may trip without as many.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+mod trips;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    super::super::{Reason, Record, SETTLING, SLACK, Scope, Standing, Trip},
+    super::super::{Reason, Record, SETTLING, SLACK, Standing, Trip},
     cluster::{Cluster, Id, LIMIT, POLICIES, at},
-    leader::{Acknowledged, Began, Judged, Leader, Row},
+    leader::{Acknowledged, Began, Leader, Row},
 };
 
 /// What is due, under which policy and since when.
-type DueBy = BTreeMap<Id, (usize, i64)>;
+pub(super) type DueBy = BTreeMap<Id, (usize, i64)>;
 
 /// Who changed something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +30,6 @@ pub(super) enum Cause {
 /// That something else than time made an object due, or that a trip counted it.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
-    policy: usize,
     at: i64,
     /// Whether the breaker has no excuse: the object was due over two minutes before the last look, or, if a start came
     /// between, before what was stored then, and nobody had seen it due before.
@@ -42,7 +40,8 @@ struct Mark {
 
 #[derive(Default)]
 pub(super) struct Oracle {
-    marks: BTreeMap<Id, Mark>,
+    /// By the policy, too: a leader whose view is old knows an object under another policy than the cluster.
+    marks: BTreeMap<(usize, Id), Mark>,
     /// What was due at the last look of any leader, and under which policy.
     known: BTreeMap<Id, usize>,
     /// What had ended then.
@@ -70,9 +69,8 @@ impl Oracle {
     pub(super) fn changed(&mut self, before: &DueBy, cluster: &Cluster, cause: Cause, now: i64) {
         let after = cluster.due(now);
         let (known, marks) = (&self.known, &mut self.marks);
-        let is =
-            |due: Option<&(usize, i64)>, mark: &Mark| due.is_some_and(|it| it.0 == mark.policy);
-        marks.retain(|id, mark| is(after.get(id), mark) || known.get(id) == Some(&mark.policy));
+        let is_due = |policy: &usize, id: &Id| after.get(id).is_some_and(|(of, _)| of == policy);
+        marks.retain(|(policy, id), _| is_due(policy, id) || known.get(id) == Some(policy));
         for (id, (policy, due)) in &after {
             let was = before.get(id).filter(|was| was.0 == *policy);
             let was_known = self.known.get(id) == Some(policy);
@@ -84,11 +82,11 @@ impl Oracle {
             let others = ![Cause::End, Cause::Policy(*policy)].contains(&cause);
             let is_new = was.is_none() && !was_known && others && self.ended.contains(id);
             let is_old = *due < self.told_until(cluster, *policy) - SLACK;
-            let mark = self.marks.get(id).filter(|mark| mark.policy == *policy);
+            let mark = self.marks.get(&(*policy, *id));
             let surely = is_old && (is_new || mark.is_some_and(|mark| mark.surely));
             let at = mark.filter(|mark| mark.surely == surely).map_or(now, |mark| mark.at);
             if was.is_none_or(|was| was.1 != *due) || mark.is_some() {
-                self.marks.insert(*id, Mark { policy: *policy, at, surely, end_seen: false });
+                self.marks.insert((*policy, *id), Mark { at, surely, end_seen: false });
             }
         }
         for (policy, (begun, _)) in self.begun.iter_mut().enumerate() {
@@ -111,7 +109,7 @@ impl Oracle {
     /// A leader begins with an old view of the cluster: it sees the end of what is not in there.
     pub(super) fn elected(&mut self, view: &Cluster) {
         self.ended = view.objects.keys().copied().collect();
-        for (id, mark) in &mut self.marks {
+        for ((_, id), mark) in &mut self.marks {
             mark.surely &= view.objects.contains_key(id);
         }
     }
@@ -119,8 +117,8 @@ impl Oracle {
     /// A leader with a dead watch has looked at what it knows: what came due by that, no later edit made due.
     pub(super) fn looked_back(&mut self, leader: &Leader) {
         let last_look = self.last_look;
-        for (id, mark) in self.marks.iter_mut().filter(|(_, mark)| mark.at > last_look) {
-            mark.surely &= leader.rows.get(id).is_none_or(|row| row.policy != mark.policy);
+        for ((policy, id), mark) in self.marks.iter_mut().filter(|(_, mark)| mark.at > last_look) {
+            mark.surely &= leader.rows.get(id).is_none_or(|row| row.policy != *policy);
         }
     }
 
@@ -130,7 +128,7 @@ impl Oracle {
         if let Some(leader) = leader {
             self.looked_back(leader);
         }
-        for (id, mark) in &mut self.marks {
+        for ((_, id), mark) in &mut self.marks {
             mark.end_seen |= sees_ends && !self.ended.contains(id);
         }
         self.last_look = now;
@@ -138,7 +136,7 @@ impl Oracle {
         self.known = due.iter().map(|(id, (policy, _))| (*id, *policy)).collect();
         self.ended = cluster.objects.keys().copied().collect();
         let known = &self.known;
-        self.marks.retain(|id, mark| known.get(id) == Some(&mark.policy));
+        self.marks.retain(|(policy, id), _| known.get(id) == Some(policy));
     }
 
     /// A leader has looked at the cluster as it is.
@@ -156,8 +154,8 @@ impl Oracle {
             return self.began_anew(policy, leader, now);
         };
         // It forgets the ends that it saw.
-        let marks = self.marks.values_mut().filter(|mark| mark.policy == policy);
-        marks.for_each(|mark| mark.end_seen = false);
+        let marks = self.marks.iter_mut().filter(|((of, _), _)| *of == policy);
+        marks.for_each(|(_, mark)| mark.end_seen = false);
         let [seen, stored] = [&leader.view, cluster].map(|it| &it.policies[policy].status);
         // What an old status says is refused before it leads to anything.
         if seen != stored {
@@ -174,12 +172,12 @@ impl Oracle {
             let waits = matches!(leader.standing(policy, id), Some(Standing::Waiting { .. }));
             self.check(waits == is_told, || format!("{id} stands wrong after {record:?}"));
             if is_counted {
-                let mark = Mark { policy, at: now, surely: false, end_seen: false };
-                self.marks.entry(id).or_insert(mark);
+                let mark = Mark { at: now, surely: false, end_seen: false };
+                self.marks.entry((policy, id)).or_insert(mark);
             } else if !is_told {
                 // It came due in its time, or cannot be told from that.
                 self.begun[policy].0.remove(&id);
-                let mark = self.marks.remove(&id).filter(|mark| mark.policy == policy);
+                let mark = self.marks.remove(&(policy, id));
                 self.hidden += usize::from(mark.is_some_and(|mark| mark.surely));
             }
         }
@@ -189,7 +187,7 @@ impl Oracle {
         let begun: BTreeMap<_, _> = leader.rows_of(policy).map(|(id, row)| (id, row.due)).collect();
         let count = begun.len();
         self.begun[policy] = (begun, 0);
-        self.marks.retain(|id, mark| mark.policy != policy || !leader.rows.contains_key(id));
+        self.marks.retain(|(of, id), _| *of != policy || !leader.rows.contains_key(id));
         if let Some(trip) = leader.trip(policy) {
             let has_reason = count > LIMIT || self.stepped[policy];
             self.check(has_reason, || format!("{trip:?} for {count} objects"));
@@ -200,10 +198,8 @@ impl Oracle {
     /// A trip counts everything that is due.
     fn mark_all(&mut self, policy: usize, leader: &Leader, now: i64) {
         for (id, _) in leader.rows_of(policy) {
-            let mark = Mark { policy, at: now, surely: false, end_seen: false };
-            let known = self.marks.get(&id).copied().filter(|mark| mark.policy == policy);
-            let known = known.map(|mark| Mark { end_seen: false, ..mark });
-            self.marks.insert(id, known.unwrap_or(mark));
+            let mark = Mark { at: now, surely: false, end_seen: false };
+            self.marks.entry((policy, id)).or_insert(mark).end_seen = false;
         }
     }
 
@@ -225,48 +221,6 @@ impl Oracle {
         }
     }
 
-    pub(super) fn judged(&mut self, judged: Judged, leader: &Leader, annotation: Option<&str>) {
-        let policy = judged.policy;
-        if let Some(acknowledged) = judged.acknowledged {
-            let Acknowledged { trip, ids } = &acknowledged;
-            let is_named = Some(trip.id.as_str()) == annotation;
-            self.check(is_named, || format!("nobody acknowledged {trip:?}"));
-            self.check(is_within(trip, ids, leader), || format!("{} of {trip:?}", ids.len()));
-            self.pending[policy] = Some(acknowledged);
-        }
-        if let Some(trip) = judged.tripped.filter(|_| !leader.is_stale) {
-            let is_justified = self.is_justified(policy, &trip, judged.before.as_ref(), leader);
-            self.check(is_justified, || format!("{trip:?} for what was expected"));
-        }
-    }
-
-    /// Whether there are enough marked objects for this trip.
-    fn is_justified(
-        &self,
-        policy: usize,
-        trip: &Trip,
-        before: Option<&Trip>,
-        leader: &Leader,
-    ) -> bool {
-        let mut counts = BTreeMap::<Arc<str>, usize>::new();
-        for (id, mark) in self.marks.iter().filter(|(_, mark)| mark.policy == policy) {
-            if let (Some(row), false) = (leader.rows.get(id), mark.end_seen) {
-                *counts.entry(Arc::clone(&row.namespace)).or_default() += 1;
-            }
-        }
-        let goes_on = before.is_some_and(|before| matches!(before.scope, Scope::Policy { .. }));
-        match &trip.scope {
-            Scope::Policy { reason: Reason::ClockStep, .. } => self.stepped[policy],
-            Scope::Policy { .. } if goes_on => counts.values().sum::<usize>() > LIMIT,
-            Scope::Policy { .. } => {
-                counts.values().map(|count| *count.min(&LIMIT)).sum::<usize>() > 10 * LIMIT
-            }
-            Scope::Namespaces(names) => {
-                names.keys().all(|name| counts.get(name).is_some_and(|count| *count > LIMIT))
-            }
-        }
-    }
-
     /// A status was stored; `before` is the one that it replaced.
     pub(super) fn stored(
         &mut self,
@@ -284,7 +238,7 @@ impl Oracle {
             let is_first = old.as_deref() == Some(trip.id.as_str());
             self.check(is_first, || format!("{trip:?} was acknowledged twice"));
             for id in ids {
-                self.marks.remove(&id);
+                self.marks.remove(&(policy, id));
                 self.begun[policy].0.remove(&id);
             }
             self.stepped[policy] &= trip.reason() != Reason::ClockStep;
@@ -304,10 +258,14 @@ impl Oracle {
         for (id, row) in leader.rows_of(policy) {
             let Some(Standing::Expected { since }) = leader.standing(policy, id) else { continue };
             through = through.min(row.due);
-            let mark = self.marks.get(&id).copied().filter(|mark| mark.policy == policy);
+            let mark = self.marks.get(&(policy, id)).copied();
             if let Some(mark) = mark.filter(|mark| mark.at <= self.last_look) {
-                self.marks.remove(&id);
-                self.released(mark, leader.view.objects.get(&id).map(|it| it.namespace), since.0);
+                self.marks.remove(&(policy, id));
+                self.released(
+                    (policy, mark),
+                    leader.view.objects.get(&id).map(|it| it.namespace),
+                    since.0,
+                );
             }
         }
         self.check(status.through.0 >= through, || format!("{status:?} is held back by nothing"));
@@ -336,26 +294,23 @@ impl Oracle {
         *deleted += usize::from(begun.contains_key(&id));
         let is_few = *deleted <= LIMIT;
         self.check(is_few, || format!("{id} is too many for a new digest"));
-        match (
-            self.marks.remove(&id).filter(|mark| mark.policy == policy),
-            leader.standing(policy, id),
-        ) {
+        match (self.marks.remove(&(policy, id)), leader.standing(policy, id)) {
             (_, None | Some(Standing::Waiting { .. })) => {
                 self.check(false, || format!("{id} is deleted while it waits"));
             }
             (None, Some(Standing::Expected { .. })) => {}
             (Some(mark), Some(Standing::Expected { since })) => {
-                self.released(mark, Some(namespace), since.0);
+                self.released((policy, mark), Some(namespace), since.0);
             }
         }
     }
 
     /// A marked object was let go at `since`: late enough, and with few others.
-    fn released(&mut self, mark: Mark, namespace: Option<usize>, since: i64) {
+    fn released(&mut self, (policy, mark): (usize, Mark), namespace: Option<usize>, since: i64) {
         let Some(namespace) = namespace.filter(|_| mark.surely) else { return };
         let has_waited = since - mark.at >= SETTLING;
         self.check(has_waited, || format!("let go at {since}: {mark:?}"));
-        let releases = &mut self.releases[mark.policy];
+        let releases = &mut self.releases[policy];
         releases.push((since, namespace));
         let ends = releases.iter().filter(|(end, _)| (0..SETTLING).contains(&(*end - since)));
         let spans = ends.map(|(end, _)| {
@@ -383,18 +338,6 @@ impl Oracle {
     pub(super) fn check(&mut self, holds: bool, violation: impl FnOnce() -> String) {
         if !holds && self.violation.is_none() {
             self.violation = Some(violation());
-        }
-    }
-}
-
-/// Whether an acknowledgement let go what it names and a tenth more at most, in each namespace.
-fn is_within(trip: &Trip, ids: &[Id], leader: &Leader) -> bool {
-    let allowed = |count: u64| usize::try_from(count + count / 10).unwrap().max(LIMIT);
-    let within = |name: &str| ids.iter().filter(|id| &*leader.rows[*id].namespace == name).count();
-    match &trip.scope {
-        Scope::Policy { count, .. } => ids.len() <= allowed(*count),
-        Scope::Namespaces(names) => {
-            names.iter().all(|(name, count)| within(name) <= allowed(*count))
         }
     }
 }

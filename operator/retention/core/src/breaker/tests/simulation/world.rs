@@ -1,10 +1,12 @@
 //! What happens: to objects, by people, and to leaders.
 
+mod people;
+
 use super::{
-    cluster::{Cluster, Id, NAMESPACES, Object, POLICIES},
+    cluster::{Cluster, NAMESPACES, Object, POLICIES},
     defect::Defect,
     leader::{Leader, Luck},
-    oracle::{Cause, Oracle},
+    oracle::{Cause, DueBy, Oracle},
     random::Random,
 };
 
@@ -29,6 +31,8 @@ pub(super) struct World {
     defect: Option<Defect>,
     ids: Vec<String>,
     counts: [usize; 7],
+    /// What happened, if it is written down.
+    steps: Option<Vec<String>>,
 }
 
 /// How often what happened: what [`Count`] names, and objects that were hidden.
@@ -64,8 +68,34 @@ impl World {
             defect,
             ids: Vec::new(),
             counts: [0; 7],
+            steps: None,
             random,
         }
+    }
+
+    /// The same, and what happened is written down.
+    pub(super) fn traced(mut self) -> (Result<Numbers, String>, Vec<String>) {
+        self.steps = Some(Vec::new());
+        let end = self.storm_and_calm();
+        (end, self.steps.unwrap_or_default())
+    }
+
+    fn note(&mut self, what: impl FnOnce() -> String) {
+        if let Some(steps) = &mut self.steps {
+            steps.push(format!("{} {}", self.now, what()));
+        }
+    }
+
+    /// Something has changed what is due.
+    fn changed(&mut self, before: &DueBy, cause: Cause) {
+        if self.steps.is_some() {
+            let after = self.cluster.due(self.now);
+            let new = after.iter().filter(|(id, due)| before.get(id) != Some(due));
+            let new: Vec<_> = new.map(|(id, due)| (id, due, before.get(id))).collect();
+            let text = format!("{cause:?} makes due {new:?}");
+            self.note(|| text);
+        }
+        self.oracle.changed(before, &self.cluster, cause, self.now);
     }
 
     const fn count(&mut self, count: Count, more: usize) {
@@ -78,6 +108,10 @@ impl World {
     ///
     /// The rule that was broken.
     pub(super) fn run(mut self) -> Result<Numbers, String> {
+        self.storm_and_calm()
+    }
+
+    fn storm_and_calm(&mut self) -> Result<Numbers, String> {
         self.pass(STORM)?;
         (self.stormy, self.rate, self.watch_dead_until) = (false, usize::MAX, 0);
         self.next_leader = self.next_leader.min(self.now);
@@ -100,7 +134,7 @@ impl World {
                 return Err(format!("{status:?} is old at {}", self.now));
             }
         }
-        Ok(self.counts.into_iter().chain([self.oracle.hidden]).collect())
+        Ok(self.counts.iter().copied().chain([self.oracle.hidden]).collect())
     }
 
     fn check_nothing_is_late(&self) -> Result<(), String> {
@@ -160,124 +194,19 @@ impl World {
             let kept = self.stormy && self.random.percent(3);
             self.cluster.add(Object { namespace, finished, selected, ttl, kept, version: 1 });
         }
-        self.oracle.changed(&before, &self.cluster, Cause::End, self.now);
-    }
-
-    fn people(&mut self) {
-        let what = self.random.range(0, 1_000);
-        if what >= 260 {
-            return;
-        }
-        let before = self.cluster.due(self.now);
-        let policy = self.random.index(POLICIES);
-        let cause = match what {
-            0..60 => {
-                let few = usize::try_from(self.random.range(1, 4)).unwrap();
-                self.edit_some(few)
-            }
-            60..90 => self.edit_some(MOST_OBJECTS),
-            90..96 => {
-                let ids: Vec<Id> = self.cluster.objects.keys().copied().collect();
-                self.edit(&ids)
-            }
-            96..110 => {
-                let namespace = self.random.index(NAMESPACES);
-                let namespace = &mut self.cluster.namespaces[namespace];
-                namespace.selected[policy] = !namespace.selected[policy];
-                Cause::Edit
-            }
-            110..125 => {
-                let ttl = TTLS[self.random.index(TTLS.len())];
-                self.cluster.edit_policy(policy, |policy| {
-                    policy.ttl = ttl;
-                    policy.edition += 1;
-                });
-                Cause::Policy(policy)
-            }
-            125..135 => {
-                self.cluster.edit_policy(policy, |policy| policy.enforces = !policy.enforces);
-                Cause::Policy(policy)
-            }
-            135..150 => {
-                let chance = self.random.range(1, 60);
-                let random = &mut self.random;
-                self.cluster.objects.retain(|_, _| !random.percent(chance));
-                Cause::Edit
-            }
-            150..210 => {
-                self.keep_or_release();
-                Cause::Edit
-            }
-            _ => return self.annotate(policy),
-        };
-        self.count(Count::Edits, 1);
-        self.oracle.changed(&before, &self.cluster, cause, self.now);
-    }
-
-    /// Edits objects of one namespace.
-    fn edit_some(&mut self, most: usize) -> Cause {
-        let namespace = self.random.index(NAMESPACES);
-        let objects = self.cluster.objects.iter();
-        let within = objects.filter(|(_, object)| object.namespace == namespace);
-        let ids: Vec<Id> = within.map(|(id, _)| *id).take(most).collect();
-        self.edit(&ids)
-    }
-
-    fn edit(&mut self, ids: &[Id]) -> Cause {
-        let policy = self.random.index(POLICIES);
-        let ttl = TTLS[self.random.index(TTLS.len())];
-        match self.random.range(0, 5) {
-            0 | 1 => self.cluster.edit(ids, |object| object.selected[policy] = true),
-            2 => self.cluster.edit(ids, |object| object.selected[policy] = false),
-            3 => self.cluster.edit(ids, |object| object.ttl = Some(ttl)),
-            _ => self
-                .cluster
-                .edit(ids, |object| (object.selected, object.ttl) = ([true; 2], Some(0))),
-        }
-        Cause::Edit
-    }
-
-    fn keep_or_release(&mut self) {
-        let ids: Vec<Id> = self.cluster.objects.keys().copied().collect();
-        let keep = self.random.percent(40);
-        let chance = if keep { 10 } else { 70 };
-        let ids: Vec<Id> = ids.into_iter().filter(|_| self.random.percent(chance)).collect();
-        self.cluster.edit(&ids, |object| object.kept = keep);
-    }
-
-    /// Somebody acknowledges: what the status says, or something of before.
-    fn annotate(&mut self, policy: usize) {
-        let current = self.trip_id(policy).filter(|_| self.random.percent(60));
-        let id = current.or_else(|| {
-            let length = self.ids.len();
-            (length > 0).then(|| self.ids[self.random.index(length)].clone())
-        });
-        let Some(id) = id else { return };
-        let policy = &mut self.cluster.policies[policy];
-        policy.annotation = Some(id);
-        policy.version += 1;
-    }
-
-    fn acknowledge_all(&mut self) {
-        for policy in 0..POLICIES {
-            if let Some(id) = self.trip_id(policy) {
-                let policy = &mut self.cluster.policies[policy];
-                policy.annotation = Some(id);
-                policy.version += 1;
-            }
-        }
-    }
-
-    fn trip_id(&self, policy: usize) -> Option<String> {
-        let status = self.cluster.policies[policy].status.as_ref()?;
-        status.trip.as_ref().map(|trip| trip.id.to_string())
+        self.changed(&before, Cause::End);
     }
 
     fn accidents(&mut self) {
         match self.random.range(0, 1_000) {
             0..15 => self.kill(),
-            15..25 => self.watch_dead_until = self.now + self.random.range(30, 400),
+            15..25 => {
+                self.watch_dead_until = self.now + self.random.range(30, 400);
+                let until = self.watch_dead_until;
+                self.note(|| format!("the watch is dead until {until}"));
+            }
             25..28 => {
+                self.note(|| "the clock jumps".to_owned());
                 if let Some(leader) = &mut self.leader {
                     leader.step_clock(self.now);
                     self.oracle.clock_stepped(leader, self.now);
@@ -289,6 +218,7 @@ impl World {
 
     fn kill(&mut self) {
         if self.leader.take().is_some() {
+            self.note(|| "the leader is killed".to_owned());
             self.oracle.crashed(&self.cluster);
             let long = self.random.percent(20);
             let outage =
@@ -316,7 +246,9 @@ impl World {
         if !leader.is_stale {
             self.oracle.looked(&leader, self.now);
         }
+        let is_stale = leader.is_stale;
         self.leader = Some(leader);
+        self.note(|| format!("a leader begins; its view is old: {is_stale}"));
         self.act();
     }
 
@@ -352,11 +284,18 @@ impl World {
     fn judge(&mut self) {
         let Some(leader) = &mut self.leader else { return };
         let (mut trips, mut acknowledgements) = (0, 0);
+        let mut told = Vec::new();
         for judged in leader.judge(self.now) {
             trips += usize::from(judged.tripped.is_some());
             acknowledgements += usize::from(judged.acknowledged.is_some());
+            told.extend(judged.tripped.iter().map(|trip| format!("trips: {trip:?}")));
+            let acknowledged = judged.acknowledged.iter();
+            told.extend(acknowledged.map(|it| format!("acknowledged: {:?}", it.trip.id)));
             let annotation = leader.view.policies[judged.policy].annotation.clone();
             self.oracle.judged(judged, leader, annotation.as_deref());
+        }
+        for told in told {
+            self.note(|| told);
         }
         self.count(Count::Trips, trips);
         self.count(Count::Acknowledgements, acknowledgements);
@@ -375,12 +314,18 @@ impl World {
             1 if stormy => Luck::Unanswered,
             _ => Luck::Good,
         };
+        let mut told = Vec::new();
         for (policy, stored) in leader.store(&mut self.cluster, self.now, luck) {
+            let status = &self.cluster.policies[policy].status;
+            told.push(format!("stores of policy {policy}: {stored}, {status:?}"));
             if stored {
                 self.oracle.stored(policy, before[policy].as_ref(), leader, &self.cluster);
             } else {
                 refused += 1;
             }
+        }
+        for told in told {
+            self.note(|| told);
         }
         self.count(Count::Lost, lost);
         self.count(Count::Refused, refused - lost);
@@ -394,6 +339,10 @@ impl World {
         let deleted = leader.delete(&mut self.cluster, self.now, self.rate);
         for (id, row, namespace) in &deleted {
             self.oracle.deleted(*id, row, *namespace, leader, &self.cluster);
+        }
+        if !deleted.is_empty() {
+            let ids: Vec<_> = deleted.iter().map(|(id, ..)| *id).collect();
+            self.note(|| format!("deletes {ids:?}"));
         }
         self.count(Count::Deletions, deleted.len());
     }

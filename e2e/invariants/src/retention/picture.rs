@@ -1,0 +1,245 @@
+//! What policies said of an object at one instant.
+
+use std::cmp::Reverse;
+
+use trainjob_api::time::Timestamp;
+
+use super::{objects::has, terms::Terms};
+use crate::{
+    history::{Millis, Object},
+    index::Index,
+    target::{Action, Hold, Owned, Policy, Rule, Target, Trip, Ttl},
+};
+
+/// How long the engine waits for the kind's own controller, in seconds (R31).
+const BACKSTOP: i64 = 60;
+
+/// Everything that was stored at one instant.
+#[derive(Clone, Copy)]
+pub(super) struct Picture<'r, 'a> {
+    pub(super) index: &'r Index<'a>,
+    pub(super) terms: &'r Terms,
+    pub(super) at: Millis,
+}
+
+/// What policies say of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It may be deleted from this instant on.
+    Due(Timestamp),
+    /// It is never deleted, for this reason.
+    Kept(&'static str),
+    /// R30 exempts it, for this reason.
+    Exempt(&'static str),
+    /// No policy that enforces governs it.
+    Ungoverned,
+    /// Its policy has tripped there.
+    Tripped,
+}
+
+/// The policy that governs an object, and its rule.
+pub(super) struct Governing<'a> {
+    pub(super) uid: &'a str,
+    pub(super) policy: &'a Policy,
+    pub(super) rule: &'a Rule,
+}
+
+impl<'r, 'a> Picture<'r, 'a> {
+    /// What is said of this version of an object.
+    pub(super) fn verdict(&self, object: &Object) -> Verdict {
+        let Some(target) = object.target() else { return Verdict::Exempt("is no target") };
+        if let Some(reason) = self.exemption(object, target) {
+            return Verdict::Exempt(reason);
+        }
+        let Some(governing) = self.governing(object, target) else { return Verdict::Ungoverned };
+        if self.has_tripped(governing.policy, object) {
+            return Verdict::Tripped;
+        }
+        self.due(object, target, &governing).map_or_else(Verdict::Kept, Verdict::Due)
+    }
+
+    fn exemption(&self, object: &Object, target: &Target) -> Option<&'static str> {
+        let namespace = self.named("namespaces", &object.namespace);
+        let is_ending = namespace.is_some_and(|it| it.deleting.is_some());
+        [
+            (target.end.is_none(), "is not finished"),
+            (object.deleting.is_some(), "is terminating"),
+            (target.is_copy, "is a copy of MultiKueue"),
+            (is_ending, "is in a namespace that is terminating"),
+        ]
+        .into_iter()
+        .find_map(|(holds, reason)| holds.then_some(reason))
+    }
+
+    fn named(&self, resource: &str, name: &str) -> Option<&'a Object> {
+        let there = self.index.lives.iter().filter_map(|life| life.at(self.at));
+        let mut there = there.map(|change| &change.object);
+        there.find(|it| it.state.plural() == resource && it.name == name)
+    }
+
+    /// The policies that enforce and select an object, in the order in which they are asked (R20).
+    fn selecting(&self, object: &Object, target: &Target) -> Vec<(&'a Object, &'a Policy)> {
+        let there = self.index.lives.iter().filter_map(|life| life.at(self.at));
+        let policies = there.filter_map(|change| Some((&change.object, change.object.policy()?)));
+        let mut selecting: Vec<_> = policies
+            .filter(|(it, policy)| {
+                policy.enforces
+                    && policy.resource == target.resource
+                    && self.includes(it, policy, &object.namespace)
+                    && has(target, &policy.selector)
+            })
+            .collect();
+        selecting.sort_by_key(|(it, policy)| {
+            (policy.is_of_cluster, Reverse(policy.priority), it.created, it.name.clone())
+        });
+        selecting
+    }
+
+    fn includes(&self, it: &Object, policy: &Policy, namespace: &str) -> bool {
+        match (&policy.namespaces, policy.is_of_cluster) {
+            (_, false) => it.namespace == namespace,
+            (Some(named), true) => named.iter().any(|name| name == namespace),
+            (None, true) => !self.terms.excluded.contains(namespace),
+        }
+    }
+
+    /// The policy that governs an object (R20).
+    pub(super) fn governing(&self, object: &Object, target: &Target) -> Option<Governing<'a>> {
+        let outcome = target.end?.outcome;
+        self.selecting(object, target).into_iter().find_map(|(it, policy)| {
+            let rule = policy.rules.iter().find(|rule| rule.matches(target, outcome))?;
+            let governs = rule.action != Action::Defer;
+            governs.then_some(Governing { uid: &it.uid, policy, rule })
+        })
+    }
+
+    fn has_tripped(&self, policy: &Policy, object: &Object) -> bool {
+        match &policy.trip {
+            None => false,
+            Some(Trip::Everywhere) => true,
+            Some(Trip::Namespaces(names)) => names.contains(&object.namespace),
+        }
+    }
+
+    /// When an object is due (R30, steps 2 to 5); why it is kept, if it is.
+    fn due(
+        &self,
+        object: &Object,
+        target: &Target,
+        governing: &Governing<'a>,
+    ) -> Result<Timestamp, &'static str> {
+        let policy = governing.policy;
+        let start = object.start().ok_or("has no time of its end")?;
+        let limits: Vec<_> =
+            self.selecting(object, target).iter().map(|(_, policy)| policy.limits).collect();
+        let minimum = limits.iter().filter_map(|limits| limits.minimum).max().unwrap_or(0);
+        let maximum = limits.iter().filter_map(|limits| limits.maximum).min();
+        let bounded = |value: i64| maximum.map_or(value, |most| value.min(most)).max(minimum);
+
+        let annotation = target.annotation.filter(|_| policy.allows_annotations);
+        let own_ttl = target.own_ttl.filter(|_| policy.respects_own_ttl);
+        let due = match (annotation, own_ttl) {
+            (Some(Ttl::Seconds(seconds)), _) => start.plus(bounded(seconds)),
+            (_, Some(seconds)) => {
+                let late = bounded(seconds) + BACKSTOP;
+                start.plus(maximum.map_or(late, |most| late.min(most.max(minimum))))
+            }
+            (_, None) => {
+                let free = self.released_by_owner(object, policy)?;
+                self.due_by_rule(object, governing, (start, maximum), bounded)?.max(free)
+            }
+        };
+        let reach = limits.iter().filter_map(|limits| limits.maximum_hold);
+        let reach = reach.fold(policy.maximum_hold, i64::min);
+        let longest = due.plus(reach);
+        let is_unreadable = annotation == Some(Ttl::Unreadable);
+        Ok(match target.hold {
+            _ if is_unreadable => longest,
+            Some(Hold::Unreadable) => longest,
+            Some(Hold::Until(until)) => until.min(longest).max(due),
+            None => due,
+        })
+    }
+
+    fn due_by_rule(
+        &self,
+        object: &Object,
+        governing: &Governing<'a>,
+        (start, maximum): (Timestamp, Option<i64>),
+        bounded: impl Fn(i64) -> i64,
+    ) -> Result<Timestamp, &'static str> {
+        let never = |reason| maximum.map(|most| start.plus(bounded(most))).ok_or(reason);
+        match &governing.rule.action {
+            Action::Ttl(seconds) => Ok(start.plus(bounded(*seconds))),
+            Action::Keep | Action::Defer => never("is to be kept"),
+            Action::KeepLast { count, group_by, minimum_age, maximum_age } => {
+                let aged = maximum_age.map(|age| start.plus(age));
+                let pushed_out = self.pushed_out(object, governing, group_by, *count);
+                let pushed_out = pushed_out.map(|at| at.max(start.plus(*minimum_age)));
+                match (pushed_out, aged) {
+                    (Some(one), Some(other)) => Ok(one.min(other)),
+                    (one, other) => one.or(other).map_or_else(|| never("is one of the last"), Ok),
+                }
+            }
+        }
+    }
+
+    /// When as many newer objects of its group had finished as are kept (R21); `None` if fewer have.
+    fn pushed_out(
+        &self,
+        object: &Object,
+        governing: &Governing<'a>,
+        group_by: &[String],
+        count: usize,
+    ) -> Option<Timestamp> {
+        let group = group(object.target()?, group_by)?;
+        let own = rank(object)?;
+        let is_in_group = |other: &Object, target: &Target| {
+            other.namespace == object.namespace
+                && other.deleting.is_none()
+                && target.hold.is_none()
+                && self::group(target, group_by).as_ref() == Some(&group)
+        };
+        let is_governed = |other: &Object, target: &Target| {
+            let same = |it: Governing<'_>| it.uid == governing.uid && it.rule == governing.rule;
+            self.governing(other, target).is_some_and(same)
+        };
+        let there = self.index.lives.iter().filter_map(|life| life.at(self.at));
+        let newer = there.map(|change| &change.object).filter(|other| {
+            rank(other) > Some(own)
+                && other.target().is_some_and(|it| is_in_group(other, it) && is_governed(other, it))
+        });
+        let mut newer: Vec<_> = newer.filter_map(rank).collect();
+        // Seen from this object, the nearest first.
+        newer.sort_unstable();
+        newer.get(count.checked_sub(1)?).map(|(finished, ..)| *finished)
+    }
+
+    /// From when on its owner lets a rule delete an object (R23, R24).
+    fn released_by_owner(
+        &self,
+        object: &Object,
+        policy: &Policy,
+    ) -> Result<Timestamp, &'static str> {
+        let Some(owner) = &object.owner else { return Ok(Timestamp(0)) };
+        match policy.owned {
+            Owned::Skip => Err("belongs to somebody"),
+            Owned::Any => Ok(Timestamp(0)),
+            Owned::AfterOwner => {
+                let owner = self.index.life(owner).and_then(|life| life.at(self.at));
+                let Some(owner) = owner else { return Ok(Timestamp(0)) };
+                owner.object.start().ok_or("belongs to somebody who has not finished")
+            }
+        }
+    }
+}
+
+/// By what the newest is found.
+fn rank(object: &Object) -> Option<(Timestamp, Timestamp, &str)> {
+    Some((object.target()?.end?.at?, object.created, &object.uid))
+}
+
+/// The values of the labels that make a group; `None` if one is missing.
+fn group<'t>(target: &'t Target, group_by: &[String]) -> Option<Vec<&'t String>> {
+    group_by.iter().map(|key| target.labels.get(key)).collect()
+}

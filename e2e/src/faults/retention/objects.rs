@@ -1,0 +1,89 @@
+//! What is stored in a box of the retention engine.
+
+use serde_json::{Value, json};
+
+/// The kinds that policies are about there: group, version, kind, and plural.
+pub const KINDS: [(&str, &str, &str, &str); 6] = [
+    ("batch", "v1", "Job", "jobs"),
+    ("", "v1", "Pod", "pods"),
+    ("e2e.trainjob.dev", "v1", "Run", "runs"),
+    ("argoproj.io", "v1alpha1", "Workflow", "workflows"),
+    ("kubeflow.org", "v1", "MPIJob", "mpijobs"),
+    ("ray.io", "v1", "RayJob", "rayjobs"),
+];
+
+/// The definitions of those kinds that Kubernetes does not have. Objects of them are stored with any status.
+pub(super) fn definitions() -> Vec<Value> {
+    let own = KINDS.iter().filter(|(group, ..)| group.contains('.'));
+    own.map(|(group, version, kind, plural)| definition(group, version, kind, plural)).collect()
+}
+
+/// The definition of a kind whose objects are stored with whatever is in them.
+#[must_use]
+pub fn definition(group: &str, version: &str, kind: &str, plural: &str) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
+            "versions": [{
+                "name": version, "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                }},
+            }],
+        },
+    })
+}
+
+/// A policy in Enforce with the rule `action` for all objects of a kind of [`KINDS`]. Nobody collects garbage, so nobody
+/// would end a deletion in the foreground.
+#[must_use]
+pub fn policy(name: &str, kind: &str, action: &Value) -> Value {
+    let group = KINDS.iter().find(|(_, _, it, _)| *it == kind).map_or("", |(group, ..)| *group);
+    let mut policy = json!({
+        "apiVersion": "lifecycle.trainjob.dev/v1alpha1",
+        "kind": "RetentionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "target": {"apiGroup": group, "kind": kind},
+            "mode": "Enforce",
+            "propagation": "Background",
+            "deletesPerSecond": 0,
+            "rules": [{"name": "all", "action": action}],
+        },
+    });
+    if kind == "Run" {
+        policy["spec"]["finished"] = json!({
+            "phase": {
+                "path": "status.phase",
+                "outcomes": {"Succeeded": ["Succeeded"], "Failed": ["Failed"]},
+            },
+            "timePath": "status.finishedAt",
+        });
+    }
+    policy
+}
+
+/// A Job that nobody runs.
+#[must_use]
+pub fn job(name: &str) -> Value {
+    let container = json!({"name": "a", "image": "none"});
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {"template": {
+            "spec": {"restartPolicy": "Never", "containers": [container]},
+        }},
+    })
+}
+
+/// A Run with this status.
+#[must_use]
+pub fn run(name: &str, status: &Value) -> Value {
+    json!({
+        "apiVersion": "e2e.trainjob.dev/v1", "kind": "Run",
+        "metadata": {"name": name}, "status": status,
+    })
+}
