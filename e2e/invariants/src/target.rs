@@ -55,8 +55,12 @@ pub enum Ttl {
 
 /// A policy. What it has in common with all objects is in [`Object`](crate::Object).
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a field of the API, and any may be set without the others"
+)]
 pub struct Policy {
-    /// Whether it is a ClusterRetentionPolicy.
+    /// Whether it is a `ClusterRetentionPolicy`.
     pub is_of_cluster: bool,
     /// The plural of the kind that it is about.
     pub resource: String,

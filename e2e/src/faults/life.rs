@@ -80,13 +80,13 @@ pub(super) async fn live(player: &impl Player, proxy: &Proxy, strikes: &[Strike]
 async fn with_crashes(player: &impl Player, proxy: &Proxy, kills: &[&Strike]) -> Result<()> {
     let killed = watch::Sender::new(0);
     let mut killing = pin!(crashes(player, kills, &killed));
-    let mut played = pin!(player.play());
+    let mut playing = pin!(player.play());
     let all_crashed = tokio::select! {
         crashed = &mut killing => { crashed?; true }
-        told = &mut played => { told?; false }
+        told = &mut playing => { told?; false }
     };
     if all_crashed {
-        played.await?;
+        playing.await?;
     } else {
         // What users see is over, but a call may be one of the last.
         tokio::select! {

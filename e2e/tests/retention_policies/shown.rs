@@ -1,6 +1,8 @@
 //! What kubectl shows of policies.
 
 use anyhow::{Context, Result, bail, ensure};
+use e2e::fixtures::PATIENCE;
+use e2e::until::until_ok;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -63,6 +65,13 @@ async fn get_shows_the_columns_of_a_policy_before_and_after_its_first_status() -
 #[tokio::test]
 async fn explain_says_what_each_field_is_for() -> Result<()> {
     let place = Place::new("explain").await?;
+    // The API server publishes the schemas of a CRD some time after it serves the kind.
+    for plural in Kind::ALL.map(Kind::plural) {
+        until_ok(format!("the schema of {plural} is published"), PATIENCE, async || {
+            kubectl(&place, &["explain", plural]).await
+        })
+        .await?;
+    }
     for (path, type_, text) in [
         (
             "rp",

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{WINDOW, is_enforcing, named, place, ttl};
 
-/// How often the edits of a Job are repeated here; `cargo faults --program retention` has more.
+/// How often the edits of a Job are repeated.
 const ROUNDS: usize = 3;
 
 fn is_deletion(call: &Call) -> bool {
@@ -34,9 +34,9 @@ async fn edit_wins_over_a_deletion_that_is_on_its_way() -> Result<()> {
     let mut left = Vec::new();
     for round in 0..ROUNDS {
         let names = ["anew", "hold", "label", "ttl"].map(|what| format!("{what}-{round}"));
-        let held = place.proxy.inject(is_deletion, 1..=names.len(), Fault::HoldRequest);
+        let deletions = place.proxy.inject(is_deletion, 1..=names.len(), Fault::HoldRequest);
         place.finished(names.clone(), &due).await?;
-        held.reached().await?;
+        deletions.reached().await?;
 
         let [anew, hold, label, ttl] = names.clone();
         place.delete("jobs", &anew).await?;
@@ -45,7 +45,7 @@ async fn edit_wins_over_a_deletion_that_is_on_its_way() -> Result<()> {
         place.edit("jobs", &hold, &annotate("hold-until", "2100-01-01T00:00:00Z")).await?;
         place.edit("jobs", &label, &json!({"metadata": {"labels": {"due": null}}})).await?;
         place.edit("jobs", &ttl, &annotate("ttl-seconds-after-finished", "3600")).await?;
-        held.remove();
+        deletions.remove();
         left.extend(names);
         let refused = left.len();
         until_ok("the deletions are refused", PATIENCE, || async {
@@ -73,7 +73,7 @@ async fn workflow_that_is_retried_while_its_deletion_is_on_its_way_is_kept() -> 
     place.launch().await?;
     place.status("workflows", is_enforcing).await?;
 
-    let held = place.proxy.inject(is_deletion, 1..=1, Fault::HoldRequest);
+    let deletions = place.proxy.inject(is_deletion, 1..=1, Fault::HoldRequest);
     let api = place.objects("workflows")?;
     let ended = |name: &str, archiving: &str| {
         let mut labels = json!({"workflows.argoproj.io/completed": "true"});
@@ -90,14 +90,14 @@ async fn workflow_that_is_retried_while_its_deletion_is_on_its_way_is_kept() -> 
         let object: DynamicObject = serde_json::from_value(ended(name, archiving))?;
         api.create(&PostParams::default(), &object).await?;
     }
-    held.reached().await?;
+    deletions.reached().await?;
     // As a retry writes it.
     let retried = json!({
         "metadata": {"labels": {"workflows.argoproj.io/completed": null}},
         "status": {"phase": "Running", "finishedAt": null},
     });
     place.edit("workflows", "retried", &retried).await?;
-    held.remove();
+    deletions.remove();
     place.asks_for_nothing_more(WINDOW).await?;
     place.becomes("workflows", &["retried", "unarchived"]).await?;
     let archived = json!({"metadata": {"labels": {
@@ -119,7 +119,7 @@ async fn policy_that_is_deleted_or_set_to_audit_stops_all_but_what_is_under_way(
         let prefix = format!("job-{round}");
         place.finished(named(&prefix, 80), &Value::Null).await?;
         let before = place.deletions();
-        let held = place.proxy.inject(is_deletion, 1..=usize::MAX, Fault::HoldRequest);
+        let deletions = place.proxy.inject(is_deletion, 1..=usize::MAX, Fault::HoldRequest);
         place.apply(enforced.clone()).await?;
         if round == 0 {
             place.launch().await?;
@@ -129,7 +129,7 @@ async fn policy_that_is_deleted_or_set_to_audit_stops_all_but_what_is_under_way(
             place.asks_for_nothing_more(Duration::from_secs(1)).await
         })
         .await?;
-        let under_way = held.befallen();
+        let under_way = deletions.befallen();
         ensure!(under_way <= 32, "{under_way} are under way");
         if stop == "Audit" {
             let mut audit = enforced.clone();
@@ -145,7 +145,7 @@ async fn policy_that_is_deleted_or_set_to_audit_stops_all_but_what_is_under_way(
             })
             .await?;
         }
-        held.remove();
+        deletions.remove();
         place.asks_for_nothing_more(WINDOW).await?;
         let asked = place.deletions() - before;
         ensure!(asked == under_way, "{asked} instead of {under_way}, {stop}");
@@ -182,11 +182,11 @@ async fn the_last_three_of_a_group_stay_while_all_of_them_change() -> Result<()>
         .await?;
     place.launch().await?;
     place.status("jobs", is_enforcing).await?;
-    let held = place.proxy.inject(is_deletion, 1..=1, Fault::HoldRequest);
+    let deletions = place.proxy.inject(is_deletion, 1..=1, Fault::HoldRequest);
     place.finished(named("lone", 2), &Value::Null).await?;
     // All of a second: so the order of equal times is tried, too.
     place.finished(named("job", 8), &json!({"labels": {"group": "a"}})).await?;
-    held.reached().await?;
+    deletions.reached().await?;
     for edit in 0..5 {
         for name in named("job", 8) {
             let annotations = json!({"metadata": {"annotations": {"edit": edit.to_string()}}});
@@ -196,7 +196,7 @@ async fn the_last_three_of_a_group_stay_while_all_of_them_change() -> Result<()>
     // By hand, while one of the oldest is about to go.
     let newest = newest(&place.jobs).await?;
     place.delete("jobs", &newest).await?;
-    held.remove();
+    deletions.remove();
     until_ok("three are left, and those without the label", PATIENCE, || async {
         let names = place.names("jobs").await?;
         ensure!(names.len() == 5, "{names:?}");

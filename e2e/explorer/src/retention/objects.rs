@@ -210,6 +210,10 @@ pub struct Limits {
 
 /// What a policy says.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a field of the API, and any may be set without the others"
+)]
 pub struct Spec {
     /// Whether it deletes.
     pub enforces: bool,

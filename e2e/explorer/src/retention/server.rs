@@ -156,21 +156,18 @@ impl Server {
 
     /// Stores a namespace, or that it is gone with all that was in it.
     pub fn put_namespace(&mut self, index: usize, namespace: Option<Namespace>) {
-        match &namespace {
-            Some(namespace) => {
-                self.view.namespaces.insert(index, namespace.clone());
+        if let Some(namespace) = &namespace {
+            self.view.namespaces.insert(index, namespace.clone());
+        } else {
+            self.view.namespaces.remove(&index);
+            let jobs = self.view.jobs.range((index, 0)..=(index, u32::MAX));
+            for id in jobs.map(|(id, _)| *id).collect::<Vec<_>>() {
+                self.view.jobs.remove(&id);
+                self.log(JOBS, Change::Job(id, None));
             }
-            None => {
-                self.view.namespaces.remove(&index);
-                let jobs = self.view.jobs.range((index, 0)..=(index, u32::MAX));
-                for id in jobs.map(|(id, _)| *id).collect::<Vec<_>>() {
-                    self.view.jobs.remove(&id);
-                    self.log(JOBS, Change::Job(id, None));
-                }
-                let policies: Vec<_> = self.view.policies.keys().copied().collect();
-                for id in policies.into_iter().filter(|(own, _)| *own == Some(index)) {
-                    self.remove_policy(id);
-                }
+            let policies: Vec<_> = self.view.policies.keys().copied().collect();
+            for id in policies.into_iter().filter(|(own, _)| *own == Some(index)) {
+                self.remove_policy(id);
             }
         }
         self.log(NAMESPACES, Change::Namespace(index, namespace));

@@ -44,7 +44,7 @@ pub(super) struct Governing<'a> {
     pub(super) rule: &'a Rule,
 }
 
-impl<'r, 'a> Picture<'r, 'a> {
+impl<'a> Picture<'_, 'a> {
     /// What is said of this version of an object.
     pub(super) fn verdict(&self, object: &Object) -> Verdict {
         let Some(target) = object.target() else { return Verdict::Exempt("is no target") };
@@ -52,7 +52,7 @@ impl<'r, 'a> Picture<'r, 'a> {
             return Verdict::Exempt(reason);
         }
         let Some(governing) = self.governing(object, target) else { return Verdict::Ungoverned };
-        if self.has_tripped(governing.policy, object) {
+        if has_tripped(governing.policy, object) {
             return Verdict::Tripped;
         }
         self.due(object, target, &governing).map_or_else(Verdict::Kept, Verdict::Due)
@@ -111,14 +111,6 @@ impl<'r, 'a> Picture<'r, 'a> {
             let governs = rule.action != Action::Defer;
             governs.then_some(Governing { uid: &it.uid, policy, rule })
         })
-    }
-
-    fn has_tripped(&self, policy: &Policy, object: &Object) -> bool {
-        match &policy.trip {
-            None => false,
-            Some(Trip::Everywhere) => true,
-            Some(Trip::Namespaces(names)) => names.contains(&object.namespace),
-        }
     }
 
     /// When an object is due (R30, steps 2 to 5); why it is kept, if it is.
@@ -242,4 +234,12 @@ fn rank(object: &Object) -> Option<(Timestamp, Timestamp, &str)> {
 /// The values of the labels that make a group; `None` if one is missing.
 fn group<'t>(target: &'t Target, group_by: &[String]) -> Option<Vec<&'t String>> {
     group_by.iter().map(|key| target.labels.get(key)).collect()
+}
+
+fn has_tripped(policy: &Policy, object: &Object) -> bool {
+    match &policy.trip {
+        None => false,
+        Some(Trip::Everywhere) => true,
+        Some(Trip::Namespaces(names)) => names.contains(&object.namespace),
+    }
 }

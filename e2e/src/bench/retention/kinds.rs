@@ -1,5 +1,7 @@
 //! The eight kinds: finished objects of them as they are stored, and the policies about them.
 
+#![expect(clippy::indexing_slicing, reason = "the objects that are indexed are written here")]
+
 use anyhow::{Context, Result};
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
@@ -13,7 +15,7 @@ use crate::testenv::{workspace, yaml};
 pub(super) struct Kind {
     pub(super) group: &'static str,
     pub(super) version: &'static str,
-    pub(super) kind: &'static str,
+    pub(super) name: &'static str,
     pub(super) plural: &'static str,
     recipe: Option<&'static str>,
 }
@@ -24,7 +26,7 @@ const fn built_in(
     kind: &'static str,
     plural: &'static str,
 ) -> Kind {
-    Kind { group, version, kind, plural, recipe: None }
+    Kind { group, version, name: kind, plural, recipe: None }
 }
 
 /// All of them. Those that Kubernetes does not have are stored with whatever is in them; no controller acts on any.
@@ -55,11 +57,11 @@ impl Kind {
     /// Its definition, if Kubernetes does not have it.
     pub(super) fn definition(&self) -> Option<Value> {
         let is_custom = self.group.contains('.');
-        is_custom.then(|| definition(self.group, self.version, self.kind, self.plural))
+        is_custom.then(|| definition(self.group, self.version, self.name, self.plural))
     }
 
     fn resource(&self) -> ApiResource {
-        kind(self.group, self.version, self.kind)
+        kind(self.group, self.version, self.name)
     }
 
     /// Its objects in a namespace.
@@ -92,21 +94,21 @@ impl Kind {
             "resources": {"requests": {"cpu": "1", "memory": "1Gi"}},
         });
         let pod = json!({"restartPolicy": "Never", "containers": [container]});
-        let spec = match self.kind {
+        let spec = match self.name {
             "Pod" => pod,
             "TrainJob" => json!({"runtimeRef": {"name": "torch-distributed"}, "podTemplate": pod}),
             _ => json!({"template": {"spec": pod}}),
         };
         let mut object = json!({
             "apiVersion": if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) },
-            "kind": self.kind,
+            "kind": self.name,
             "metadata": {
                 "name": name,
                 "labels": {"team": "vision", "experiment": "resnet", "app.kubernetes.io/managed-by": "pipeline"},
             },
             "spec": spec,
         });
-        if self.kind == "Workflow" {
+        if self.name == "Workflow" {
             object["metadata"]["labels"]["workflows.argoproj.io/completed"] = json!("true");
         }
         if !self.has_own_status() {
@@ -118,7 +120,7 @@ impl Kind {
     /// The status of an object that has succeeded at this time.
     pub(super) fn status(&self, at: &str) -> Value {
         let condition = |kind: &str, reason: &str| json!({"type": kind, "status": "True", "reason": reason, "message": "it has ended", "lastTransitionTime": at});
-        match self.kind {
+        match self.name {
             "Job" => json!({
                 "startTime": at, "completionTime": at, "succeeded": 1,
                 "conditions": [
@@ -160,7 +162,7 @@ impl Kind {
         let mut policy = json!({
             "apiVersion": "lifecycle.trainjob.dev/v1alpha1", "kind": kind, "metadata": metadata,
             "spec": {
-                "target": {"apiGroup": self.group, "kind": self.kind},
+                "target": {"apiGroup": self.group, "kind": self.name},
                 "mode": "Enforce", "propagation": "Background", "deletesPerSecond": 0,
                 "breaker": {"maxCount": 1_000_000},
                 "rules": rules,

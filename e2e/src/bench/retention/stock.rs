@@ -86,7 +86,7 @@ impl Rig {
 
     /// Starts the engine without limits of its rate. It does not know of anything yet.
     pub(super) async fn launch(&self) -> Result<Retention> {
-        let target = |kind: &Kind| json!({"apiGroup": kind.group, "kind": kind.kind, "resource": kind.plural});
+        let target = |kind: &Kind| json!({"apiGroup": kind.group, "kind": kind.name, "resource": kind.plural});
         let targets: Vec<_> = KINDS.iter().map(target).collect();
         let section = json!({"targets": targets, "deletesPerSecond": 0}).to_string();
         Retention::start_as(&self.cluster, &section, self.engine.clone(), Vec::new()).await

@@ -1,5 +1,7 @@
 //! The lives of objects under retention policies that faults are put into.
 
+#![expect(clippy::indexing_slicing, reason = "the objects that are indexed are written here")]
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
 //! What is stored in a box of the retention engine.
 
+#![expect(clippy::indexing_slicing, reason = "the objects that are indexed are written here")]
+
 use serde_json::{Value, json};
 
 /// The kinds that policies are about there: group, version, kind, and plural.

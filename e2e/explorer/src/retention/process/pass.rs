@@ -114,7 +114,8 @@ impl Process {
         let (now, monotonic) = (self.now(server), self.monotonic(server));
         match self.state.look(key, now, monotonic) {
             Step::Gone => self.arm(key, None, None, server),
-            Step::Idle | Step::Line => {}
+            // None of the Jobs has a release that could be asked for.
+            Step::Idle | Step::Line | Step::AskRelease(_) => {}
             Step::Wait(wait) => self.arm(key, wait.until, wait.longest, server),
             Step::AskOwner(owner) => {
                 let uid = owner.name.strip_prefix('s').and_then(|uid| uid.parse().ok());
@@ -124,8 +125,6 @@ impl Process {
                     server,
                 );
             }
-            // None of the Jobs has one.
-            Step::AskRelease(_) => {}
             Step::Delete(deletion) => {
                 if self.has(Defect::NotPlannedAgain) && !self.planned.iter().any(|it| it.0 == *key)
                 {
@@ -199,8 +198,8 @@ impl Process {
         };
         let UnderWay { request, .. } = self.under_way.remove(number);
         match request {
-            Request::Delete { key, uid, .. } => self.deleted(&key, &uid, answer, server),
-            Request::Owner { key, .. } => self.asked(&key, answer, server),
+            Request::Delete { key, uid, .. } => self.deleted(&key, &uid, &answer, server),
+            Request::Owner { key, .. } => self.asked(&key, &answer, server),
             Request::Status { id, uid, record, .. } => {
                 self.status_answered((id, uid), record, &answer, server);
             }
@@ -208,10 +207,10 @@ impl Process {
         }
     }
 
-    fn deleted(&mut self, key: &Key, uid: &Uid, answer: Answer, server: &Server) {
+    fn deleted(&mut self, key: &Key, uid: &Uid, answer: &Answer, server: &Server) {
         let monotonic = self.monotonic(server);
         let (reply, is_forbidden) = match answer {
-            Answer::Deletion(reply) => (reply, false),
+            Answer::Deletion(reply) => (*reply, false),
             Answer::Forbidden => (Reply::Failed, true),
             _ => (Reply::Failed, false),
         };
@@ -247,12 +246,12 @@ impl Process {
         }
     }
 
-    fn asked(&mut self, key: &Key, answer: Answer, server: &Server) {
+    fn asked(&mut self, key: &Key, answer: &Answer, server: &Server) {
         let monotonic = self.monotonic(server);
         match answer {
             Answer::Owner(answer) => {
                 let answer =
-                    if self.has(Defect::OwnerIgnored) { OwnerAnswer::Gone } else { answer };
+                    if self.has(Defect::OwnerIgnored) { OwnerAnswer::Gone } else { *answer };
                 self.state.answered(key, answer, monotonic);
                 // The pass goes on at once.
                 self.ready.insert(key.clone());
