@@ -11,6 +11,7 @@ pub mod defect;
 pub mod ending;
 pub mod judge;
 pub mod objects;
+pub mod options;
 pub mod process;
 pub mod report;
 pub mod rules;
@@ -23,16 +24,8 @@ pub mod world;
 pub use self::{
     defect::Defect,
     judge::{Rule, Violation},
+    options::Options,
     report::Report,
     schedule::run,
     totals::{Totals, explore},
 };
-
-/// How schedules are run.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Options {
-    /// A defect to find.
-    pub defect: Option<Defect>,
-    /// Whether to write down what happens.
-    pub trace: bool,
-}

@@ -5,7 +5,9 @@
 
 mod deliver;
 mod pass;
+mod request;
 mod status;
+mod written;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -22,8 +24,8 @@ use trainjob_retention::{
 use trainjob_retention_core::finished::Definitions;
 
 pub use self::{
-    pass::{Answer, Request, UnderWay, owner_answer},
-    status::{Written, policy_uid},
+    request::{Answer, Request, UnderWay, owner_answer},
+    written::{Written, policy_uid},
 };
 use super::{
     defect::Defect,

@@ -3,7 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::{
-    Options, Report, Rule, Violation, ending,
+    ending,
+    judge::{Rule, Violation},
+    options::Options,
+    report::Report,
     server::{JOBS, SOURCES},
     users,
     world::{Fate, Refusal, World},

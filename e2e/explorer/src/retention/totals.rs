@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use super::{Options, Report, Violation, run};
+use super::{judge::Violation, options::Options, report::Report, schedule::run};
 use crate::parallel::{self, Sum};
 
 /// What a number of schedules come to.

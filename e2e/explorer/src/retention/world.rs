@@ -9,9 +9,9 @@ use trainjob_retention::{
 use trainjob_retention_core::breaker::Reason;
 
 use super::{
-    Options,
     judge::{ALL_PER_SECOND, Judge, Rule},
     objects::job_key,
+    options::Options,
     process::{Answer, Process, Request, UnderWay, owner_answer, policy_uid},
     report::Report,
     rules::PolicyId,

@@ -9,7 +9,7 @@ use trainjob_retention_core::{
     stored::{self, PolicyKind, StoredPolicy},
 };
 
-use super::{Process, TARGET, Written};
+use super::{Process, TARGET, written::Written};
 use crate::retention::{
     defect::Defect,
     objects::{self, Job, Policy, object_key},

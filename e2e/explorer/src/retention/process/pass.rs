@@ -7,17 +7,15 @@ use trainjob_retention::{
     cluster_state::{Deletion, Reply, Resource, Right, Step, Verb},
     key::Key,
 };
-use trainjob_retention_core::{
-    breaker::Record,
-    plan::{FoundOwner, OwnerAnswer},
-    uid::Uid,
-};
+use trainjob_retention_core::{plan::OwnerAnswer, uid::Uid};
 
-use super::Process;
+use super::{
+    Process,
+    request::{Answer, Request, UnderWay},
+};
 use crate::retention::{
     defect::Defect,
     objects::job_key,
-    rules::{JobId, PolicyId, View},
     server::{Fence, Server},
 };
 
@@ -25,76 +23,6 @@ use crate::retention::{
 const TIMEOUT: i64 = 15_000;
 /// How long it is until another try to ask for an owner, in milliseconds.
 const ASK_AGAIN: i64 = 10_000;
-
-/// A request.
-#[derive(Debug, Clone)]
-pub enum Request {
-    /// The DELETE of a Job.
-    Delete {
-        /// The key that the pass is about.
-        key: Key,
-        /// Which Job.
-        id: JobId,
-        /// Its preconditions.
-        fence: Fence,
-        /// The UID that it was decided for.
-        uid: Uid,
-        /// What the replica knew.
-        view: Box<View>,
-        /// When it was sent, by the API server's clock, in seconds.
-        at: i64,
-    },
-    /// A GET of an owner.
-    Owner {
-        /// The key that the pass is about.
-        key: Key,
-        /// The UID of the owner.
-        owner: u64,
-    },
-    /// What the status of a policy stores for the breaker.
-    Status {
-        /// Which policy.
-        id: PolicyId,
-        /// Its UID.
-        uid: u64,
-        /// Its version, as a precondition.
-        version: Option<u64>,
-        /// What it is to store.
-        record: Option<Record>,
-    },
-    /// Whether the program has a right.
-    Right(Right),
-}
-
-/// What a request was answered.
-#[derive(Debug, Clone)]
-pub enum Answer {
-    /// What came of a DELETE.
-    Deletion(Reply),
-    /// It is forbidden: the right is missing, or admission denies it.
-    Forbidden,
-    /// How an owner is.
-    Owner(OwnerAnswer),
-    /// The new version of a policy.
-    Stored(u64),
-    /// Whether there is a right.
-    Right(bool),
-    /// It failed, or there was no answer in time.
-    Failed,
-}
-
-/// A request that was sent.
-#[derive(Debug, Clone)]
-pub struct UnderWay {
-    /// What was asked.
-    pub request: Request,
-    /// When, by a clock that nobody sets, in milliseconds.
-    pub sent: i64,
-    /// The answer, if it is on its way back.
-    pub answer: Option<Answer>,
-    /// Whether it is lost, or its answer.
-    pub is_lost: bool,
-}
 
 impl Process {
     /// A pass over an object. The deletion that it leads to.
@@ -307,16 +235,4 @@ impl Process {
 /// What the program deletes here.
 fn jobs() -> Resource {
     Resource { group: "batch".into(), name: "jobs".into() }
-}
-
-/// How the API server says an owner is.
-#[must_use]
-pub fn owner_answer(owner: u64, server: &Server) -> OwnerAnswer {
-    match server.owners.get(&owner) {
-        None => OwnerAnswer::Gone,
-        Some(finished) => OwnerAnswer::Found(FoundOwner {
-            finished: finished.map(Timestamp),
-            ..FoundOwner::default()
-        }),
-    }
 }

@@ -1,50 +1,18 @@
 //! What is stored in the status of policies, and when: as the program's `status` does it.
 
-use std::collections::BTreeMap;
-
 use trainjob_core::Now;
 use trainjob_retention::cluster_state::{KindState, Stored, Survey};
 use trainjob_retention_core::{breaker::Record, policy::Mode, uid::Uid};
 
-use super::{Answer, Process, Request, TARGET, UnderWay};
-use crate::retention::{defect::Defect, objects::Policy, rules::PolicyId, server::Server};
+use super::{
+    Process, TARGET,
+    request::{Answer, Request, UnderWay},
+    written::policy_uid,
+};
+use crate::retention::{defect::Defect, rules::PolicyId, server::Server};
 
 /// How often everything is counted, in milliseconds.
 const COUNTED_EVERY: i64 = 30_000;
-/// How often a record is stored that has nothing urgent, in milliseconds.
-const STORED_EVERY: i64 = 60_000;
-
-/// The status of a policy, as far as a replica writes it.
-#[derive(Debug, Clone)]
-pub struct Written {
-    /// Which policy.
-    pub uid: u64,
-    version: u64,
-    /// What it says for the breaker.
-    pub record: Option<Record>,
-    /// When the record was stored last, by this replica.
-    stored: Option<i64>,
-}
-
-impl Written {
-    /// A policy was seen.
-    pub(super) fn see(written: &mut BTreeMap<PolicyId, Self>, id: PolicyId, policy: &Policy) {
-        let stored = written.get(&id).and_then(|known| known.stored);
-        let record = policy.record.clone();
-        let seen = Self { uid: policy.uid, version: policy.version, record, stored };
-        written.insert(id, seen);
-    }
-
-    /// Whether a record has to be stored at once.
-    fn is_urgent(&self, record: Option<&Record>, is_audited: bool) -> bool {
-        record.is_some_and(|record| self.stored.is_none() || record.is_urgent(self.record.as_ref()))
-            || record.is_none() && is_audited && self.record.is_some()
-    }
-
-    fn is_old(&self, monotonic: i64) -> bool {
-        self.stored.is_none_or(|stored| monotonic - stored >= STORED_EVERY)
-    }
-}
 
 impl Process {
     /// Counts so many objects more, if it is time for that. What everything looked at is told when the count ends.
@@ -150,10 +118,4 @@ impl Process {
 
 fn is_of(stored: &Stored, uid: &Uid) -> bool {
     stored.as_ref().is_ok_and(|stored| stored.policy.uid == *uid)
-}
-
-/// The UID of a policy, as the program knows it.
-#[must_use]
-pub fn policy_uid(uid: u64) -> Uid {
-    Uid::from(format!("p{uid:08}").as_str())
 }
