@@ -2,9 +2,9 @@
 //!
 //! The decisions are those of `trainjob-retention-core`. Here is what carries them out. News go one way:
 //!
-//! [watches](feed) tell the [state](cluster_state), a state machine without I/O, what there is; what changed waits as a key in the queue
-//! of `trainjob-engine`; the [remover] takes it from there, asks the state what is to be done, does that, and tells the
-//! state what came of it. A [status] shows what policies find, and so do the [gauges].
+//! [watches](feed) tell the [state](cluster_state), a state machine without I/O, what there is; what changed waits as a
+//! key in the queue of `trainjob-engine`; the [remover] takes it from there, asks the state what is to be done, does that,
+//! and tells the state what came of it. A [status] shows what policies find, and so do the [gauges].
 
 pub mod cluster_state;
 pub mod config;

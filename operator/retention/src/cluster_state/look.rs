@@ -38,17 +38,17 @@ impl ClusterState {
         let Some(object) = kind.objects.get_mut(&key.object) else { return Step::Gone };
         if !is_known || !kind.is_listed || !kind.evaluation.is_judged() {
             // The evaluation puts it into the queue.
-            give_back(object);
+            lose_leave(object);
             return Step::Idle;
         }
         let Some(reached) = now.reached() else {
-            give_back(object);
+            lose_leave(object);
             return Step::Wait(wait_for_time(object));
         };
         let governed = policies.governing(&object.facts);
         let Some(governed) = governed else {
             object.due = None;
-            give_back(object);
+            lose_leave(object);
             self.breakers.forget(object);
             return Step::Wait(Wait::default());
         };
@@ -173,17 +173,17 @@ fn hindrance(
     }
 }
 
-/// An object that may not go now leaves the line of its policy, and gives back what leave it has.
+/// An object that may not be deleted now leaves the line of its policy, and loses the leave that it has.
 fn leave_line((object, rates): (&mut Object, &mut Rates), key: &Key, policy: &Uid) {
     if let Progress::Waits(since) = object.progress {
         rates.leave(policy, key, since);
         object.progress = Progress::None;
     }
-    give_back(object);
+    lose_leave(object);
 }
 
 /// Leave that is not used at once is lost: saved up, it would exceed the rate later.
-fn give_back(object: &mut Object) {
+fn lose_leave(object: &mut Object) {
     if object.progress == Progress::HasLeave {
         object.progress = Progress::None;
     }

@@ -102,7 +102,8 @@ impl Rates {
         }
     }
 
-    /// Gives leave to an object that still `waits` in the line of that policy; the instant `time` says which of them are backlog.
+    /// Gives leave to an object that still `waits` in the line of that policy; the instant `time` says which of them are
+    /// backlog.
     ///
     /// # Errors
     ///
