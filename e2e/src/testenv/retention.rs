@@ -56,20 +56,26 @@ impl Deref for Retention {
     }
 }
 
-/// Creates the namespace of the retention engine with its `ServiceAccount`, which may do what it needs for Jobs as a target
-/// (`docs/retention.md`, 9).
+/// Creates the namespace of the retention engine with its `ServiceAccount`, which may do what it needs for Jobs as a target,
+/// whose Pods may go before them, and for TrainJobs (`docs/retention.md`, 9).
 pub async fn install_retention_rbac(cluster: &Cluster) -> Result<()> {
     allow_retention(cluster, &["list", "watch", "delete"]).await
 }
 
 /// The same, with these verbs for Jobs. It replaces what the engine was allowed before.
 pub async fn allow_retention(cluster: &Cluster, for_jobs: &[&str]) -> Result<()> {
-    allow(cluster, &[("batch", "jobs")], for_jobs).await
+    let mut rules = for_targets(&[("batch", "jobs")], for_jobs);
+    rules.extend(for_targets(
+        &[("trainer.kubeflow.org", "trainjobs")],
+        &["list", "watch", "delete"],
+    ));
+    rules.extend(for_targets(&[("jobset.x-k8s.io", "jobsets")], &["get"]));
+    allow(cluster, rules).await
 }
 
 /// The same, for these kinds as targets, and as owners: group and plural. It replaces what the engine was allowed before.
 pub async fn allow_retention_of(cluster: &Cluster, targets: &[(&str, &str)]) -> Result<()> {
-    allow(cluster, targets, &["get", "list", "watch", "delete"]).await
+    allow(cluster, for_targets(targets, &["get", "list", "watch", "delete"])).await
 }
 
 /// Creates a namespace with a `ServiceAccount` of the engine's name, which may do the same for these kinds, and look for
@@ -88,18 +94,18 @@ pub async fn install_raw_client(
     grant(cluster, namespace, SERVICE_ACCOUNT, &granted).await
 }
 
-async fn allow(cluster: &Cluster, targets: &[(&str, &str)], verbs: &[&str]) -> Result<()> {
+async fn allow(cluster: &Cluster, mut rules: Vec<Value>) -> Result<()> {
     let policies = ["retentionpolicies", "clusterretentionpolicies"];
     let statuses = policies.map(|policy| format!("{policy}/status"));
-    let mut rules = vec![
+    rules.extend([
+        // Of Jobs whose Pods go before them.
+        json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "delete"]}),
         json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list", "watch"]}),
         json!({"apiGroups": ["lifecycle.trainjob.dev"], "resources": policies, "verbs": ["list", "watch"]}),
         json!({"apiGroups": ["lifecycle.trainjob.dev"], "resources": statuses, "verbs": ["patch"]}),
         json!({"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]}),
-    ];
-    rules.extend(for_targets(targets, verbs));
-    let rules = serde_json::from_value(rules.into())?;
-    let granted = Granted { cluster: rules, ..Granted::default() };
+    ]);
+    let granted = Granted { cluster: serde_json::from_value(rules.into())?, ..Granted::default() };
     grant(cluster, NAMESPACE, SERVICE_ACCOUNT, &granted).await
 }
 

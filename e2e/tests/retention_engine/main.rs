@@ -3,7 +3,11 @@
 //!
 //! Nothing but the API server acts on the Jobs, so tests say themselves how they end.
 
+mod flows;
 mod place;
+mod pods;
+mod release;
+mod told;
 
 use std::time::Duration;
 
@@ -104,6 +108,7 @@ async fn audit_shows_what_enforce_then_deletes_in_time_with_uid_and_version() ->
         ensure!(name != "later" || deletion.at.since(due) <= LATE, "{name} late: {deletion:?}");
         place.told("RetentionDeleted", name).await?;
     }
+    place.told("HoldCapped", "held").await?;
     Ok(())
 }
 
@@ -150,6 +155,7 @@ async fn a_policy_without_a_right_names_it_and_goes_on_when_it_is_given() -> Res
     ensure!(condition(&seen, "Enforcing") == (&json!("False"), &json!("NotReady")), "{seen}");
     let missing = json!([{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["delete"]}]);
     ensure!(seen["missingRules"] == missing, "{seen}");
+    place.told("Forbidden", "jobs").await?;
 
     let refused = place.deletions()?.len();
     consistently("nothing more is asked for", WINDOW, async || {

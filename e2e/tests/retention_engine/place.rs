@@ -12,6 +12,7 @@ use e2e::fixtures::{PATIENCE, audit_flags, requests_of};
 use e2e::retention::{Retention, USER, allow_retention, install_retention_rbac};
 use e2e::until::until_ok;
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
@@ -19,7 +20,9 @@ use serde_json::{Value, json};
 use trainjob_api::lifecycle::v1alpha1::policy::RetentionPolicy;
 use trainjob_api::time::Timestamp;
 
-const TARGETS: &str = "{targets: [{apiGroup: batch, kind: Job, resource: jobs}]}";
+const TARGETS: &str = "{targets: [{apiGroup: batch, kind: Job, resource: jobs, pods: true}]}";
+const TRAIN_JOBS: &str =
+    "{targets: [{apiGroup: trainer.kubeflow.org, kind: TrainJob, resource: trainjobs}]}";
 
 /// A box with the retention engine, and nothing else that acts.
 struct World {
@@ -30,11 +33,15 @@ struct World {
 
 impl World {
     async fn start() -> Result<Self> {
-        let options = Options { apiserver_flags: audit_flags().into(), ..Options::bare() };
+        Self::with(Options::bare(), TARGETS).await
+    }
+
+    async fn with(options: Options, targets: &str) -> Result<Self> {
+        let options = Options { apiserver_flags: audit_flags().into(), ..options };
         let cluster = Cluster::start(options).await?;
         install_retention_crds(&cluster.client().await?).await?;
         install_retention_rbac(&cluster).await?;
-        let retention = Retention::start(&cluster, TARGETS).await?;
+        let retention = Retention::start(&cluster, targets).await?;
         retention.wait_ready().await?;
         Ok(Self { _retention: retention, cluster })
     }
@@ -57,6 +64,7 @@ pub(crate) struct Place {
     client: Client,
     namespace: String,
     jobs: Api<Job>,
+    pods: Api<Pod>,
     uids: Mutex<BTreeMap<String, String>>,
 }
 
@@ -74,11 +82,34 @@ impl Place {
         Self::within(world, prefix).await
     }
 
+    /// One in a box of its own with TrainJobs as the target, and JobSet.
+    pub(crate) async fn with_train_jobs(prefix: &str) -> Result<Self> {
+        let options = Options { jobset: true, crds: true, ..Options::bare() };
+        let world = Arc::new(Box::pin(World::with(options, TRAIN_JOBS)).await?);
+        Self::within(world, prefix).await
+    }
+
     async fn within(world: Arc<World>, prefix: &str) -> Result<Self> {
         let client = world.cluster.client().await?;
         let namespace = world.cluster.namespace(prefix).await?;
         let jobs = Api::namespaced(client.clone(), &namespace);
-        Ok(Self { world, client, namespace, jobs, uids: Mutex::default() })
+        let pods = Api::namespaced(client.clone(), &namespace);
+        Ok(Self { world, client, namespace, jobs, pods, uids: Mutex::default() })
+    }
+
+    /// Its name.
+    pub(crate) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// As an administrator.
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Its Jobs.
+    pub(crate) const fn jobs(&self) -> &Api<Job> {
+        &self.jobs
     }
 
     /// The UIDs of the Jobs that were made.
@@ -122,6 +153,45 @@ impl Place {
         }});
         self.jobs.patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await?;
         Ok(Timestamp::from(&created))
+    }
+
+    /// Makes a Pod with the label of a Job, which may be there or not, and these annotations, and puts it in this phase.
+    pub(crate) async fn create_pod(
+        &self,
+        name: &str,
+        job: &str,
+        phase: &str,
+        annotations: &Value,
+    ) -> Result<()> {
+        let uid = self.uids().get(job).cloned().unwrap_or_else(|| "another".to_owned());
+        let labels = json!({"batch.kubernetes.io/controller-uid": uid});
+        self.labelled_pod(name, &labels, phase, annotations).await
+    }
+
+    /// Makes a Pod with these labels and annotations, and puts it in this phase.
+    pub(crate) async fn labelled_pod(
+        &self,
+        name: &str,
+        labels: &Value,
+        phase: &str,
+        annotations: &Value,
+    ) -> Result<()> {
+        let pod = json!({
+            "metadata": {"name": name, "annotations": annotations, "labels": labels},
+            "spec": {"containers": [{"name": "a", "image": "none"}]},
+        });
+        self.pods.create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
+        let status = json!({"status": {"phase": phase}});
+        self.pods.patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await?;
+        Ok(())
+    }
+
+    /// Sees that just these Pods are there.
+    pub(crate) async fn has_pods(&self, expected: &[&str]) -> Result<()> {
+        let pods = self.pods.list(&ListParams::default()).await?;
+        let names: Vec<_> = pods.items.iter().map(ResourceExt::name_any).collect();
+        ensure!(names == expected, "Pods {names:?} are there");
+        Ok(())
     }
 
     /// Sees that just these Jobs are there.

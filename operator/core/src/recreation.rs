@@ -1,7 +1,7 @@
-//! Loops: a TTL deletes a TrainJob, somebody makes it again, and so on.
+//! Loops: a TTL deletes an object, somebody makes it again, and so on.
 //!
 //! A program that keeps a cluster as a repository or an owner says creates what is missing. If a TTL deletes what such a
-//! program keeps, the job is trained again and again. Nobody is kept from that, because the TTL is the user's wish; but
+//! program keeps, a job is trained again and again. Nobody is kept from that, because the TTL is the user's wish; but
 //! the third time within an hour its users are told. The rule is T12 of `docs/semantics.md`.
 //!
 //! The memory is of this process alone and bounded. Names and UIDs are kept as hashes, so ten thousand take less than a
@@ -15,13 +15,12 @@ mod tests;
 use std::{
     cmp::Ordering,
     collections::HashMap,
-    hash::{BuildHasher, RandomState},
+    hash::{BuildHasher, Hash, RandomState},
 };
 
 use trainjob_api::time::Timestamp;
 
 pub use self::origin::Origin;
-use crate::facts::ObjectKey;
 
 /// A job counts as made again if it was created within so many seconds of the deletion.
 const MADE_AGAIN_WITHIN: i64 = 600;
@@ -55,8 +54,8 @@ struct Name {
 }
 
 impl Recreations {
-    /// The API server has accepted at `now` that a TTL deletes the job of this name and UID.
-    pub fn deleted(&mut self, key: &ObjectKey, uid: &str, now: Timestamp) {
+    /// The API server has accepted at `now` that a TTL deletes the object of this name and UID.
+    pub fn deleted(&mut self, key: &impl Hash, uid: &(impl Hash + ?Sized), now: Timestamp) {
         let (key, uid) = (self.hasher.hash_one(key), self.hasher.hash_one(uid));
         if let Some(name) = self.names.get_mut(&key) {
             (name.uid, name.deleted, name.is_made_again) = (uid, now, false);
@@ -69,8 +68,13 @@ impl Recreations {
         self.names.insert(key, name);
     }
 
-    /// A job of this name and UID exists, created at `created`. Whether it closes a loop; once for each job.
-    pub fn seen(&mut self, key: &ObjectKey, uid: &str, created: Timestamp) -> bool {
+    /// An object of this name and UID exists, created at `created`. Whether it closes a loop; once for each object.
+    pub fn seen(
+        &mut self,
+        key: &impl Hash,
+        uid: &(impl Hash + ?Sized),
+        created: Timestamp,
+    ) -> bool {
         let (key, uid) = (self.hasher.hash_one(key), self.hasher.hash_one(uid));
         let Some(name) = self.names.get_mut(&key) else { return false };
         if name.is_made_again || name.uid == uid {
@@ -91,6 +95,12 @@ impl Recreations {
     #[must_use]
     pub fn loops(&self, now: Timestamp) -> usize {
         self.names.values().filter(|name| name.loops(now)).count()
+    }
+
+    /// Whether this name loops at `now`.
+    #[must_use]
+    pub fn is_loop(&self, key: &impl Hash, now: Timestamp) -> bool {
+        self.names.get(&self.hasher.hash_one(key)).is_some_and(|name| name.loops(now))
     }
 
     /// Forgets the names that matter no more, and if there are none, those that say least.

@@ -289,6 +289,14 @@ impl<P: QueuePriority> Shares<P> {
         }
     }
 
+    /// How many flows are slow.
+    #[must_use]
+    pub fn slow_flows(&self, now: Instant) -> usize {
+        let waiting = self.taken.values().filter_map(|taken| taken.entered.as_ref());
+        let flows: BTreeSet<&Flow> = self.answers.flows().chain(waiting).collect();
+        flows.into_iter().filter(|flow| self.pace(flow, now) == Pace::Slow).count()
+    }
+
     fn pace(&self, flow: &Flow, now: Instant) -> Pace {
         let under_way = self.taken.values().filter(|taken| taken.entered.as_ref() == Some(flow));
         let oldest = under_way.filter_map(|taken| taken.asked).min();

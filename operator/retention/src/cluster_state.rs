@@ -15,40 +15,48 @@
 mod book;
 mod breakers;
 mod evaluate;
+mod flows;
 mod judge;
 mod kind;
 mod liveness;
 mod look;
+mod loops;
 mod namespaces;
 mod news;
+mod notices;
 mod numbers;
 mod object;
+mod pod_hints;
+mod pods;
 mod rates;
 mod reviews;
 mod rights;
 mod source;
+mod stale;
 mod step;
 mod survey;
 mod tally;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use trainjob_core::{Now, facts::ObjectKey};
-use trainjob_retention_core::stored::PolicyKind;
+use trainjob_core::{Now, facts::ObjectKey, recreation::Recreations};
+use trainjob_retention_core::{selection::Selection, stored::PolicyKind};
 
 use self::{
-    book::Book, breakers::Breakers, kind::Kind, liveness::Liveness, namespaces::Namespaces,
-    rates::Rates, rights::Rights,
+    book::Book, breakers::Breakers, flows::Flows, kind::Kind, liveness::Liveness,
+    namespaces::Namespaces, notices::News, rates::Rates, rights::Rights,
 };
 pub use self::{
     book::{PolicyKey, Stored},
     breakers::Judgement,
+    notices::{ObjectNews, What},
     numbers::Numbers,
+    pod_hints::{PodHints, PodsLeft, PodsReply, PodsToList},
     rights::{Resource, Right, RightChange, Verb},
     source::Source,
-    step::{Deletion, Reply, Step, Wait},
+    step::{Deletion, PodsDeletion, Reply, Step, Wait},
     tally::{KindState, Survey, Tally, source_name},
 };
 use crate::{
@@ -65,9 +73,16 @@ pub struct ClusterState {
     liveness: Liveness,
     rates: Rates,
     breakers: Breakers,
+    flows: Flows,
     rights: Rights,
     /// By how many seconds the API server's clock was ahead of the one that nobody sets, when it was last looked at.
     clock_offset: Option<i64>,
+    /// Whether this process acts, and so evaluates anything.
+    leads: bool,
+    /// What users are to be told of objects.
+    news: News,
+    /// The names that policies have deleted lately (R47).
+    recreations: Recreations,
 }
 
 /// What follows from news.
@@ -79,6 +94,17 @@ pub struct Effects {
     pub evaluate: bool,
     /// It has changed [which kinds are watched, and for what](ClusterState::wanted).
     pub watches: bool,
+}
+
+/// What follows from what came of the deletion of the Pods of an object.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct PodsReplied {
+    /// When the object is looked at again.
+    pub wait: Option<Duration>,
+    /// So many Pods were deleted that users are to be told of now.
+    pub told: u32,
+    /// What else is to be done.
+    pub effects: Effects,
 }
 
 /// A slice of an evaluation.
@@ -102,9 +128,30 @@ impl ClusterState {
             liveness: Liveness::default(),
             rates: Rates::new(per_second),
             breakers: Breakers::default(),
+            flows: Flows::default(),
             rights: Rights::default(),
             clock_offset: None,
+            leads: true,
+            news: News::default(),
+            recreations: Recreations::default(),
         }
+    }
+
+    /// Another process acts: nothing is evaluated before [`take_over`](Self::take_over). All that is told is remembered.
+    pub fn stand_by(&mut self) {
+        self.leads = false;
+    }
+
+    /// From now on this process acts. Everything is evaluated, and judged by what the statuses of policies store.
+    pub fn take_over(&mut self) -> Effects {
+        if std::mem::replace(&mut self.leads, true) {
+            return Effects::default();
+        }
+        for kind in &mut self.kinds {
+            kind.list_pods_again();
+            kind.evaluate_anew();
+        }
+        Effects { evaluate: true, ..Effects::default() }
     }
 
     /// Whether policies are about a kind, and how often it has changed what has to be read of its objects. After each
@@ -112,6 +159,12 @@ impl ClusterState {
     #[must_use]
     pub fn wanted(&self, target: TargetId) -> Option<u64> {
         self.kinds.get(target.0).filter(|kind| kind.is_wanted).map(|kind| kind.epoch)
+    }
+
+    /// What has to be read of a kind.
+    #[must_use]
+    pub fn selection(&self, target: TargetId) -> Selection {
+        self.kinds.get(target.0).map(|kind| kind.selection.clone()).unwrap_or_default()
     }
 
     /// Everything that there is to work on.

@@ -18,6 +18,7 @@ use trainjob_retention_core::{
     breaker::Record,
     finished::Definitions,
     metadata::Metadata,
+    selection::Selection,
     stored::{self, PolicyKind},
 };
 
@@ -73,7 +74,8 @@ impl Feed {
             PolicyKind::Cluster => "clusterretentionpolicies",
         };
         let path = collection(group, version, plural).to_string();
-        let source = stream::Source { client: self.client.clone(), path, metadata_only: false };
+        let (client, selection) = (self.client.clone(), Selection::default());
+        let source = stream::Source { client, path, selection, metadata_only: false };
         let (mut definitions, mut is_listed) = (Definitions::default(), false);
         loop {
             let ended = stream::follow(&source, |news| {
@@ -131,6 +133,7 @@ impl Feed {
         let source = stream::Source {
             client: self.client.clone(),
             path: "/api/v1/namespaces".to_owned(),
+            selection: Selection::default(),
             metadata_only: true,
         };
         let mut is_listed = false;
@@ -172,7 +175,8 @@ impl Feed {
                 return std::future::pending().await;
             };
             let path = collection(&described.api_group, &version, &described.resource).to_string();
-            let source = stream::Source { client: self.client.clone(), path, metadata_only: false };
+            let (client, selection) = (self.client.clone(), self.remover.state().selection(target));
+            let source = stream::Source { client, path, selection, metadata_only: false };
             let mut follow = pin!(stream::follow(&source, |news| self.object(target, news)));
             loop {
                 tokio::select! {

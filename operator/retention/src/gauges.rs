@@ -41,10 +41,12 @@ pub fn show(remover: &Arc<Remover>, server_time: Arc<ServerTime>) -> Result<()> 
     let counting = Arc::clone(remover);
     metrics.register(remover.metrics().registry(), move || {
         work.set_queue(&counting.queue_numbers(), counting.leader().holds());
+        work.set_flows(counting.slow_flows());
         work.set_time(time(&counting, &server_time));
         let (kinds, policies) = lines(&counting);
         let shown = counting.metrics();
         findings.set_kinds(&kinds, &shown.kinds);
+        findings.set_loops(counting.loops());
         findings.set_policies(&policies, &shown.policies);
     })
 }

@@ -161,8 +161,17 @@ impl Metrics {
 
     /// A deletion of an object of this kind was accepted at `now`, a time of the API server's clock.
     pub fn deleted(&self, kind: &str, deletion: &Deletion, now: SystemTime) {
+        self.accepted(kind, deletion, source(deletion), now);
+    }
+
+    /// The deletion of a Pod of an object of this kind, which goes before it, was accepted at `now`.
+    pub fn pod_deleted(&self, kind: &str, deletion: &Deletion, now: SystemTime) {
+        self.accepted(kind, deletion, "pods", now);
+    }
+
+    fn accepted(&self, kind: &str, deletion: &Deletion, source: &str, now: SystemTime) {
         let (policy, kind) = (self.policies.shown(&deletion.policy), self.kinds.shown(kind));
-        let labels = [&*policy, &*kind, outcome(deletion.outcome), source(deletion)];
+        let labels = [&*policy, &*kind, outcome(deletion.outcome), source];
         self.deletions.accepted.with_label_values(&labels).inc();
         let due = deletion.due.at;
         let late = now.duration_since(due.into()).unwrap_or(Duration::ZERO);

@@ -5,8 +5,10 @@
 //! object (`docs/retention.md`, R33).
 
 mod events;
+mod news;
 mod owners;
 mod path;
+mod pods;
 mod release;
 mod requests;
 mod rights;
@@ -147,6 +149,19 @@ impl Remover {
     #[must_use]
     pub fn queue_numbers(&self) -> Numbers {
         self.queue.numbers()
+    }
+
+    /// How many flows are answered slowly, or back off.
+    #[must_use]
+    pub fn slow_flows(&self) -> usize {
+        let backing_off = self.state().backing_off();
+        self.queue.slow_flows().saturating_add(backing_off)
+    }
+
+    /// How many names are deleted and made again, over and over.
+    #[must_use]
+    pub fn loops(&self) -> usize {
+        self.state().loops(self.clock.now().stamp())
     }
 
     /// The target kinds, by their [`TargetId`].
@@ -308,13 +323,24 @@ impl Controller for Remover {
         self.state().keys()
     }
 
+    fn take_over(&self) {
+        self.queue.open();
+        let effects = self.state().take_over();
+        // The evaluation queues what is due, and arms the timers of the rest.
+        self.apply(effects);
+    }
+
     fn position(&self, key: &Key) -> Option<Position> {
         self.state().position(key, self.clock.now())
     }
 
     async fn pass(self: &Arc<Self>, key: &Key, _: Priority, place: &Place) -> Passed {
         loop {
-            let step = self.state().look(key, self.clock.now(), boot_time());
+            let (step, news) = {
+                let mut state = self.state();
+                (state.look(key, self.clock.now(), boot_time()), state.take_news())
+            };
+            self.tell(news);
             match step {
                 Step::Gone => {
                     self.arm(key, None, None);
@@ -338,6 +364,9 @@ impl Controller for Remover {
                     if let Some(passed) = self.ask_release(key, &uid, place).await {
                         return passed;
                     }
+                }
+                Step::DeletePods(deletion) => {
+                    return self.delete_pods(key, &deletion, place).await;
                 }
                 Step::Delete(deletion) => return self.delete(key, &deletion, place).await,
             }

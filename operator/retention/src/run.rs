@@ -169,8 +169,11 @@ fn remover(
     let mut excluded = config.excluded_namespaces.clone();
     excluded.insert(clients.namespace.as_str().into());
     let places = Places::new(config.concurrency.max(FEWEST_PLACES));
+    let mut state = ClusterState::new(&config.targets, excluded, config.deletes_per_second);
+    // Until work begins, what an evaluation would queue is not taken in.
+    state.stand_by();
     let remover = Remover::new(Parts {
-        state: ClusterState::new(&config.targets, excluded, config.deletes_per_second),
+        state,
         targets: config.targets.clone(),
         queue: Queue::standby(places, clock.clone()),
         clock,
@@ -209,6 +212,8 @@ fn tasks(
     tasks.spawn(async move { never(pacing.keep_rates().await) });
     let asking = Arc::clone(remover);
     tasks.spawn(async move { never(asking.ask_rights().await) });
+    let listing = Arc::clone(remover);
+    tasks.spawn(async move { never(listing.list_pods().await) });
     let writer = StatusWriter::new(Arc::clone(remover), clients.work.clone(), seen);
     tasks.spawn(async move { never(writer.write().await) });
     tasks.spawn(async move {

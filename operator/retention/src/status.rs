@@ -300,6 +300,7 @@ fn compose(
     now: Timestamp,
 ) -> RetentionPolicyStatus {
     let mut situation = found.situation.clone();
+    situation.stuck = tally.map_or(0, |tally| tally.stuck);
     situation.limits_cross = tally.is_some_and(|tally| tally.limits_cross);
     let said = conditions(&situation);
     let before = seen.status.conditions.as_deref().unwrap_or_default();

@@ -20,6 +20,7 @@ use serde::Deserialize;
 use thiserror::Error;
 use tokio::time::{sleep, timeout};
 use trainjob_engine::jitter;
+use trainjob_retention_core::selection::Selection;
 
 pub use self::line::Named;
 use self::{
@@ -46,6 +47,8 @@ pub struct Source {
     pub client: Client,
     /// The path of the collection, such as `/apis/batch/v1/jobs`.
     pub path: String,
+    /// What is selected of it.
+    pub selection: Selection,
     /// Whether only the metadata of the objects are wanted.
     pub metadata_only: bool,
 }
@@ -262,7 +265,14 @@ fn request(source: &Source, question: &str, list: &str) -> Result<Request<Vec<u8
     } else {
         "application/json".to_owned()
     };
-    Request::get(format!("{}?{question}", source.path))
+    let Selection { fields, labels } = &source.selection;
+    let mut selected = String::new();
+    for (name, selector) in [("fieldSelector", *fields), ("labelSelector", labels)] {
+        if !selector.is_empty() {
+            selected = format!("{selected}&{name}={}", escaped(selector));
+        }
+    }
+    Request::get(format!("{}?{question}{selected}", source.path))
         .header(http::header::ACCEPT, accepted)
         .body(Vec::new())
         .map_err(kube::Error::HttpError)

@@ -1,6 +1,7 @@
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
+use crate::facts::ObjectKey;
 
 fn key(number: usize) -> ObjectKey {
     ObjectKey { namespace: "ns".into(), name: format!("job-{number}").into() }

@@ -32,6 +32,12 @@ pub struct Waiting {
 }
 
 impl<K: QueueKey, P: QueuePriority> Queue<K, P> {
+    /// How many flows of requests are [slow](crate::shares).
+    #[must_use]
+    pub fn slow_flows(&self) -> usize {
+        self.places.shares().slow_flows(Instant::now())
+    }
+
     /// How full it is. Looks at everything that waits.
     #[must_use]
     pub fn numbers(&self) -> Numbers {

@@ -56,6 +56,11 @@ impl Answers {
         self.sorted.insert(at, took);
     }
 
+    /// The flows that have answered lately.
+    pub(super) fn flows(&self) -> impl Iterator<Item = &Flow> {
+        self.last.keys()
+    }
+
     /// The pace of a flow whose oldest request under way has waited so long, if there is one.
     pub(super) fn pace(&self, flow: &Flow, waited: Option<Duration>) -> Pace {
         let last = self.last.get(flow).copied();

@@ -155,6 +155,7 @@ fn slow_flow_has_one_request_at_a_time_and_all_of_them_a_quarter() {
     let sent: Vec<_> = names.iter().map(|it| flood(&mut shares, &flow(it), now).len()).collect();
     assert_eq!(sent.iter().max(), Some(&1));
     assert_eq!(sent.iter().sum::<usize>(), 16);
+    assert_eq!(shares.slow_flows(now), names.len());
     assert!(!flood(&mut shares, &flow("quick"), now).is_empty());
 }
 

@@ -41,8 +41,8 @@ pub struct Facts {
     pub wishes: Wishes,
     /// The labels that policies read.
     pub labels: Labels,
-    /// Whether it is being deleted.
-    pub terminating: bool,
+    /// When it is to be gone, if it is being deleted: from when on only finalizers, or its controller, keep it.
+    pub terminating: Option<Timestamp>,
     /// Whether it is a copy that MultiKueue made: its manager removes it, and would run it again if it were gone.
     pub remote_copy: bool,
     /// Its ends, one for each definition by which it has finished.
@@ -175,7 +175,7 @@ impl Reader {
             owner: owner(&metadata.owner_references, interner),
             wishes: Wishes::read(&metadata.annotations),
             labels: Labels::read(&metadata.labels, &self.label_keys, interner),
-            terminating: metadata.deletion_timestamp.is_some(),
+            terminating: metadata.deleted_at(),
             remote_copy: metadata.labels.contains_key(MULTIKUEUE_ORIGIN_LABEL),
             finishes,
         }

@@ -20,6 +20,7 @@ pub mod pod_label;
 pub mod policies;
 pub mod policy;
 pub mod seconds;
+pub mod selection;
 pub mod selector;
 pub mod stored;
 pub mod uid;

@@ -68,6 +68,13 @@ pub struct ManagedFields {
 }
 
 impl Metadata {
+    /// When it is to be gone, if it is being deleted. An instant that cannot be read is never reached.
+    #[must_use]
+    pub fn deleted_at(&self) -> Option<Timestamp> {
+        let text = self.deletion_timestamp.as_deref()?;
+        Some(Timestamp::parse(text).unwrap_or(Timestamp(i64::MAX)))
+    }
+
     /// When the status was last written, else when anything was: not before the object finished, so it stands for the
     /// finish where that is not known (`docs/retention.md`, R12).
     #[must_use]

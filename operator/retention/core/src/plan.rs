@@ -17,8 +17,11 @@
 mod answers;
 mod due;
 mod hold;
+mod notice;
 mod owner;
+mod pods;
 mod state;
+mod untold;
 mod value;
 
 use trainjob_api::time::Timestamp;
@@ -26,6 +29,8 @@ use trainjob_api::time::Timestamp;
 pub use self::{
     answers::{Answers, FoundOwner, OwnerAnswer, Release},
     due::{Delay, Due, HoldEnd, Source},
+    notice::{Notice, STUCK_AFTER},
+    pods::{PodAct, PodsBefore},
     state::{Act, Question, State},
     value::OverrideProblem,
 };
@@ -54,6 +59,8 @@ pub struct Plan<'p> {
     pub due_unheld: Option<Timestamp>,
     /// When its Pods are due, if they go before it and are not known to be gone.
     pub pods_due: Option<Due>,
+    /// Which Pods these are; `None` if none go before it.
+    pub pods: Option<PodsBefore>,
     /// What is to be done now.
     pub act: Act,
     /// When to plan again if no fact and no answer changes before.
@@ -90,7 +97,7 @@ impl<'p> Governed<'p, '_> {
     /// nothing of it may be done (`docs/retention.md`, R45).
     #[must_use]
     pub fn plan(&self, answers: &Answers, groups: &Groups, now: Timestamp) -> Plan<'p> {
-        if self.object.terminating {
+        if self.object.terminating.is_some() {
             return self.still(State::Terminating);
         }
         let Some(start) = self.start() else { return self.still(State::NoFinishTime) };
@@ -111,6 +118,7 @@ impl<'p> Governed<'p, '_> {
             due: object.due,
             due_unheld: object.unheld,
             pods_due: pods.due,
+            pods: pods.due.and_then(|_| self.pods_before(pods)),
             act: if is_others { Act::Nothing } else { act },
             next: self.next([object, pods], (start, now)),
             override_problem: value.override_problem,
@@ -135,7 +143,8 @@ impl<'p> Governed<'p, '_> {
         let left_alone = matches!(owner::step(self, true, None), OwnerStep::Kept(_));
         let guards = self.finish.guards;
         let guarded = guards.archive || guards.release && answers.release != Some(Release::Done);
-        let kept = object.terminating || hold::is_wished(self, now) || guarded || left_alone;
+        let kept =
+            object.terminating.is_some() || hold::is_wished(self, now) || guarded || left_alone;
         Some(Candidate { group, rank, takes_place: !kept })
     }
 
@@ -160,6 +169,7 @@ impl<'p> Governed<'p, '_> {
             due: None,
             due_unheld: None,
             pods_due: None,
+            pods: None,
             act: Act::Nothing,
             next: None,
             override_problem: None,
@@ -197,6 +207,11 @@ impl<'p> Governed<'p, '_> {
         let stage = self.stage(due, true, answers);
         let is_before = |due: &Due| object.due.is_none_or(|object| due.at < object.at);
         Stage { due: stage.due.filter(is_before), ..stage }
+    }
+
+    fn pods_before(&self, pods: Stage) -> Option<PodsBefore> {
+        let (stage, unheld) = (self.decide.pods()?, pods.unheld?);
+        Some(PodsBefore { stage, unheld, maximum_hold: hold::maximum(self) })
     }
 
     /// As what the object is counted while it is not due.

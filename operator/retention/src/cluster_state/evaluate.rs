@@ -5,7 +5,11 @@
 //! is due, and when it has ended each policy that was edited is judged. Only from then on anything is deleted, and the
 //! third puts what is due into the queue and arms the timers of the rest.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+    sync::Arc,
+};
 
 use trainjob_api::time::Timestamp;
 use trainjob_core::{Now, facts::ObjectKey};
@@ -20,7 +24,10 @@ use super::{
     ClusterState, Slice,
     breakers::{Breakers, Counted},
     kind::{Evaluation, Kind, Round},
+    look::due_of,
     namespaces::Namespaces,
+    notices::Told,
+    stale::Progress,
 };
 use crate::key::{Key, TargetId, position};
 
@@ -29,11 +36,15 @@ impl ClusterState {
     /// is known. `None` if there is no such kind.
     pub fn evaluate(&mut self, count: usize, now: Now) -> Option<Slice> {
         let reached = now.reached()?;
-        if !self.book.is_listed() || !self.namespaces.is_listed() {
+        if !self.leads || !self.book.is_listed() || !self.namespaces.is_listed() {
             return None;
         }
-        let may = |kind: &Kind| kind.is_listed && kind.evaluation != Evaluation::Done;
-        let index = self.kinds.iter().position(may)?;
+        let may = |kind: &Kind| {
+            kind.is_listed && kind.knows_pods() && kind.evaluation != Evaluation::Done
+        };
+        let Some(index) = self.kinds.iter().position(may) else {
+            return self.look_again(count, reached);
+        };
         let kind = self.kinds.get_mut(index)?;
         let target = TargetId(index);
         let Evaluation::Under { round, after } = &mut kind.evaluation else { return None };
@@ -70,6 +81,14 @@ impl ClusterState {
             kind.evaluation = next;
         }
         Some(slice)
+    }
+
+    /// Looks at so many objects more in namespaces that were edited, or may go on.
+    fn look_again(&mut self, count: usize, now: Timestamp) -> Option<Slice> {
+        let is_stale = |kind: &Kind| kind.evaluation == Evaluation::Done && !kind.stale.is_empty();
+        let index = self.kinds.iter().position(is_stale)?;
+        let kind = self.kinds.get_mut(index)?;
+        Some(kind.look_again(&mut self.namespaces, TargetId(index), count, now))
     }
 
     /// All objects of a kind were counted: its policies are judged.
@@ -123,17 +142,71 @@ fn queue(
     let (Some(object), Some(reached)) = (kind.objects.get_mut(key), now.reached()) else { return };
     let Some(governed) = policies.governing(&object.facts) else { return breakers.forget(object) };
     let plan = governed.plan(&object.known_answers(), &kind.groups, reached);
+    let told = Told::of(&governed, &plan, object, reached);
     let due = DueObject::of(&plan, &key.namespace, reached);
     breakers.observe(object, due.map(|due| (&plan.policy.uid, due)), News::Other, reached);
-    object.due = plan.due.map(|due| due.at);
+    object.due = due_of(&plan).map(|due| due.at);
+    let next = plan.next.into_iter().chain(told.next).min();
     let key = Key { target, object: key.clone() };
-    match (object.due, plan.next) {
+    match (object.due, next) {
         (Some(due), _) if due <= reached => {
             slice.look.push((position(Some(due), Some(reached)), key));
         }
-        // Whether it takes a place among those that a rule keeps is not known yet.
-        _ if matches!(plan.act, Act::Ask(_)) => slice.look.push((position(None, None), key)),
+        // Something is to be told, or it is not known yet whether it takes a place among those that a rule keeps.
+        _ if told.is_news() || matches!(plan.act, Act::Ask(_)) => {
+            slice.look.push((position(None, None), key));
+        }
         (_, Some(next)) => slice.later.push((key, next)),
         (_, None) => {}
+    }
+}
+
+impl Kind {
+    /// Looks at so many objects more, of the first namespace that has to be looked at again.
+    pub(super) fn look_again(
+        &mut self,
+        namespaces: &mut Namespaces,
+        target: TargetId,
+        count: usize,
+        now: Timestamp,
+    ) -> Slice {
+        let mut slice = Slice::default();
+        let Some((namespace, progress)) = self.stale.take() else { return slice };
+        let keys = self.slice_of(&namespace, progress.after.as_ref(), count);
+        let mut look = BTreeSet::new();
+        if progress.is_placed {
+            look.extend(keys.iter().cloned());
+        } else {
+            let policies = self.there(namespaces, &namespace);
+            for key in &keys {
+                look.extend(self.place(key, &policies, now));
+            }
+        }
+        let looked_at = look.into_iter().map(|object| {
+            let due = self.objects.get(&object).and_then(|object| object.due);
+            (position(due.filter(|due| *due <= now), Some(now)), Key { target, object })
+        });
+        slice.look = looked_at.collect();
+        let next = match (keys.len() < count, progress.is_placed) {
+            (true, true) => return slice,
+            (true, false) => Progress { is_placed: true, after: None },
+            (false, is_placed) => Progress { is_placed, after: keys.last().cloned() },
+        };
+        self.stale.put_back(namespace, next);
+        slice
+    }
+
+    /// Up to so many objects of a namespace after this one.
+    fn slice_of(
+        &self,
+        namespace: &Arc<str>,
+        after: Option<&ObjectKey>,
+        count: usize,
+    ) -> Vec<ObjectKey> {
+        let first = ObjectKey { namespace: Arc::clone(namespace), name: "".into() };
+        let from = after.map_or(Bound::Included(&first), Bound::Excluded);
+        let range = self.objects.range::<ObjectKey, _>((from, Bound::Unbounded));
+        let keys = range.map(|(key, _)| key).take_while(|key| key.namespace == *namespace);
+        keys.take(count).cloned().collect()
     }
 }

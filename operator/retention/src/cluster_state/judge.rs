@@ -1,6 +1,6 @@
 //! What the breakers of policies are told and asked (`docs/retention.md`, R40 to R43).
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use trainjob_core::Now;
 use trainjob_retention_core::{
@@ -43,6 +43,9 @@ impl ClusterState {
             tracing::warn!("the API server's clock has jumped; all policies that enforce trip");
             self.breakers.step_clock(reached);
         }
+        for (target, namespace) in self.flows.take_ready(monotonic) {
+            self.look_again_in(target, &namespace);
+        }
         let judgements = self.breakers.judge(reached);
         for judgement in judgements.iter().filter(|judgement| judgement.lets_go) {
             self.queue_again(judgement.target);
@@ -73,6 +76,19 @@ impl ClusterState {
     #[must_use]
     pub fn unexpected(&self, policy: &Uid) -> u64 {
         self.breakers.unexpected(policy)
+    }
+
+    /// Objects of a kind in a namespace may go that could not go before: what is there is looked at again.
+    pub(super) fn look_again_in(&mut self, target: TargetId, namespace: &Arc<str>) {
+        if let Some(kind) = self.kinds.get_mut(target.0) {
+            kind.stale.add([namespace]);
+        }
+    }
+
+    /// How many flows of deletions back off (R35).
+    #[must_use]
+    pub fn backing_off(&self) -> usize {
+        self.flows.backing_off()
     }
 
     /// Objects of a kind may go that could not go before: all that are due are queued.

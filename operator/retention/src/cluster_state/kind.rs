@@ -16,6 +16,7 @@ use trainjob_retention_core::{
     labels::LabelKeys,
     policies::{Governed, NamespacePolicies, Policies},
     policy::{Lifetime, RuleAction},
+    selection::Selection,
     uid::Uid,
 };
 
@@ -24,6 +25,7 @@ use super::{
     namespaces::Namespaces,
     object::{Object, Place},
     rights::Resource,
+    stale::Stale,
 };
 use crate::config::Target;
 
@@ -86,6 +88,20 @@ impl Evaluation {
     }
 }
 
+/// How far it is known which objects of a kind have Pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum PodsKnown {
+    /// No rule asks for that.
+    #[default]
+    NotNeeded,
+    /// Pods have to be listed.
+    Needed,
+    /// They are being listed.
+    UnderWay,
+    /// They were.
+    Done,
+}
+
 /// A target kind.
 #[derive(Debug)]
 pub(super) struct Kind {
@@ -95,6 +111,8 @@ pub(super) struct Kind {
     reader: Reader,
     /// What the reader reads.
     definitions: usize,
+    /// What of the kind has to be read.
+    pub(super) selection: Selection,
     label_keys: LabelKeys,
     pub(super) policies: Policies,
     /// Whether any policy is about it.
@@ -115,6 +133,10 @@ pub(super) struct Kind {
     pub(super) evaluation: Evaluation,
     /// How many objects of the last list could not be read.
     pub(super) skipped: u64,
+    /// How far it is known which objects have Pods.
+    pub(super) pods_known: PodsKnown,
+    /// Namespaces that have to be looked at again.
+    pub(super) stale: Stale,
 }
 
 impl Kind {
@@ -126,6 +148,7 @@ impl Kind {
         Self {
             reader: Reader::new(built_in, Vec::new(), LabelKeys::default()),
             definitions: 0,
+            selection: Selection::default(),
             label_keys: LabelKeys::default(),
             policies: Policies::new(built_in, Vec::new(), Vec::new()),
             is_wanted: false,
@@ -140,6 +163,8 @@ impl Kind {
             is_listed: false,
             evaluation: Evaluation::begins(Round::Placing),
             skipped: 0,
+            pods_known: PodsKnown::default(),
+            stale: Stale::default(),
             target,
             resource: Resource { group, name: resource.as_str().into() },
             built_in,
@@ -158,6 +183,7 @@ impl Kind {
             && definitions == self.policies.definitions();
         if !read_all || is_wanted != self.is_wanted {
             self.definitions = definitions.len();
+            self.selection = Selection::of(definitions.iter().map(|definition| &**definition));
             self.label_keys = policies.label_keys().clone();
             self.reader = Reader::new(self.built_in, definitions, self.label_keys.clone());
             self.epoch += 1;
@@ -177,11 +203,13 @@ impl Kind {
         self.groups = Groups::default();
         self.interner.forget_unused();
         self.is_listed = false;
+        self.list_pods_again();
         self.evaluate_anew();
     }
 
     pub(super) fn evaluate_anew(&mut self) {
         self.there.clear();
+        self.stale.clear();
         self.evaluation = Evaluation::begins(Round::Placing);
     }
 
@@ -218,13 +246,6 @@ impl Kind {
         looked_at
     }
 
-    /// The objects of a namespace.
-    pub(super) fn in_namespace(&self, namespace: &Arc<str>) -> Vec<ObjectKey> {
-        let first = ObjectKey { namespace: Arc::clone(namespace), name: "".into() };
-        let from = self.objects.range(first..).map(|(key, _)| key);
-        from.take_while(|key| key.namespace == *namespace).cloned().collect()
-    }
-
     /// Up to so many objects after this one.
     pub(super) fn slice(&self, after: Option<&ObjectKey>, count: usize) -> Vec<ObjectKey> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
@@ -246,18 +267,18 @@ impl Kind {
 
     /// Remembers an object. False if this version is known.
     pub(super) fn insert(&mut self, key: &ObjectKey, facts: Facts) -> bool {
-        let list = self.list;
+        let (list, pods) = (self.list, self.pods_of_new());
         match self.objects.get_mut(key) {
             Some(known) if known.facts == facts => {
                 known.list = list;
                 false
             }
             Some(known) => {
-                known.changed(facts, list);
+                known.changed(facts, list, pods);
                 true
             }
             None => {
-                self.objects.insert(key.clone(), Object::new(facts, list));
+                self.objects.insert(key.clone(), Object::new(facts, list, pods));
                 true
             }
         }

@@ -1,6 +1,6 @@
 //! What is to be done about one object now, and what came of it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use trainjob_api::time::Timestamp;
 use trainjob_core::Now;
@@ -13,10 +13,13 @@ use trainjob_retention_core::{
 };
 
 use super::{
-    ClusterState, Effects, looked_at,
+    ClusterState, Effects,
+    flows::{Flow, Flows},
+    looked_at,
+    notices::Told,
     object::{Object, Progress},
     rates::Rates,
-    step::{Deletion, Reply, Step, Wait},
+    step::{Deletion, PodsDeletion, Reply, Step, Wait},
 };
 use crate::key::Key;
 
@@ -52,26 +55,29 @@ impl ClusterState {
             self.breakers.forget(object);
             return Step::Wait(Wait::default());
         };
-        let plan = governed.plan(&object.answers(monotonic), &kind.groups, reached);
-        let (policy, due) = (governed.policy.uid.clone(), plan.due);
+        let mut plan = governed.plan(&object.answers(monotonic), &kind.groups, reached);
+        let told = Told::of(&governed, &plan, object, reached);
+        plan.next = plan.next.into_iter().chain(told.next).min();
+        let name = Arc::clone(&governed.policy.name);
+        let (policy, due) = (governed.policy.uid.clone(), due_of(&plan));
         let is_paused = self.rights.is_paused(&policy);
         let step = without_deletion(&governed, &plan, object.asks_again_in(monotonic), is_paused);
         let observed = DueObject::of(&plan, &key.object.namespace, reached);
-        let deletes = matches!(plan.act, Act::DeleteObject | Act::DeleteOwner) && !is_paused;
-        let deletion = due.filter(|_| deletes).map(|due| deletion(&governed, &plan, due));
+        let deletion = due.filter(|_| !is_paused).and_then(|due| deletion(&governed, &plan, due));
         let observed = observed.map(|object| (&policy, object));
         self.breakers.observe(object, observed, News::Other, reached);
         object.due = due.map(|due| due.at);
-        let Some(deletion) = deletion else {
-            leave_line((object, &mut self.rates), key, &policy);
+        told.tell(object, (key, &name), &mut self.news);
+        let Some((deletion, due)) = deletion.zip(object.due) else {
+            object.leave_line(&mut self.rates, &policy, key);
+            lose_leave(object);
             return step;
         };
         let may = self.breakers.may_delete(&policy, &object.facts.uid);
-        if let Some(wait) = hindrance(may, object.rests(monotonic), is_live) {
-            leave_line((object, &mut self.rates), key, &policy);
-            return Step::Wait(wait);
-        }
-        go_on((&mut kind.groups, &mut self.rates), object, (key, &policy), deletion)
+        let hindrance = hindrance(may, object.rests(monotonic, &plan), is_live, plan.next);
+        let (groups, rates, flows) = (&mut kind.groups, &mut self.rates, &mut self.flows);
+        let go = Go { groups, rates, flows, key, policy: &policy, due, next: plan.next, monotonic };
+        go.on(object, deletion, hindrance)
     }
 
     /// Gives leave to the object whose turn it is in the lines of its policy, and returns it.
@@ -136,10 +142,17 @@ impl ClusterState {
         monotonic: Duration,
     ) -> (Option<Duration>, Effects) {
         let nothing = (None, Effects::default());
+        if reply == Reply::Accepted {
+            self.note_deleted(key, uid, monotonic);
+        }
         let Some(kind) = self.kinds.get_mut(key.target.0) else { return nothing };
         let object = kind.objects.get_mut(&key.object).filter(|object| object.facts.uid == *uid);
         // The watch was faster.
         let Some(object) = object else { return nothing };
+        let flow = Flow::of(key, false);
+        if self.flows.replied(&flow, reply, monotonic) {
+            kind.stale.add([&key.object.namespace]);
+        }
         if reply == Reply::Accepted {
             object.accepted();
             return nothing;
@@ -162,24 +175,16 @@ fn hindrance(
     may: Option<Result<(), Hold>>,
     rests: Option<Duration>,
     is_live: bool,
+    next: Option<Timestamp>,
 ) -> Option<Wait> {
-    let at_most = |longest| Some(Wait { until: None, longest: Some(longest) });
+    let at_most = |longest| Some(Wait { until: next, longest: Some(longest) });
     match (may, rests) {
         // It is queued again when it may go.
-        (None | Some(Err(_)), _) => Some(Wait::default()),
+        (None | Some(Err(_)), _) => Some(Wait { until: next, longest: None }),
         (Some(Ok(())), Some(rest)) => at_most(rest),
         (Some(Ok(())), None) if !is_live => at_most(UNTIL_LIVE),
         (Some(Ok(())), None) => None,
     }
-}
-
-/// An object that may not be deleted now leaves the line of its policy, and loses the leave that it has.
-fn leave_line((object, rates): (&mut Object, &mut Rates), key: &Key, policy: &Uid) {
-    if let Progress::Waits(since) = object.progress {
-        rates.leave(policy, key, since);
-        object.progress = Progress::None;
-    }
-    lose_leave(object);
 }
 
 /// Leave that is not used at once is lost: saved up, it would exceed the rate later.
@@ -189,30 +194,60 @@ fn lose_leave(object: &mut Object) {
     }
 }
 
-/// The next thing that is done with an object that may be deleted.
-fn go_on(
-    (groups, rates): (&mut Groups, &mut Rates),
-    object: &mut Object,
-    (key, policy): (&Key, &Uid),
-    deletion: Deletion,
-) -> Step {
-    let due = deletion.due.at;
-    match object.progress {
-        // The watch tells how it goes on.
-        Progress::Accepted => Step::Wait(Wait::default()),
-        Progress::HasLeave => {
-            for place in &object.places {
-                groups.begin_deletion(&place.candidate);
-            }
-            Step::Delete(Box::new(deletion))
+/// What is needed to go on with an object that is due.
+struct Go<'s> {
+    groups: &'s mut Groups,
+    rates: &'s mut Rates,
+    flows: &'s mut Flows,
+    key: &'s Key,
+    policy: &'s Uid,
+    /// Since when it is due.
+    due: Timestamp,
+    /// When its plan changes.
+    next: Option<Timestamp>,
+    monotonic: Duration,
+}
+
+impl Go<'_> {
+    /// The next thing that is done with the object, which is `deletion` in the end.
+    fn on(mut self, object: &mut Object, deletion: Step, hindrance: Option<Wait>) -> Step {
+        let flow = Flow::of(self.key, matches!(deletion, Step::DeletePods(_)));
+        if self.flows.blocks(&flow, &self.key.object, self.monotonic) {
+            // Others of the policy do not wait behind it. It is looked at again when its flow may be probed, and goes on.
+            self.give_up_turn(object);
+            let longest = hindrance.and_then(|wait| wait.longest);
+            return Step::Wait(Wait { until: self.next, longest });
         }
-        Progress::None | Progress::Waits(_) => {
-            if let Progress::Waits(since) = object.progress {
-                rates.leave(policy, key, since);
+        if let Some(wait) = hindrance {
+            object.leave_line(self.rates, self.policy, self.key);
+            lose_leave(object);
+            return Step::Wait(wait);
+        }
+        match object.progress {
+            // The watch tells how it goes on.
+            Progress::Accepted => Step::Wait(Wait::default()),
+            Progress::HasLeave => {
+                let is_object = matches!(deletion, Step::Delete(_));
+                for place in object.places.iter().filter(|_| is_object) {
+                    self.groups.begin_deletion(&place.candidate);
+                }
+                self.flows.begin(&flow, &self.key.object, self.monotonic);
+                deletion
             }
-            object.progress = Progress::Waits(due);
-            rates.wait(policy, key, due);
-            Step::Line
+            Progress::None | Progress::Waits(_) => {
+                object.leave_line(self.rates, self.policy, self.key);
+                object.progress = Progress::Waits(self.due);
+                self.rates.wait(self.policy, self.key, self.due);
+                Step::Line
+            }
+        }
+    }
+
+    fn give_up_turn(&mut self, object: &mut Object) {
+        object.leave_line(self.rates, self.policy, self.key);
+        if object.progress == Progress::HasLeave {
+            object.progress = Progress::None;
+            self.rates.give_back(self.policy);
         }
     }
 }
@@ -232,11 +267,9 @@ fn without_deletion(
     match plan.act {
         Act::Ask(_) if is_paused => wait(plan, Some(WHILE_PAUSED)),
         // One whose policy pauses is queued again when the right is given.
-        Act::DeleteObject | Act::DeleteOwner => Step::Idle,
+        Act::DeletePods | Act::DeleteObject | Act::DeleteOwner => Step::Idle,
         Act::Ask(Question::Owner) => ask_owner(governed),
         Act::Ask(Question::Release) => Step::AskRelease(governed.object.uid.clone()),
-        // That is not done yet, so the object waits for its own time, or for good.
-        Act::DeletePods => wait(plan, None),
         Act::Nothing => wait(plan, asks_again),
     }
 }
@@ -250,7 +283,27 @@ fn ask_owner(governed: &Governed<'_, '_>) -> Step {
     owner.map_or_else(|| Step::Wait(Wait::default()), Step::AskOwner)
 }
 
-fn deletion(governed: &Governed<'_, '_>, plan: &Plan<'_>, due: Due) -> Deletion {
+/// What is due first of an object: its Pods, if they go before it, or itself.
+pub(super) fn due_of(plan: &Plan<'_>) -> Option<Due> {
+    match plan.act {
+        Act::DeleteObject | Act::DeleteOwner => plan.due,
+        Act::DeletePods | Act::Ask(_) | Act::Nothing => plan.pods_due.or(plan.due),
+    }
+}
+
+/// What is deleted now; `None`: nothing.
+fn deletion(governed: &Governed<'_, '_>, plan: &Plan<'_>, due: Due) -> Option<Step> {
+    let of = deletion_of(governed, plan, due);
+    match (plan.act, plan.pods) {
+        (Act::DeleteObject | Act::DeleteOwner, _) => Some(Step::Delete(Box::new(of))),
+        (Act::DeletePods, Some(pods)) => {
+            Some(Step::DeletePods(Box::new(PodsDeletion { of, pods })))
+        }
+        (Act::DeletePods, None) | (Act::Ask(_) | Act::Nothing, _) => None,
+    }
+}
+
+fn deletion_of(governed: &Governed<'_, '_>, plan: &Plan<'_>, due: Due) -> Deletion {
     let object = governed.object;
     Deletion {
         uid: object.uid.clone(),

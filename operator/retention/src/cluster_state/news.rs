@@ -13,7 +13,7 @@ use super::{
     ClusterState, Effects,
     book::{Affected, PolicyKey, Stored},
     kind::Kind,
-    looked_at,
+    looked_at, pods,
     source::Source,
 };
 use crate::key::{Key, TargetId};
@@ -105,6 +105,7 @@ impl ClusterState {
     /// A namespace is gone.
     pub fn namespace_gone(&mut self, name: &str) -> Effects {
         self.namespaces.gone(name);
+        self.flows.forget_namespace(name);
         self.namespaces_changed(&[Arc::from(name)].into())
     }
 
@@ -134,6 +135,10 @@ impl ClusterState {
         if !kind.insert(&named, facts) || !self.book.is_listed() || !self.namespaces.is_listed() {
             return Effects::default();
         }
+        if known != Some(true) {
+            self.check_loop(target, &named, Some(text));
+        }
+        let Some(kind) = self.kinds.get_mut(target.0) else { return Effects::default() };
         let policies = kind.there(&mut self.namespaces, &named.namespace);
         let mut look = kind.place(&named, &policies, now.reached().unwrap_or(now.stamp()));
         if !kind.is_listed || !kind.evaluation.is_judged() {
@@ -163,6 +168,7 @@ impl ClusterState {
         if let Some(kind) = self.kinds.get_mut(target.0) {
             kind.forget_all();
             self.breakers.forget_kind(target);
+            self.flows.forget_kind(target);
         }
     }
 
@@ -192,6 +198,7 @@ impl ClusterState {
             if !is_wanted {
                 self.breakers.forget_kind(TargetId(index));
             }
+            kind.need_pods(pods::are_needed(self.book.about(&kind.target)));
             let epoch = kind.epoch;
             kind.take_over(self.book.policies(&kind.target, kind.built_in()), is_wanted);
             watches |= kind.epoch != epoch;
@@ -200,14 +207,12 @@ impl ClusterState {
     }
 
     fn namespaces_changed(&mut self, changed: &BTreeSet<Arc<str>>) -> Effects {
-        let mut look = Vec::new();
-        for (index, kind) in self.kinds.iter_mut().enumerate() {
+        for kind in &mut self.kinds {
             for namespace in changed {
                 kind.forget_namespace(namespace);
-                let objects = kind.in_namespace(namespace).into_iter();
-                look.extend(objects.map(|object| Key { target: TargetId(index), object }));
             }
+            kind.stale.add(changed);
         }
-        Effects { look, ..Effects::default() }
+        Effects { evaluate: !changed.is_empty(), ..Effects::default() }
     }
 }

@@ -9,10 +9,11 @@ use trainjob_api::time::Timestamp;
 use trainjob_core::facts::ObjectKey;
 use trainjob_retention_core::{
     plan::{Plan, State},
+    policies::Governed,
     uid::Uid,
 };
 
-use super::tally::is_to_be_deleted;
+use super::tally::{is_stuck, is_to_be_deleted};
 
 /// What is counted of the finished objects of a kind.
 #[derive(Debug, Default)]
@@ -23,6 +24,8 @@ pub struct Numbers {
     pub due_longest: i64,
     /// For how many seconds a hold has kept the object that it has kept longest beyond its time; 0 if none is held.
     pub held_longest: i64,
+    /// How many objects have been terminating for more than ten minutes (R36).
+    pub stuck: u64,
     /// How many objects are due by each policy, also by one in Audit.
     pub would_delete: BTreeMap<Uid, u64>,
     /// Up to which object it was counted; `None`: none was.
@@ -31,7 +34,8 @@ pub struct Numbers {
 
 impl Numbers {
     /// Counts an object for the policy that governs it.
-    pub(super) fn govern(&mut self, plan: &Plan<'_>, now: Timestamp) {
+    pub(super) fn govern(&mut self, governed: &Governed<'_, '_>, plan: &Plan<'_>, now: Timestamp) {
+        self.stuck += u64::from(is_stuck(governed, now));
         *self.states.entry(plan.state).or_default() += 1;
         let (since, longest) = match plan.state {
             State::Due => (plan.due.map(|due| due.at), &mut self.due_longest),

@@ -6,9 +6,12 @@ use trainjob_api::time::Timestamp;
 use trainjob_retention_core::{
     facts::Facts,
     keep_last::Candidate,
-    plan::{Answers, FoundOwner, OwnerAnswer, Release},
+    plan::{Act, Answers, FoundOwner, Notice, OwnerAnswer, Plan, Release},
     uid::Uid,
 };
+
+use super::rates::Rates;
+use crate::key::Key;
 
 /// How long an answer holds: about an owner that lets the object go (`docs/retention.md`, R24), and about a release (R13).
 const ANSWER_HOLDS: Duration = Duration::from_mins(1);
@@ -22,6 +25,20 @@ const LONGEST_BACKOFF: Duration = Duration::from_mins(5);
 pub(super) struct Place {
     pub(super) candidate: Candidate,
     pub(super) count: u16,
+}
+
+/// What is known of the Pods of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum ObjectPods {
+    /// Nothing yet: the list of Pods will tell.
+    #[default]
+    Unknown,
+    /// There may be some. So many were deleted already, and nobody was told of them.
+    Some(u32),
+    /// There are some that may not go before this instant of a clock that nobody sets, for so many times in a row.
+    Later(Duration, u8),
+    /// None is left that goes before the object.
+    None,
 }
 
 /// A finished object.
@@ -38,13 +55,19 @@ pub(super) struct Object {
     /// The policy whose breaker knows that it is due.
     pub(super) judged_by: Option<Uid>,
     /// How often its deletion has failed in a row.
-    failures: u8,
+    pub(super) failures: u8,
     /// Until when it is left alone after a deletion that failed.
     rests_until: Duration,
     /// The answer about its owner.
     asked: Option<Box<Asked>>,
     /// The answer about its release, and when it was given.
     release: Option<Box<(Release, Duration)>>,
+    /// What is known of its Pods.
+    pub(super) pods: ObjectPods,
+    /// What its users were told.
+    pub(super) told: Box<[Notice]>,
+    /// Whether its wishes were changed since then.
+    pub(super) wishes_edited: bool,
 }
 
 /// How far its deletion is.
@@ -80,8 +103,19 @@ const fn release_holds_until(at: Duration) -> Duration {
     at.saturating_add(ANSWER_HOLDS)
 }
 
+impl ObjectPods {
+    /// How long it is until it is asked again whether Pods may go; `None`: they may be asked for now.
+    pub(super) fn rests(self, now: Duration) -> Option<Duration> {
+        match self {
+            Self::Later(until, _) if until > now => Some(until.saturating_sub(now)),
+            Self::Unknown | Self::Some(_) | Self::Later(..) | Self::None => None,
+        }
+    }
+}
+
 impl Object {
-    pub(super) fn new(facts: Facts, list: u32) -> Self {
+    /// One that was not known before, with this known of its Pods.
+    pub(super) fn new(facts: Facts, list: u32, pods: ObjectPods) -> Self {
         Self {
             facts,
             list,
@@ -93,17 +127,25 @@ impl Object {
             rests_until: Duration::ZERO,
             asked: None,
             release: None,
+            pods,
+            told: Box::default(),
+            wishes_edited: false,
         }
     }
 
-    /// The same object in another version.
-    pub(super) fn changed(&mut self, facts: Facts, list: u32) {
+    /// The same object in another version. One that has ended another time may have Pods again, of which this is known.
+    pub(super) fn changed(&mut self, facts: Facts, list: u32, pods: ObjectPods) {
         if facts.uid != self.facts.uid || facts.controller() != self.facts.controller() {
             self.asked = None;
         }
         if facts.uid != self.facts.uid {
             (self.failures, self.rests_until, self.release) = (0, Duration::ZERO, None);
+            self.told = Box::default();
         }
+        if facts.uid != self.facts.uid || facts.finishes != self.facts.finishes {
+            self.pods = pods;
+        }
+        self.wishes_edited |= facts.wishes != self.facts.wishes;
         (self.facts, self.list, self.progress) = (facts, list, Progress::None);
     }
 
@@ -114,7 +156,7 @@ impl Object {
         Answers {
             owner: valid.map(|asked| asked.answer),
             release: release.map(|(release, _)| *release),
-            ..Answers::default()
+            pods_deleted: self.pods == ObjectPods::None,
         }
     }
 
@@ -123,7 +165,7 @@ impl Object {
         Answers {
             owner: self.asked.as_ref().map(|asked| asked.answer),
             release: self.release.as_deref().map(|(release, _)| *release),
-            ..Answers::default()
+            pods_deleted: self.pods == ObjectPods::None,
         }
     }
 
@@ -152,9 +194,19 @@ impl Object {
         self.asked = Some(Box::new(Asked { answer, at: now, unfinished }));
     }
 
-    /// How long it is still left alone after a deletion that failed; `None`: it is not.
-    pub(super) fn rests(&self, now: Duration) -> Option<Duration> {
-        Some(self.rests_until.saturating_sub(now)).filter(|rest| !rest.is_zero())
+    /// How long it is still left alone after a deletion that failed, or, if its Pods are what is to go, because they may not
+    /// go yet; `None`: it is not.
+    pub(super) fn rests(&self, now: Duration, plan: &Plan<'_>) -> Option<Duration> {
+        let rest = Some(self.rests_until.saturating_sub(now)).filter(|rest| !rest.is_zero());
+        rest.max(self.pods.rests(now).filter(|_| plan.act == Act::DeletePods))
+    }
+
+    /// It does not stand in the line of this policy any more.
+    pub(super) fn leave_line(&mut self, rates: &mut Rates, policy: &Uid, key: &Key) {
+        if let Progress::Waits(since) = self.progress {
+            self.progress = Progress::None;
+            rates.leave(policy, key, since);
+        }
     }
 
     /// Its deletion was accepted.

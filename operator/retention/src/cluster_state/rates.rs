@@ -125,6 +125,22 @@ impl Rates {
         }
     }
 
+    /// Uses up leave for so many more deletions, which others wait for then.
+    pub(super) fn spend_more(&mut self, policy: &Uid, count: u32) {
+        let own = self.lines.get_mut(policy).and_then(|line| line.rate.as_mut());
+        for rate in self.all.iter_mut().chain(own) {
+            rate.saved -= f64::from(count);
+        }
+    }
+
+    /// Takes back leave that was not used.
+    pub(super) fn give_back(&mut self, policy: &Uid) {
+        let own = self.lines.get_mut(policy).and_then(|line| line.rate.as_mut());
+        for rate in self.all.iter_mut().chain(own) {
+            rate.saved += 1.0;
+        }
+    }
+
     /// Uses up leave.
     fn spend(&mut self, policy: &Uid) {
         self.turn = self.turn.wrapping_add(1);

@@ -34,6 +34,11 @@ impl ClusterState {
             return (change, Effects::default());
         }
         for target in self.rights.targets(right) {
+            if let Some(kind) =
+                self.kinds.get_mut(target.0).filter(|_| *right == Right::of_pods(Verb::List))
+            {
+                kind.list_pods_again();
+            }
             self.queue_again(target);
         }
         (change, Effects { evaluate: true, ..Effects::default() })

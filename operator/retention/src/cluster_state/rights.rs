@@ -72,6 +72,18 @@ pub struct Right {
     pub verb: Verb,
 }
 
+impl Right {
+    /// Those that it takes to delete the Pods of an object, whichever was missing.
+    pub(crate) fn to_delete_pods() -> Vec<Self> {
+        [Verb::List, Verb::Delete].map(Self::of_pods).into()
+    }
+
+    /// To read all Pods, or to delete one.
+    pub(super) fn of_pods(verb: Verb) -> Self {
+        Self { resource: Resource { group: "".into(), name: "pods".into() }, verb }
+    }
+}
+
 /// What an answer about a right has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RightChange {
@@ -224,8 +236,7 @@ fn of_spec(stored: &StoredPolicy, target: &Resource) -> BTreeSet<Right> {
         RuleAction::Defer => false,
     });
     if deletes_pods {
-        let pods = Resource { group: "".into(), name: "pods".into() };
-        rights.extend([Verb::List, Verb::Delete].map(|verb| on(&pods, verb)));
+        rights.extend(Right::to_delete_pods());
     }
     rights
 }

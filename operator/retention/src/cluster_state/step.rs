@@ -4,7 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use trainjob_api::time::Timestamp;
 use trainjob_retention_core::{
-    facts::Controller, outcome::Outcome, plan::Due, policy::Propagation, uid::Uid,
+    facts::Controller,
+    outcome::Outcome,
+    plan::{Due, PodsBefore},
+    policy::Propagation,
+    uid::Uid,
 };
 
 /// What is to be done about an object now.
@@ -22,6 +26,8 @@ pub enum Step {
     AskOwner(Controller),
     /// Find out whether it is released: a TrainJob with this UID that its deadline failed.
     AskRelease(Uid),
+    /// Delete those of its Pods that go before it.
+    DeletePods(Box<PodsDeletion>),
     /// Delete it.
     Delete(Box<Deletion>),
 }
@@ -54,6 +60,15 @@ pub struct Deletion {
     pub due: Due,
     /// How the object finished.
     pub outcome: Outcome,
+}
+
+/// A deletion of the Pods of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodsDeletion {
+    /// The object, why its Pods go, and since when. Each Pod has a fence of its own.
+    pub of: Deletion,
+    /// Which Pods.
+    pub pods: PodsBefore,
 }
 
 /// What came of a deletion.

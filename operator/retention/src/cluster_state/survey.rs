@@ -28,11 +28,13 @@ impl ClusterState {
         for key in &keys {
             let policies = kind.there(&mut self.namespaces, &key.namespace);
             let Some(object) = kind.objects.get(key) else { continue };
+            let loops = self.recreations.is_loop(&Key { target, object: key.clone() }, time);
             let governing = policies.governing(&object.facts).into_iter();
             for governed in governing.chain(policies.audited(&object.facts)) {
                 let plan = governed.plan(&object.known_answers(), &kind.groups, time);
                 let tally = survey.tallies.entry(governed.policy.uid.clone()).or_default();
                 tally.count(&governed, &plan, time);
+                tally.counts.recreated += u64::from(loops);
             }
         }
         for object in &keys {
@@ -63,7 +65,7 @@ impl ClusterState {
             let answers = object.known_answers();
             if let Some(governed) = policies.governing(&object.facts) {
                 let plan = governed.plan(&answers, &kind.groups, time);
-                numbers.govern(&plan, time);
+                numbers.govern(&governed, &plan, time);
                 numbers.expect(&plan, time);
             }
             for governed in policies.audited(&object.facts) {

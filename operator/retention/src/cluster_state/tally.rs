@@ -12,7 +12,7 @@ use trainjob_api::{
 use trainjob_core::facts::ObjectKey;
 use trainjob_retention_core::{
     facts::Facts,
-    plan::{Delay, Due, Plan, Source, State},
+    plan::{Delay, Due, Plan, STUCK_AFTER, Source, State},
     policies::Governed,
     policy::{Delete, RuleAction},
     uid::Uid,
@@ -58,6 +58,8 @@ pub struct Tally {
     pub rules: BTreeMap<Arc<str>, (u64, u64)>,
     /// How many would be deleted until when.
     pub would_delete: WouldDelete,
+    /// How many objects have been terminating for more than ten minutes.
+    pub stuck: u64,
     /// Whether the bounds cross for some object.
     pub limits_cross: bool,
     /// The earliest deletions, the last of them first.
@@ -82,6 +84,7 @@ impl Tally {
         if let Some(count) = of_state(&mut self.counts, plan.state) {
             *count += 1;
         }
+        self.stuck += u64::from(is_stuck(governed, now));
         self.limits_cross |= governed.bounds.cross();
         let is_due = plan.state == State::Due;
         let rule = self.rules.entry(Arc::clone(&plan.rule.name)).or_default();
@@ -180,4 +183,9 @@ fn of_state(counts: &mut Counts, state: State) -> Option<&mut u64> {
         State::Terminating => Some(&mut counts.terminating),
         State::NativeTtl => Some(&mut counts.native_ttl),
     }
+}
+
+/// Whether an object has been terminating for so long that its users are told.
+pub(super) fn is_stuck(governed: &Governed<'_, '_>, now: Timestamp) -> bool {
+    governed.object.terminating.is_some_and(|since| now >= since.plus(STUCK_AFTER))
 }

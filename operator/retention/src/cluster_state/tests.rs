@@ -2,9 +2,13 @@
 
 mod deletions;
 mod evaluations;
+mod flows;
+mod notices;
 mod numbers;
+mod pods;
 mod release;
 mod rights;
+mod standby;
 
 use std::time::Duration;
 
@@ -191,6 +195,14 @@ impl Scene {
                 self.look(name, now)
             }
             step => step,
+        }
+    }
+
+    /// So many seconds pass, and the watches are live then.
+    fn pass(&mut self, seconds: u64) {
+        self.monotonic += Duration::from_secs(seconds);
+        for source in ClusterState::sources(JOBS) {
+            self.state.heard(source, self.monotonic);
         }
     }
 

@@ -52,6 +52,8 @@ pub(super) struct Findings {
     objects: IntGaugeVec,
     due_longest: IntGaugeVec,
     held_longest: IntGauge,
+    stuck: IntGaugeVec,
+    loops: IntGauge,
     policies: IntGaugeVec,
     /// In the order of [`BY_POLICY`].
     by_policy: Vec<IntGaugeVec>,
@@ -80,6 +82,15 @@ impl Findings {
                 &format!("{PREFIX}_held_longest_seconds"),
                 "For how long the object has been held beyond its time that has been held longest; 0 if none is.",
             )?,
+            stuck: vector(
+                metrics,
+                ("stuck_terminating", "Objects that have been terminating for over 10 minutes, by kind."),
+                &["kind"],
+            )?,
+            loops: metrics.gauge(
+                &format!("{PREFIX}_loops"),
+                "Names that policies delete and somebody makes again, three times within an hour.",
+            )?,
             policies: vector(
                 metrics,
                 ("policies", "Policies, by mode and by whether they are ready."),
@@ -93,17 +104,24 @@ impl Findings {
     pub(super) fn set_kinds(&self, kinds: &[KindLine], shown: &Values) {
         self.objects.reset();
         self.due_longest.reset();
+        self.stuck.reset();
         for KindLine { kind, numbers } in kinds {
             let kind = shown.shown(kind);
             for state in State::ALL {
                 let objects = numbers.states.get(&state).copied().unwrap_or(0);
                 add(&self.objects.with_label_values(&[&*kind, state_name(state)]), objects);
             }
+            add(&self.stuck.with_label_values(&[&*kind]), numbers.stuck);
             let longest = self.due_longest.with_label_values(&[&*kind]);
             longest.set(longest.get().max(numbers.due_longest));
         }
         let longest = kinds.iter().map(|line| line.numbers.held_longest).max();
         self.held_longest.set(longest.unwrap_or(0));
+    }
+
+    /// Sets how many names loop.
+    pub(super) fn set_loops(&self, loops: usize) {
+        self.loops.set(loops.try_into().unwrap_or(i64::MAX));
     }
 
     /// Sets what is said of policies. Those that are shown by one name are added up.

@@ -24,6 +24,7 @@ pub(super) struct Work {
     depth: [IntGauge; 2],
     oldest: [IntGauge; 2],
     timers: [IntGauge; 2],
+    slow_flows: IntGauge,
     clock_offset: Gauge,
     clock_good: IntGauge,
 }
@@ -60,12 +61,21 @@ impl Work {
                 "timer",
                 ["alarm", "retry"],
             )?,
+            slow_flows: metrics.gauge(
+                &name("slow_flows"),
+                "Kinds in a namespace whose requests are answered slowly, or whose deletions fail and back off.",
+            )?,
             clock_offset,
             clock_good: metrics.gauge(
                 &name("clock_good"),
                 "1 while the API server's time is known well enough to delete by; else 0.",
             )?,
         })
+    }
+
+    /// Sets how many flows are slow or back off.
+    pub(super) fn set_flows(&self, flows: usize) {
+        set(&self.slow_flows, flows);
     }
 
     /// Sets what is said of the queue, and whether this process leads.

@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::ObjectReference;
 use trainjob_core::event::Severity;
 use trainjob_engine::{error::RequestError, events::Event};
+use trainjob_retention_core::uid::Uid;
 
 use super::served::Served;
 use crate::{
@@ -23,6 +24,24 @@ pub(super) fn deleted(key: &Key, served: &Served, deletion: &Deletion) -> Event 
     event(key, served, deletion, (Severity::Normal, "RetentionDeleted", note))
 }
 
+/// So many Pods of an object were deleted.
+pub(super) fn pods_deleted(key: &Key, served: &Served, deletion: &Deletion, count: u32) -> Event {
+    let pods = if count == 1 { "Pod" } else { "Pods" };
+    let note =
+        format!("Policy {} deletes {count} {pods} of it: {}", deletion.policy, reason(deletion));
+    event(key, served, deletion, (Severity::Normal, "RetentionPodsDeleted", note))
+}
+
+/// The Pods of an object could not be deleted; `None` where that belongs to normal life.
+pub(super) fn pods_failed(
+    key: &Key,
+    served: &Served,
+    deletion: &Deletion,
+    error: &RequestError,
+) -> Option<Event> {
+    failed_to("delete its Pods", (key, served, deletion), error)
+}
+
 /// An object could not be deleted; `None` where that belongs to normal life.
 pub(super) fn failed(
     key: &Key,
@@ -30,10 +49,17 @@ pub(super) fn failed(
     deletion: &Deletion,
     error: &RequestError,
 ) -> Option<Event> {
+    failed_to("delete it", (key, served, deletion), error)
+}
+
+fn failed_to(
+    what: &str,
+    (key, served, deletion): (&Key, &Served, &Deletion),
+    error: &RequestError,
+) -> Option<Event> {
     error.reason()?;
     let error: String = error.to_string().chars().take(LONGEST_ERROR).collect();
-    let note =
-        format!("Policy {} cannot delete it ({}): {error}", deletion.policy, reason(deletion));
+    let note = format!("Policy {} cannot {what} ({}): {error}", deletion.policy, reason(deletion));
     Some(event(key, served, deletion, (Severity::Warning, "DeletionFailed", note)))
 }
 
@@ -46,6 +72,16 @@ fn event(
     key: &Key,
     served: &Served,
     deletion: &Deletion,
+    said: (Severity, &'static str, String),
+) -> Event {
+    of_object(key, served, &deletion.uid, said)
+}
+
+/// An event about the object with this UID.
+pub(super) fn of_object(
+    key: &Key,
+    served: &Served,
+    uid: &Uid,
     (severity, reason, note): (Severity, &'static str, String),
 ) -> Event {
     let version = served.version.as_deref().unwrap_or_default();
@@ -57,7 +93,7 @@ fn event(
         kind: Some(served.target.kind.clone()),
         namespace: Some(key.object.namespace.to_string()),
         name: Some(key.object.name.to_string()),
-        uid: Some(deletion.uid.to_string()),
+        uid: Some(uid.to_string()),
         ..ObjectReference::default()
     };
     Event { regarding, severity, reason, action: "Delete", note }

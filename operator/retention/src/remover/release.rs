@@ -62,7 +62,7 @@ impl Remover {
 }
 
 /// What is needed to ask.
-fn rights() -> Vec<Right> {
+pub(super) fn rights() -> Vec<Right> {
     let right = |group: &str, name: &str, verb| {
         let resource = Resource { group: group.into(), name: name.into() };
         Right { resource, verb }
@@ -107,7 +107,7 @@ async fn runs_pods(
     }
 }
 
-fn is_controlled_by(object: &ObjectMeta, uid: &Uid) -> bool {
+pub(super) fn is_controlled_by(object: &ObjectMeta, uid: &Uid) -> bool {
     let mut owners = object.owner_references.iter().flatten();
     owners.any(|owner| owner.controller == Some(true) && Uid::from(owner.uid.as_str()) == *uid)
 }

@@ -28,6 +28,8 @@ pub(super) struct Situation {
     pub(super) missing: Vec<MissingRule>,
     /// Whether the API server's time is known.
     pub(super) is_time_known: bool,
+    /// How many objects have been terminating for more than ten minutes.
+    pub(super) stuck: u64,
     /// Whether bounds cross for some object.
     pub(super) limits_cross: bool,
 }
@@ -66,7 +68,7 @@ impl Situation {
             Ok(stored) => Ok(stored.policy.mode),
             Err(not_understood) => Err(not_understood.error.to_string()),
         };
-        Self { mode, kind, is_gone, tripped, missing, is_time_known, limits_cross: false }
+        Self { mode, kind, is_gone, tripped, missing, is_time_known, stuck: 0, limits_cross: false }
     }
 
     pub(super) fn ready(&self) -> (bool, PolicyReason, String) {
@@ -88,6 +90,11 @@ impl Situation {
                 let mut message = Vec::new();
                 if skipped > 0 {
                     message.push(format!("{skipped} objects cannot be read and are left alone"));
+                }
+                if self.stuck > 0 {
+                    let stuck = self.stuck;
+                    message
+                        .push(format!("{stuck} objects have been terminating for over 10 minutes"));
                 }
                 if self.limits_cross {
                     message.push("a minimum is above the maximum of another policy".to_owned());
@@ -190,6 +197,7 @@ mod tests {
             tripped: None,
             missing: Vec::new(),
             is_time_known: true,
+            stuck: 0,
             limits_cross: false,
         };
         let syncing = Situation { kind: KindState::Syncing, ..good.clone() };

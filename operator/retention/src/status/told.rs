@@ -6,7 +6,7 @@
 use k8s_openapi::api::core::v1::ObjectReference;
 use trainjob_api::lifecycle::v1alpha1::{
     ACKNOWLEDGE_ANNOTATION,
-    status::{PolicyCondition, PolicyReason, RetentionPolicyStatus, Trip},
+    status::{MissingRule, PolicyCondition, PolicyReason, RetentionPolicyStatus, Trip},
 };
 use trainjob_core::event::Severity;
 use trainjob_engine::events::Event;
@@ -23,6 +23,8 @@ pub(super) enum News<'s> {
     Acknowledged(&'s Trip),
     /// It deletes nothing because the time is not known.
     ClockSuspect,
+    /// It deletes nothing because these rights are missing.
+    Forbidden(&'s [MissingRule]),
 }
 
 /// What is new in the status `after` the one `before`. `acknowledged` is the trip that the annotation of the policy names.
@@ -38,7 +40,10 @@ pub(super) fn news<'s>(
     let ended = ended.filter(|trip| Some(trip.id.as_str()) == acknowledged);
     let is_suspect = is_suspect(after) && !is_suspect(before);
     let suspect = is_suspect.then_some(News::ClockSuspect);
-    [ended.map(News::Acknowledged), tripped, suspect].into_iter().flatten().collect()
+    let missing = |status: &'s RetentionPolicyStatus| status.missing_rules.as_deref();
+    let forbidden = missing(after).filter(|rules| missing(before) != Some(*rules));
+    let forbidden = forbidden.map(News::Forbidden);
+    [ended.map(News::Acknowledged), tripped, suspect, forbidden].into_iter().flatten().collect()
 }
 
 fn is_suspect(status: &RetentionPolicyStatus) -> bool {
@@ -62,6 +67,7 @@ pub(super) fn event(key: &PolicyKey, uid: &str, news: News<'_>) -> Event {
             let note = "Nothing is deleted: the API server's time is not known well enough";
             (Severity::Warning, "ClockSuspect", note.to_owned())
         }
+        News::Forbidden(rules) => (Severity::Warning, "Forbidden", forbidden(rules)),
     };
     let regarding = ObjectReference {
         api_version: Some("lifecycle.trainjob.dev/v1alpha1".to_owned()),
@@ -80,6 +86,19 @@ fn tripped(trip: &Trip) -> String {
         "{unexpected} of {stock} objects wait ({}); to allow them, set the annotation {ACKNOWLEDGE_ANNOTATION} to {id}",
         trip.reason
     )
+}
+
+fn forbidden(rules: &[MissingRule]) -> String {
+    let rule = |rule: &MissingRule| {
+        let of = |parts: &[String]| parts.join(",");
+        let group = of(&rule.api_groups);
+        let dot = if group.is_empty() { "" } else { "." };
+        format!("{} {}{dot}{group}", of(&rule.verbs), of(&rule.resources))
+    };
+    let rules: Vec<_> = rules.iter().map(rule).collect();
+    let note = format!("Nothing is deleted: the engine may not {}", rules.join("; "));
+    // A note has 1,024 bytes at most.
+    if note.len() <= 1_024 { note } else { note.chars().take(250).collect() }
 }
 
 fn acknowledged(trip: &Trip) -> String {
@@ -149,6 +168,35 @@ mod tests {
         ] {
             let (before, after) = (status(None, before), status(None, after));
             assert_eq!(news(&before, &after, None), expected, "{before:?} {after:?}");
+        }
+    }
+
+    #[test]
+    fn missing_rights_are_told_when_they_are_stored_and_again_when_they_are_others() {
+        let rule = |verb: &str| MissingRule {
+            api_groups: vec!["batch".to_owned()],
+            resources: vec!["jobs".to_owned()],
+            verbs: vec![verb.to_owned()],
+        };
+        let (none, list, delete) = (None, Some(vec![rule("list")]), Some(vec![rule("delete")]));
+        for (before, after, expected) in [
+            (&none, &none, None),
+            (&none, &list, Some("list jobs.batch")),
+            (&list, &list, None),
+            (&list, &delete, Some("delete jobs.batch")),
+            (&list, &none, None),
+        ] {
+            let [before, after] = [before, after].map(|rules| RetentionPolicyStatus {
+                missing_rules: rules.clone(),
+                ..RetentionPolicyStatus::default()
+            });
+            let key =
+                PolicyKey { kind: PolicyKind::Namespaced, namespace: "a".into(), name: "p".into() };
+            let told = news(&before, &after, None).into_iter();
+            let notes: Vec<_> = told.map(|news| event(&key, "u", news).note).collect();
+            let expected =
+                expected.map(|what| format!("Nothing is deleted: the engine may not {what}"));
+            assert_eq!(notes, expected.into_iter().collect::<Vec<_>>());
         }
     }
 

@@ -15,6 +15,13 @@ type Script = Vec<(u16, String)>;
 
 /// Follows an API server that answers so. What was asked for, what was told, and why it ended, if it did.
 async fn followed(answers: Script) -> (Vec<String>, Vec<String>, Option<Ended>) {
+    followed_in(Selection::default(), answers).await
+}
+
+async fn followed_in(
+    selection: Selection,
+    answers: Script,
+) -> (Vec<String>, Vec<String>, Option<Ended>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
     let log = Arc::clone(&asked);
@@ -30,6 +37,7 @@ async fn followed(answers: Script) -> (Vec<String>, Vec<String>, Option<Ended>) 
     let source = Source {
         client: Client::new(service, "default"),
         path: "/apis/batch/v1/jobs".to_owned(),
+        selection,
         metadata_only: false,
     };
     let mut told = Vec::new();
@@ -142,4 +150,15 @@ async fn a_path_that_is_not_there_or_not_allowed_ends_it() {
     }
     let (asked, _, ended) = followed(vec![status(503), status(500), status(404)]).await;
     assert_eq!((asked.len(), ended), (3, Some(Ended::NotServed)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_and_watches_select_alike() {
+    let selection = Selection { fields: "status.phase!=Running", labels: "a in (b)".to_owned() };
+    let (asked, _, _) = followed_in(selection, vec![page("5", "", &["a"])]).await;
+    assert_eq!(asked.len(), 2, "{asked:?}");
+    for request in asked {
+        let selected = "&fieldSelector=status.phase%21%3DRunning&labelSelector=a%20in%20%28b%29";
+        assert!(request.ends_with(selected), "{request}");
+    }
 }

@@ -42,8 +42,8 @@ impl Process {
         let (now, monotonic) = (self.now(server), self.monotonic(server));
         match self.state.look(key, now, monotonic) {
             Step::Gone => self.arm(key, None, None, server),
-            // None of the Jobs has a release that could be asked for.
-            Step::Idle | Step::Line | Step::AskRelease(_) => {}
+            // No Job has a release that could be asked for, and no rule is about Pods.
+            Step::Idle | Step::Line | Step::AskRelease(_) | Step::DeletePods(_) => {}
             Step::Wait(wait) => self.arm(key, wait.until, wait.longest, server),
             Step::AskOwner(owner) => {
                 let uid = owner.name.strip_prefix('s').and_then(|uid| uid.parse().ok());

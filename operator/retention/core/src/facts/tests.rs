@@ -74,7 +74,7 @@ fn all_that_decides_about_a_finished_object_is_remembered() {
     assert_eq!(facts.wishes, Wishes { ttl, hold: Some(HoldWish::Until(at(0))) });
     let labels = ["team", "queue", "other"].map(|key| facts.labels.get(key).map(|value| &**value));
     assert_eq!(labels, [Some("a"), None, None]);
-    assert_eq!((facts.terminating, facts.remote_copy), (false, false));
+    assert_eq!((facts.terminating, facts.remote_copy), (None, false));
     let finish = facts.finish(&built_in(BuiltIn::Job)).unwrap();
     assert_eq!((finish.time, finish.outcome, &*finish.reason), (Some(at(0)), Outcome::Failed, "R"));
     assert_eq!((finish.own_ttl, finish.bond), (Seconds::new(60), Bond::None));
@@ -83,9 +83,10 @@ fn all_that_decides_about_a_finished_object_is_remembered() {
 #[test]
 fn what_exempts_an_object_is_remembered() {
     for (metadata, terminating, remote_copy) in [
-        (json!({"deletionTimestamp": AT}), true, false),
-        (json!({"labels": {"kueue.x-k8s.io/multikueue-origin": "m"}}), false, true),
-        (json!({"labels": {"kueue.x-k8s.io/queue-name": "m"}}), false, false),
+        (json!({"deletionTimestamp": AT}), Timestamp::parse(AT), false),
+        (json!({"deletionTimestamp": "soon"}), Some(Timestamp(i64::MAX)), false),
+        (json!({"labels": {"kueue.x-k8s.io/multikueue-origin": "m"}}), None, true),
+        (json!({"labels": {"kueue.x-k8s.io/queue-name": "m"}}), None, false),
     ] {
         let facts = read_job(&job(&metadata, &failed())).unwrap();
         assert_eq!(

@@ -19,6 +19,7 @@ pub use super::{
 use crate::{
     instant,
     metadata::Metadata,
+    operator::Condition as OperatorCondition,
     outcome::{End, Guards, Outcome, Reading},
     pattern::ReasonPattern,
     seconds::Seconds,
@@ -207,6 +208,14 @@ impl Configured {
         let archive = self.description.guards.iter().any(|guard| hold(&guard.0));
         let guards = Guards { archive, release: false };
         Ok(Reading { own_ttl, guards, ..Reading::new(metadata, end) })
+    }
+
+    /// The labels that have to be so, or the object has not finished.
+    pub(crate) fn required_labels(&self) -> impl Iterator<Item = (&str, &OperatorCondition)> {
+        self.description.requires.iter().filter_map(|test| match &test.subject {
+            Subject::Label(key) => Some((&**key, &test.condition)),
+            Subject::Field(_) | Subject::Annotation(_) | Subject::Annotations(_) => None,
+        })
     }
 
     /// Whether it says where the kind's own TTL is.

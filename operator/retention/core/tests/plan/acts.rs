@@ -38,7 +38,7 @@ fn an_object_goes_from_its_second_on_and_not_before() {
 fn some_objects_are_left_alone_and_counted() {
     let kept = || vec![policy(decide(Lifetime::Never))];
     for (object, policies, expected) in [
-        (Facts { terminating: true, ..job() }, vec![policy(ttl(0))], State::Terminating),
+        (Facts { terminating: Some(at(9)), ..job() }, vec![policy(ttl(0))], State::Terminating),
         (job_with(|finish| finish.time = None), vec![policy(ttl(0))], State::NoFinishTime),
         (job(), kept(), State::Kept),
     ] {

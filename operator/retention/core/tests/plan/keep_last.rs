@@ -130,7 +130,7 @@ fn what_is_kept_for_another_reason_takes_no_place() {
     let unreadable = Wishes { hold: Some(HoldWish::Unreadable), ttl: None };
     for (object, now, expected) in [
         (finished("b", 20), 30, true),
-        (Facts { terminating: true, ..finished("b", 20) }, 30, false),
+        (Facts { terminating: Some(at(9)), ..finished("b", 20) }, 30, false),
         (wishing(hold(31)), 30, false),
         (wishing(hold(31)), 31, true),
         (wishing(unreadable), i64::MAX, false),

@@ -6,6 +6,7 @@ mod acts;
 mod due_objects;
 mod governing;
 mod keep_last;
+mod notices;
 mod owners;
 mod pods;
 mod precedence;

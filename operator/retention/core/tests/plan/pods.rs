@@ -1,10 +1,12 @@
 //! Pods that go before their object (`docs/retention.md`, R22).
 
+use serde_json::{Value, json};
 use trainjob_retention_core::{
     facts::Facts,
     keep_last::Groups,
+    metadata::Metadata,
     outcome::Guards,
-    plan::{Act, Answers, OwnerAnswer, Question, State, plan},
+    plan::{Act, Answers, OwnerAnswer, PodAct, Question, State, plan},
     policy::{Annotation, Decide, Delete, Lifetime, Owned, Phases, PodsStage, Policy, RuleAction},
     seconds::Seconds,
     wish::{HoldWish, TtlWish, Wishes},
@@ -97,5 +99,38 @@ fn pods_wait_for_owner_and_guards_like_their_object() {
         let answers = Answers { owner, ..Answers::default() };
         let plan = plan(&object, &answers, &Groups::default(), &policies, at(60)).unwrap();
         assert_eq!((plan.state, plan.act), (state, act), "{object:?} {owned_is:?} {owner:?}");
+    }
+}
+
+/// A Pod with these annotations, and a controller owner with this UID.
+fn pod(annotations: &Value, controller: &str, deletion: Option<&str>) -> Metadata {
+    let owner =
+        json!({"apiVersion": "batch/v1", "kind": "Job", "uid": controller, "controller": true});
+    let metadata = json!({"name": "p", "annotations": annotations, "ownerReferences": [owner],
+        "deletionTimestamp": deletion});
+    serde_json::from_value(metadata).unwrap()
+}
+
+#[test]
+fn each_pod_is_asked_for_its_own_hold_and_whether_it_is_of_the_object() {
+    let until = |seconds| json!({"lifecycle.trainjob.dev/hold-until": at(seconds).to_string()});
+    let unreadable = json!({"lifecycle.trainjob.dev/hold-until": "tomorrow"});
+    let longest = at(60 + 2_592_000);
+    for (kind, pod, expected) in [
+        (("batch", "Job"), pod(&json!({}), "u", None), PodAct::Delete),
+        (("batch", "Job"), pod(&json!({}), "another", None), PodAct::Delete),
+        (("kubeflow.org", "TFJob"), pod(&json!({}), "u", None), PodAct::Delete),
+        (("kubeflow.org", "TFJob"), pod(&json!({}), "another", None), PodAct::Leave),
+        (("batch", "Job"), pod(&json!({}), "u", Some("2026-11-22T06:30:00Z")), PodAct::Leave),
+        (("batch", "Job"), pod(&until(61), "u", None), PodAct::Hold(at(61))),
+        (("batch", "Job"), pod(&until(60), "u", None), PodAct::Delete),
+        (("batch", "Job"), pod(&until(9_999_999), "u", None), PodAct::Hold(longest)),
+        (("batch", "Job"), pod(&unreadable, "u", None), PodAct::Hold(longest)),
+    ] {
+        let stage = PodsStage::new(kind, seconds(60), Phases::All).unwrap();
+        let action = Decide::new(Lifetime::Never, Some(stage), Delete::Object).unwrap();
+        let policies = there(vec![policy(RuleAction::Decide(action))]);
+        let pods = plan_at(&job(), &policies, 60).unwrap().pods.unwrap();
+        assert_eq!(pods.act(&pod, &job().uid, at(60)), expected, "{kind:?} {pod:?}");
     }
 }

@@ -63,7 +63,7 @@ fn object() -> impl Strategy<Value = Facts> {
     let times = (instant(), option::weighted(0.95, instant()));
     let bonds = select(vec![Bond::None, Bond::UntilOwnerFinished, Bond::OnlyWithOwner]);
     let end = (select(Outcome::ALL.to_vec()), option::of(seconds()), any::<(bool, bool)>(), bonds);
-    let flags = (prop::bool::weighted(0.05), prop::bool::weighted(0.05));
+    let flags = (option::weighted(0.05, instant()), prop::bool::weighted(0.05));
     (times, end, wishes(), labels(), owner(), flags, 0..9_u8).prop_map(
         |((created, time), (outcome, own_ttl, guards, bond), wishes, labels, owner, flags, uid)| {
             let object = job_with(|finish| {
@@ -241,7 +241,7 @@ proptest! {
                 Act::Nothing | Act::Ask(_) => continue,
             };
             prop_assert!(due.unwrap().at <= now);
-            prop_assert!(!object.terminating && !object.remote_copy);
+            prop_assert!(object.terminating.is_none() && !object.remote_copy);
         }
     }
 

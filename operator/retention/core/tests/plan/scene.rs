@@ -62,7 +62,7 @@ pub(crate) fn job() -> Facts {
         owner: Owner::None,
         wishes: Wishes::default(),
         labels: labels(&[]),
-        terminating: false,
+        terminating: None,
         remote_copy: false,
         finishes: [finish()].into(),
     }

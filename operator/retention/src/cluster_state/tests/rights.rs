@@ -40,14 +40,6 @@ impl Scene {
         self.state.refused(&key(name), vec![right], self.monotonic);
     }
 
-    /// So many seconds pass, and the watches are live then.
-    fn pass(&mut self, seconds: u64) {
-        self.monotonic += Duration::from_secs(seconds);
-        for source in ClusterState::sources(JOBS) {
-            self.state.heard(source, self.monotonic);
-        }
-    }
-
     /// The rules that the policy lacks, each as its verbs and its resource.
     fn missing(&self) -> Vec<String> {
         let rules = self.state.missing_rules(&Uid::from("p"));

@@ -1,0 +1,65 @@
+//! Schedules of the retention engine break no rule, and seeded defects do.
+
+use explorer::retention::{Defect, Options, Rule, explore, run};
+
+const SCHEDULES: u64 = 300;
+/// Schedules within which a defect has to show.
+const FOUND_WITHIN: u64 = 500;
+
+#[test]
+fn no_schedule_of_the_retention_engine_breaks_a_rule() {
+    let totals = explore(0, SCHEDULES, |_| {});
+    assert_eq!(totals.schedules, SCHEDULES, "a thread broke off");
+    if let Some((seed, violation)) = totals.violations.first() {
+        let report = run(*seed, Options { trace: true, defect: None });
+        panic!("seed {seed}: {violation}\n{}", report.trace.join("\n"));
+    }
+}
+
+#[test]
+fn schedules_of_the_retention_engine_meet_what_they_are_made_for() {
+    let totals = explore(0, SCHEDULES, |_| {});
+    assert!(totals.deletions > 300, "{totals}");
+    assert!(totals.trips > 20, "{totals}");
+    assert!(totals.crashes > 300, "{totals}");
+    assert!(totals.conflicts > 50, "{totals}");
+    assert!(totals.two_leaders > 50, "{totals}");
+}
+
+#[test]
+fn every_defect_of_the_retention_engine_is_found_by_the_rule_that_it_breaks() {
+    let table = [
+        (Defect::VersionNotFenced, Rule::EditsWin),
+        (Defect::UidNotFenced, Rule::EditsWin),
+        (Defect::HoldIgnored, Rule::NotEarly),
+        (Defect::NotPlannedAgain, Rule::Governed),
+        (Defect::AuditIgnored, Rule::Governed),
+        (Defect::LikelyTimeActedOn, Rule::NotEarly),
+        (Defect::TripForgotten, Rule::BreakerHolds),
+        (Defect::AnyAcknowledgement, Rule::BreakerHolds),
+        (Defect::StoreNotFenced, Rule::BreakerHolds),
+        (Defect::StoreNotAwaited, Rule::NotTripped),
+        (Defect::SilenceIgnored, Rule::Live),
+        (Defect::RateIgnored, Rule::Rate),
+        (Defect::NoBackoff, Rule::Pressure),
+        (Defect::AcceptedForgotten, Rule::Pressure),
+        (Defect::FailureForgotten, Rule::Late),
+        (Defect::OwnerIgnored, Rule::NotEarly),
+        (Defect::RightIgnored, Rule::Allowed),
+        (Defect::TerminatingIgnored, Rule::Governed),
+        (Defect::PolicyStays, Rule::Governed),
+        (Defect::GoneForgotten, Rule::KeepsLast),
+        (Defect::EndsUnexpected, Rule::TripFounded),
+        (Defect::TimerLost, Rule::Late),
+        (Defect::ClockStepIgnored, Rule::ClockStep),
+        (Defect::LooksForgotten, Rule::Status),
+    ];
+    assert_eq!(table.map(|(defect, _)| defect), Defect::ALL);
+    let is_found = |(defect, rule): &(Defect, Rule)| {
+        let options = Options { defect: Some(*defect), trace: false };
+        let broken = |seed| run(seed, options).violation.map(|violation| violation.rule);
+        (0..FOUND_WITHIN).any(|seed| broken(seed) == Some(*rule))
+    };
+    let missed: Vec<_> = table.iter().filter(|row| !is_found(row)).collect();
+    assert!(missed.is_empty(), "{missed:?}");
+}
