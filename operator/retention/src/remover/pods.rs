@@ -71,7 +71,8 @@ struct Found {
 struct Page {
     #[serde(default)]
     metadata: PageMetadata,
-    items: Vec<Item>,
+    /// `null` if there are none: so the API server writes a list of metadata.
+    items: Option<Vec<Item>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -331,7 +332,7 @@ async fn pages(
         let request = Request::new(path).list_metadata(&params);
         let request = request.map_err(|error| RequestError::Unbuildable(Box::new(error)))?;
         let page: Page = timed(client.request(request)).await?;
-        for item in page.items {
+        for item in page.items.unwrap_or_default() {
             if !take(item.metadata) {
                 return Ok(());
             }

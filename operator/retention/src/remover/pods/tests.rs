@@ -59,7 +59,9 @@ fn pod(name: &str, hold: Option<&str>) -> Value {
 }
 
 fn page(pods: &[Value], next: &str) -> (u16, Value) {
-    (200, json!({"metadata": {"continue": next}, "items": pods}))
+    // As the API server answers where there are none.
+    let items = if pods.is_empty() { Value::Null } else { json!(pods) };
+    (200, json!({"metadata": {"continue": next}, "items": items}))
 }
 
 /// The names of the Pods that are due, whether there are more, and whether some are later.
