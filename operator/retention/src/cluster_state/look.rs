@@ -145,14 +145,14 @@ impl ClusterState {
         if reply == Reply::Accepted {
             self.note_deleted(key, uid, monotonic);
         }
+        let may_others_go = self.flows.replied(&Flow::of(key, false), reply, monotonic);
         let Some(kind) = self.kinds.get_mut(key.target.0) else { return nothing };
+        if may_others_go {
+            kind.stale.add([&key.object.namespace]);
+        }
         let object = kind.objects.get_mut(&key.object).filter(|object| object.facts.uid == *uid);
         // The watch was faster.
         let Some(object) = object else { return nothing };
-        let flow = Flow::of(key, false);
-        if self.flows.replied(&flow, reply, monotonic) {
-            kind.stale.add([&key.object.namespace]);
-        }
         if reply == Reply::Accepted {
             object.accepted();
             return nothing;

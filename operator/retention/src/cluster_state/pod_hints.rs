@@ -53,6 +53,18 @@ pub enum PodsLeft {
     Unknown(Reply),
 }
 
+impl PodsReply {
+    /// What the API server said last of a deletion; `None`: none was asked for.
+    pub(super) fn answer(self) -> Option<Reply> {
+        match self.left {
+            PodsLeft::Unknown(failure) => Some(failure),
+            PodsLeft::None | PodsLeft::Due | PodsLeft::Later => {
+                (self.deleted > 0).then_some(Reply::Accepted)
+            }
+        }
+    }
+}
+
 impl PodHints {
     /// A Pod in this namespace has the label with this value: a UID, or the name of what it belongs to.
     pub fn add(&mut self, value: PodLabelValue, namespace: &str, text: &str) {

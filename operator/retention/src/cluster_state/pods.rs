@@ -58,7 +58,14 @@ impl ClusterState {
         reply: PodsReply,
         monotonic: Duration,
     ) -> PodsReplied {
+        let flow = Flow::of(key, true);
+        let answer = reply.answer();
+        let may_others_go =
+            answer.is_some_and(|answer| self.flows.replied(&flow, answer, monotonic));
         let Some(kind) = self.kinds.get_mut(key.target.0) else { return PodsReplied::default() };
+        if may_others_go {
+            kind.stale.add([&key.object.namespace]);
+        }
         let policies = kind.there(&mut self.namespaces, &key.object.namespace);
         let object = kind.objects.get_mut(&key.object).filter(|object| object.facts.uid == *uid);
         let Some(object) = object else { return PodsReplied::default() };
@@ -67,16 +74,6 @@ impl ClusterState {
             self.rates.spend_more(&governed.policy.uid, reply.deleted.saturating_sub(1));
         }
         object.progress = Progress::None;
-        let answer = match reply.left {
-            PodsLeft::Unknown(failure) => Some(failure),
-            PodsLeft::None | PodsLeft::Due | PodsLeft::Later => {
-                Some(Reply::Accepted).filter(|_| reply.deleted > 0)
-            }
-        };
-        let flow = Flow::of(key, true);
-        if answer.is_some_and(|answer| self.flows.replied(&flow, answer, monotonic)) {
-            kind.stale.add([&key.object.namespace]);
-        }
         let (before, times) = match object.pods {
             ObjectPods::Some(before) => (before, 0),
             ObjectPods::Later(_, times) => (0, times),

@@ -34,6 +34,22 @@ fn others_of_the_flow_wait_without_a_place_in_the_line_until_a_probe_succeeds() 
 }
 
 #[test]
+fn probe_whose_object_is_gone_before_its_answer_is_read_ends_the_backoff_too() {
+    let jobs = ["j", "k", "l"].map(|name| finished(name, 7, 0));
+    let mut scene = Scene::new(vec![ttl(60)], &jobs, at(60));
+    scene.fail_five_times("j");
+    scene.pass(1);
+    scene.store(at(61));
+    scene.evaluate(at(61));
+    assert!(scene.deletes("k", at(61)), "this is the probe");
+    scene.state.object_gone(JOBS, &key("k").object);
+    scene.reply("k", Reply::Accepted);
+    assert_eq!(scene.state.backing_off(), 0);
+    assert!(scene.evaluate(at(62)).contains(&"l".to_owned()));
+    assert!(scene.deletes("l", at(62)));
+}
+
+#[test]
 fn another_namespace_of_the_kind_goes_on() {
     let mut jobs = vec![finished("j", 7, 0)];
     jobs.push(elsewhere("j"));
