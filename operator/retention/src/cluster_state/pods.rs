@@ -18,7 +18,6 @@ use super::{
     looked_at,
     object::{ObjectPods, Progress},
     pod_hints::{PodHints, PodsLeft, PodsReply, PodsToList},
-    step::Reply,
 };
 use crate::key::{Key, TargetId};
 
