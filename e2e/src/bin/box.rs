@@ -1,6 +1,7 @@
 //! `cargo box`: a real control plane in a box, until Ctrl-C.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,10 @@ struct Arguments {
     /// Also install the chart and run the operator and the webhook.
     #[arg(long)]
     operator: bool,
+    /// A file of values for the chart, such as the `retention.yaml` of docs/cleanup.md; may be given several times. The
+    /// retention engine runs if they enable it.
+    #[arg(long, value_name = "FILE", requires = "operator")]
+    values: Vec<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -61,7 +66,7 @@ async fn run(arguments: &Arguments) -> Result<()> {
     let cluster = Cluster::start(options).await?;
     // Until the signal drops what runs.
     if arguments.operator {
-        let release = Release::install(cluster, &[]).await?;
+        let release = Release::install_with(cluster, &arguments.values, &[]).await?;
         let programs = release.start().await?;
         print_usage(&release.cluster, Some(&programs), begun.elapsed())?;
         std::future::pending().await
@@ -82,8 +87,9 @@ fn print_usage(cluster: &Cluster, programs: Option<&Programs>, took: Duration) -
     writeln!(out, "  alias kubectl={}", cluster.kubectl().display())?;
     writeln!(out, "  kubectl get nodes\n")?;
     writeln!(out, "Logs are in {}.", cluster.folder().display())?;
-    if let Some(Programs { operator, webhook, retention: _ }) = programs {
-        for (whose, program) in [("operator", operator), ("webhook", webhook)] {
+    if let Some(Programs { operator, webhook, retention }) = programs {
+        let all = [("operator", operator), ("webhook", webhook)].into_iter();
+        for (whose, program) in all.chain(retention.as_ref().map(|it| ("retention engine", it))) {
             writeln!(out, "The {whose}'s log is {}.", program.process().log_path().display())?;
         }
     }

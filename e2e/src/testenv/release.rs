@@ -3,7 +3,7 @@
 
 pub mod programs;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -49,6 +49,11 @@ impl Release {
     /// Installs the chart in a cluster, with these values. Nobody waits for its Pods, which run nothing here:
     /// [`Release::start`] starts what they would run.
     pub async fn install(cluster: Cluster, sets: &[&str]) -> Result<Self> {
+        Self::install_with(cluster, &[], sets).await
+    }
+
+    /// The same with these files of values, before the others.
+    pub async fn install_with(cluster: Cluster, files: &[PathBuf], sets: &[&str]) -> Result<Self> {
         let (tools, webhook) = (Tools::provide(&cluster).await?, Port::take()?);
         let (host, port) = ("127.0.0.1", webhook.number());
         let here = [
@@ -59,6 +64,8 @@ impl Release {
         let chart = workspace::path(CHART).display().to_string();
         let mut arguments =
             vec!["install", RELEASE, &chart, "--create-namespace", "--namespace", NAMESPACE];
+        let files: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+        arguments.extend(files.iter().flat_map(|file| ["--values", file]));
         let sets = here.iter().map(String::as_str).chain(sets.iter().copied());
         arguments.extend(sets.flat_map(|set| [as_flag(set), set]));
         tools.helm(&arguments).await?;
