@@ -27,9 +27,8 @@ use crate::testenv::{apply, workspace, yaml};
 const USER: &str = "system:serviceaccount:kubeflow-system:trainjob-operator-retention";
 /// How long a step may take on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// The policies, each with how many objects it would delete, and how many belong to others. Whether the owner of one of
-/// these is finished is only asked in Enforce.
-const POLICIES: [(&str, u64, u64); 3] = [("jobs", 2, 2), ("jobsets", 2, 0), ("workloads", 0, 3)];
+/// The policies, each with how many objects it would delete, and how many it leaves to their owners.
+const POLICIES: [(&str, u64, u64); 3] = [("jobs", 2, 2), ("jobsets", 2, 0), ("workloads", 3, 0)];
 /// What has to go, by resource and name.
 const EXPECTED: [(&str, &str); 4] =
     [("jobs", "report-a"), ("jobs", "report-b"), ("jobsets", "sweep-a"), ("jobsets", "sweep-b")];

@@ -12,6 +12,7 @@
 //! Two clocks are told with the questions: the API server's, by which something is due, and one that nobody sets, for
 //! everything else.
 
+mod audit;
 mod book;
 mod breakers;
 mod evaluate;

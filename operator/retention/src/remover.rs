@@ -242,7 +242,9 @@ impl Remover {
             Err(error) => {
                 tracing::debug!(object = %key.object, %error, "cannot ask for its owner");
                 if requests::is_forbidden(&error) {
-                    self.doubt_rights_about(owner, key, &[RightVerb::Get]).await;
+                    let rights = self.rights_about(owner, &[RightVerb::Get]).await;
+                    let now = self.clock.now();
+                    self.state().question_refused(key, &rights, now, boot_time());
                 }
                 self.queue.retry(key, Some(ASK_AGAIN));
                 Some(Passed::Failed)

@@ -15,13 +15,12 @@ use trainjob_api::time::Timestamp;
 use trainjob_core::{Now, facts::ObjectKey};
 use trainjob_retention_core::{
     breaker::{DueObject, News},
-    plan::Act,
     policy::Mode,
     uid::Uid,
 };
 
 use super::{
-    ClusterState, Slice,
+    ClusterState, Slice, audit,
     breakers::{Breakers, Counted},
     kind::{Evaluation, Kind, Round},
     look::due_of,
@@ -129,8 +128,8 @@ fn count_object(
     }
 }
 
-/// Puts an object into the queue if it is due, and otherwise arms its timer. It may have changed since it was counted, so
-/// the breaker is told once more.
+/// Puts an object into the queue if it is due, or if something has to be asked about it, and otherwise arms its timer. It may
+/// have changed since it was counted, so the breaker is told once more.
 fn queue(
     kind: &mut Kind,
     (namespaces, breakers): (&mut Namespaces, &mut Breakers),
@@ -140,22 +139,31 @@ fn queue(
 ) {
     let policies = kind.there(namespaces, &key.namespace);
     let (Some(object), Some(reached)) = (kind.objects.get_mut(key), now.reached()) else { return };
-    let Some(governed) = policies.governing(&object.facts) else { return breakers.forget(object) };
-    let plan = governed.plan(&object.known_answers(), &kind.groups, reached);
-    let told = Told::of(&governed, &plan, object, reached);
-    let due = DueObject::of(&plan, &key.namespace, reached);
-    breakers.observe(object, due.map(|due| (&plan.policy.uid, due)), News::Other, reached);
-    object.due = due_of(&plan).map(|due| due.at);
-    let next = plan.next.into_iter().chain(told.next).min();
+    let answers = object.known_answers();
+    let audited = audit::plans(&policies, object, answers, &kind.groups, reached);
+    let (mut asks, mut next) = audited.fold((false, None), |(asks, next), (_, plan)| {
+        (asks || audit::asks(&plan), next.into_iter().chain(plan.next).min())
+    });
+    let governed = policies.governing(&object.facts);
+    if let Some(governed) = &governed {
+        let plan = governed.plan(&answers, &kind.groups, reached);
+        let told = Told::of(governed, &plan, object, reached);
+        let due = DueObject::of(&plan, &key.namespace, reached);
+        breakers.observe(object, due.map(|due| (&plan.policy.uid, due)), News::Other, reached);
+        object.due = due_of(&plan).map(|due| due.at);
+        // Something is to be told, or it is not known yet whether it takes a place among those that a rule keeps.
+        asks |= told.is_news() || audit::asks(&plan);
+        next = next.into_iter().chain(plan.next).chain(told.next).min();
+    } else {
+        breakers.forget(object);
+        object.due = None;
+    }
     let key = Key { target, object: key.clone() };
     match (object.due, next) {
         (Some(due), _) if due <= reached => {
             slice.look.push((position(Some(due), Some(reached)), key));
         }
-        // Something is to be told, or it is not known yet whether it takes a place among those that a rule keeps.
-        _ if told.is_news() || matches!(plan.act, Act::Ask(_)) => {
-            slice.look.push((position(None, None), key));
-        }
+        _ if asks => slice.look.push((position(None, None), key)),
         (_, Some(next)) => slice.later.push((key, next)),
         (_, None) => {}
     }

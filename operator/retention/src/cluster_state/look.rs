@@ -13,7 +13,7 @@ use trainjob_retention_core::{
 };
 
 use super::{
-    ClusterState, Effects,
+    ClusterState, Effects, audit,
     flows::{Flow, Flows},
     looked_at,
     notices::Told,
@@ -53,7 +53,8 @@ impl ClusterState {
             object.due = None;
             lose_leave(object);
             self.breakers.forget(object);
-            return Step::Wait(Wait::default());
+            let times = (reached, monotonic);
+            return audit::step(&policies, object, &kind.groups, &self.rights, times);
         };
         let mut plan = governed.plan(&object.answers(monotonic), &kind.groups, reached);
         let told = Told::of(&governed, &plan, object, reached);
@@ -71,7 +72,12 @@ impl ClusterState {
         let Some((deletion, due)) = deletion.zip(object.due) else {
             object.leave_line(&mut self.rates, &policy, key);
             lose_leave(object);
-            return step;
+            let Step::Wait(wait) = step else { return step };
+            let times = (reached, monotonic);
+            return match audit::step(&policies, object, &kind.groups, &self.rights, times) {
+                Step::Wait(audited) => Step::Wait(wait.or_before(audited)),
+                question => question,
+            };
         };
         let may = self.breakers.may_delete(&policy, &object.facts.uid);
         let hindrance = hindrance(may, object.rests(monotonic, &plan), is_live, plan.next);
@@ -258,7 +264,7 @@ fn wait_for_time(object: &Object) -> Wait {
 }
 
 /// What is done about an object that is not deleted now. `asks_again` is how long an answer holds that keeps it.
-fn without_deletion(
+pub(super) fn without_deletion(
     governed: &Governed<'_, '_>,
     plan: &Plan<'_>,
     asks_again: Option<Duration>,

@@ -160,6 +160,18 @@ impl Object {
         }
     }
 
+    /// What a policy in Audit goes by: an answer that lets the object go holds for good, because nothing is deleted by it.
+    pub(super) fn audited_answers(&self, now: Duration) -> Answers {
+        let known = self.known_answers();
+        let asked_again = self.asked.as_ref().is_some_and(|asked| asked.unfinished > 0);
+        let valid = self.answers(now);
+        Answers {
+            owner: if asked_again { valid.owner } else { known.owner },
+            release: known.release.filter(|release| *release == Release::Done).or(valid.release),
+            pods_deleted: known.pods_deleted,
+        }
+    }
+
     /// The last answers, however old: to count by, not to delete by.
     pub(super) fn known_answers(&self) -> Answers {
         Answers {

@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use trainjob_api::lifecycle::v1alpha1::status::MissingRule;
+use trainjob_core::Now;
 use trainjob_retention_core::uid::Uid;
 
 use super::{
-    ClusterState, Effects,
+    ClusterState, Effects, audit,
     rights::{Resource, Right, RightChange, Verb},
 };
 use crate::key::{Key, TargetId};
@@ -44,13 +45,28 @@ impl ClusterState {
         (change, Effects { evaluate: true, ..Effects::default() })
     }
 
-    /// A request about an object was refused with 403. If that was for want of a right, it is one of these.
+    /// The deletion of an object was refused with 403. If that was for want of a right, it is one of these.
     pub fn refused(&mut self, key: &Key, rights: Vec<Right>, now: Duration) {
         let Some(kind) = self.kinds.get_mut(key.target.0) else { return };
         let policies = kind.there(&mut self.namespaces, &key.object.namespace);
         let Some(object) = kind.objects.get(&key.object) else { return };
         if let Some(governed) = policies.governing(&object.facts) {
             self.rights.refused(&governed.policy.uid, rights, now);
+        }
+    }
+
+    /// A question about an object was refused with 403, which the policies had that still have it. If that was for want of a
+    /// right, it is one of these.
+    pub fn question_refused(&mut self, key: &Key, rights: &[Right], now: Now, monotonic: Duration) {
+        let Some(kind) = self.kinds.get_mut(key.target.0) else { return };
+        let policies = kind.there(&mut self.namespaces, &key.object.namespace);
+        let Some(object) = kind.objects.get(&key.object) else { return };
+        let (time, answers) = (now.stamp(), object.audited_answers(monotonic));
+        let audited = audit::plans(&policies, object, answers, &kind.groups, time);
+        let governed = policies.governing(&object.facts).into_iter();
+        let governing = governed.map(|it| (it, it.plan(&answers, &kind.groups, time)));
+        for (governed, _) in governing.chain(audited).filter(|(_, plan)| audit::asks(plan)) {
+            self.rights.refused(&governed.policy.uid, rights.to_vec(), monotonic);
         }
     }
 

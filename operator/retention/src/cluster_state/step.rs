@@ -41,6 +41,15 @@ pub struct Wait {
     pub longest: Option<Duration>,
 }
 
+impl Wait {
+    /// Until this one or the other ends, whichever is first.
+    pub(super) fn or_before(self, other: Self) -> Self {
+        let until = self.until.into_iter().chain(other.until).min();
+        let longest = self.longest.into_iter().chain(other.longest).min();
+        Self { until, longest }
+    }
+}
+
 /// A deletion. It is fenced: it is refused for any other object, and for any other version of the object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deletion {

@@ -1,5 +1,6 @@
 //! Jobs in namespace `a`, and what follows for them.
 
+mod audit;
 mod deletions;
 mod evaluations;
 mod flows;
@@ -10,7 +11,7 @@ mod release;
 mod rights;
 mod standby;
 
-use std::time::Duration;
+use std::{slice, time::Duration};
 
 use serde_json::{Value, json};
 use trainjob_api::time::Timestamp;
@@ -18,6 +19,7 @@ use trainjob_retention_core::{
     breaker::{Record, Trip},
     finished::Definitions,
     metadata::Metadata,
+    plan::{FoundOwner, OwnerAnswer},
     policy::Propagation,
     stored::{self, StoredPolicy},
     uid::Uid,
@@ -95,6 +97,24 @@ fn held(name: &str, version: u32, until: i64) -> String {
     object.to_string()
 }
 
+/// A finished Job that a JobSet controls.
+fn of_job_set(name: &str) -> String {
+    let mut object: Value = serde_json::from_str(&finished(name, 7, 0)).unwrap();
+    object["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "s", "uid": "u",
+        "controller": true,
+    }]);
+    object.to_string()
+}
+
+fn right(group: &str, name: &str, verb: Verb) -> Right {
+    Right { resource: Resource { group: group.into(), name: name.into() }, verb }
+}
+
+fn until(seconds: i64) -> Step {
+    Step::Wait(Wait { until: Some(END.plus(seconds)), longest: None })
+}
+
 /// A cluster, and a time that nobody sets.
 struct Scene {
     state: ClusterState,
@@ -112,7 +132,7 @@ impl Scene {
     /// The same for any kind of objects.
     fn about(target: &Target, policies: Vec<StoredPolicy>) -> Self {
         let mut scene = Self {
-            state: ClusterState::new(std::slice::from_ref(target), BTreeSet::new(), None),
+            state: ClusterState::new(slice::from_ref(target), BTreeSet::new(), None),
             monotonic: Duration::from_secs(1_000),
             record: None,
         };
@@ -208,6 +228,25 @@ impl Scene {
 
     fn deletes(&mut self, name: &str, now: Now) -> bool {
         matches!(self.step(name, now), Step::Delete(_))
+    }
+
+    /// Asks what is to be asked about rights, with these missing. Returns what was asked about.
+    fn review(&mut self, missing: &[Right]) -> Vec<Right> {
+        let asked = self.state.rights_to_ask(self.monotonic);
+        for right in &asked {
+            let answer = Some(!missing.contains(right));
+            self.state.right_answered(right, answer, self.monotonic);
+        }
+        asked
+    }
+
+    /// The rules that the policy lacks, each as its verbs and its resource.
+    fn missing(&self) -> Vec<String> {
+        let rules = self.state.missing_rules(&Uid::from("p"));
+        let rules = rules.iter().map(|rule| {
+            format!("{} {}/{}", rule.verbs.join(","), rule.api_groups[0], rule.resources[0])
+        });
+        rules.collect()
     }
 
     fn reply(&mut self, name: &str, reply: Reply) -> Option<Duration> {

@@ -52,7 +52,8 @@ impl Remover {
             Err(error) => {
                 tracing::debug!(object = %key.object, %error, "cannot ask whether it is released");
                 if requests::is_forbidden(&error) {
-                    self.state().refused(key, rights(), boot_time());
+                    let now = self.clock.now();
+                    self.state().question_refused(key, &rights(), now, boot_time());
                 }
                 self.queue.retry(key, Some(ASK_AGAIN));
                 Some(Passed::Failed)

@@ -49,27 +49,28 @@ impl Remover {
         served: &Served,
         deletion: &Deletion,
     ) {
-        if let Some(owner) = &deletion.owner {
+        let rights = if let Some(owner) = &deletion.owner {
             // It was read first, and either may have been refused.
-            return self.doubt_rights_about(owner, key, &[Verb::Get, Verb::Delete]).await;
-        }
-        let target = &served.target;
-        let group = target.api_group.as_str().into();
-        let resource = Resource { group, name: target.resource.as_str().into() };
-        let right = Right { resource, verb: Verb::Delete };
-        self.state().refused(key, vec![right], boot_time());
+            self.rights_about(owner, &[Verb::Get, Verb::Delete]).await
+        } else {
+            let target = &served.target;
+            let group = target.api_group.as_str().into();
+            let resource = Resource { group, name: target.resource.as_str().into() };
+            vec![Right { resource, verb: Verb::Delete }]
+        };
+        self.state().refused(key, rights, boot_time());
     }
 
-    /// A request about the owner of an object was refused with 403, for which one of these rights is needed.
-    pub(super) async fn doubt_rights_about(&self, owner: &Controller, key: &Key, verbs: &[Verb]) {
+    /// The rights that these requests about an owner need; none if its resource cannot be found out.
+    pub(super) async fn rights_about(&self, owner: &Controller, verbs: &[Verb]) -> Vec<Right> {
         match owners::resource(&self.client, owner).await {
             Ok(resource) => {
                 let right = |verb: &Verb| Right { resource: resource.clone(), verb: *verb };
-                let rights = verbs.iter().map(right).collect();
-                self.state().refused(key, rights, boot_time());
+                verbs.iter().map(right).collect()
             }
             Err(error) => {
                 tracing::debug!(kind = %owner.kind, %error, "cannot ask for the resource of a kind");
+                Vec::new()
             }
         }
     }

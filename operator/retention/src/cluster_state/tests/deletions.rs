@@ -1,14 +1,8 @@
 //! What is deleted, when and how.
 
-use trainjob_retention_core::plan::{FoundOwner, OwnerAnswer};
-
 use super::*;
 
 const WAITS_FOR_GOOD: Step = Step::Wait(Wait { until: None, longest: None });
-
-fn until(seconds: i64) -> Step {
-    Step::Wait(Wait { until: Some(END.plus(seconds)), longest: None })
-}
 
 #[test]
 fn an_object_is_deleted_from_its_due_instant_on_with_its_uid_and_version() {
@@ -141,9 +135,7 @@ fn a_deletion_that_was_refused_does_not_hold_up_its_group() {
 #[test]
 fn an_owner_is_asked_for_again_after_a_while_that_grows() {
     let policy = policy(&json!({"ttlSecondsAfterFinished": 60}), &json!({"owned": "AfterOwner"}));
-    let owner = r#""ownerReferences":[{"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet","name":"s","uid":"o","controller":true}],"name""#;
-    let job = finished("j", 7, 0).replacen("\"name\"", owner, 1);
-    let mut scene = Scene::new(vec![policy], &[job], at(60));
+    let mut scene = Scene::new(vec![policy], &[of_job_set("j")], at(60));
     let unfinished = OwnerAnswer::Found(FoundOwner::default());
     for minutes in [1, 2, 4, 8, 16, 30, 30] {
         assert!(matches!(scene.look("j", at(60)), Step::AskOwner(_)), "{minutes}");

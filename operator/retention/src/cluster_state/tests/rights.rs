@@ -7,46 +7,13 @@ fn jobs(verb: Verb) -> Right {
     right("batch", "jobs", verb)
 }
 
-fn right(group: &str, name: &str, verb: Verb) -> Right {
-    Right { resource: Resource { group: group.into(), name: name.into() }, verb }
-}
-
-/// A finished Job that a JobSet controls.
-fn of_job_set(name: &str) -> String {
-    let mut object: Value = serde_json::from_str(&finished(name, 7, 0)).unwrap();
-    object["metadata"]["ownerReferences"] = json!([{
-        "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "s", "uid": "u",
-        "controller": true,
-    }]);
-    object.to_string()
-}
-
 fn after_owner(seconds: i64) -> StoredPolicy {
     policy(&json!({"ttlSecondsAfterFinished": seconds}), &json!({"owned": "AfterOwner"}))
 }
 
 impl Scene {
-    /// Asks what is to be asked, with these rights missing. Returns what was asked about.
-    fn review(&mut self, missing: &[Right]) -> Vec<Right> {
-        let asked = self.state.rights_to_ask(self.monotonic);
-        for right in &asked {
-            let answer = Some(!missing.contains(right));
-            self.state.right_answered(right, answer, self.monotonic);
-        }
-        asked
-    }
-
     fn refuse(&mut self, name: &str, right: Right) {
         self.state.refused(&key(name), vec![right], self.monotonic);
-    }
-
-    /// The rules that the policy lacks, each as its verbs and its resource.
-    fn missing(&self) -> Vec<String> {
-        let rules = self.state.missing_rules(&Uid::from("p"));
-        let rules = rules.iter().map(|rule| {
-            format!("{} {}/{}", rule.verbs.join(","), rule.api_groups[0], rule.resources[0])
-        });
-        rules.collect()
     }
 }
 
@@ -82,7 +49,7 @@ fn rights_are_asked_about_at_each_new_digest() {
 fn a_missing_right_is_asked_about_every_thirty_seconds_until_it_is_given() {
     let mut scene = Scene::new(vec![ttl(60)], &[], at(0));
     let delete = jobs(Verb::Delete);
-    scene.review(std::slice::from_ref(&delete));
+    scene.review(slice::from_ref(&delete));
     for (seconds, answer, asked, missing) in [
         (29, Some(false), false, true),
         (1, Some(false), true, true),
@@ -184,8 +151,8 @@ fn rights_about_owners_are_learned_from_refused_requests_and_forgotten_at_a_new_
     assert_eq!(scene.review(&[]).len(), 3);
     assert!(matches!(scene.look("j", at(60)), Step::AskOwner(_)));
     let get = right("jobset.x-k8s.io", "jobsets", Verb::Get);
-    scene.refuse("j", get.clone());
-    assert_eq!(scene.review(std::slice::from_ref(&get)), std::slice::from_ref(&get));
+    scene.state.question_refused(&key("j"), slice::from_ref(&get), at(60), scene.monotonic);
+    assert_eq!(scene.review(slice::from_ref(&get)), slice::from_ref(&get));
     let waits = Step::Wait(Wait { until: None, longest: Some(Duration::from_mins(1)) });
     assert_eq!(scene.look("j", at(60)), waits, "nothing is asked in a pause");
     scene.set(after_owner(30));
