@@ -3,6 +3,8 @@
 //! Only what rules look at is kept, so that the history of ten thousand jobs fits in memory and a
 //! million simulated ones can be judged in a minute.
 
+use std::collections::BTreeMap;
+
 use trainjob_api::time::Timestamp;
 
 pub use crate::target::Hold;
@@ -118,6 +120,8 @@ pub enum State {
     Target(Box<Target>),
     /// A retention policy.
     Policy(Box<Policy>),
+    /// A namespace, with its labels.
+    Namespace(BTreeMap<String, String>),
     /// Any other child: its kind, in the plural as in paths.
     Other(String),
 }
@@ -238,6 +242,7 @@ impl Object {
             | State::Pod { .. }
             | State::Target(_)
             | State::Policy(_)
+            | State::Namespace(_)
             | State::Other(_) => &[],
         }
     }
@@ -255,6 +260,7 @@ impl State {
             Self::Target(target) => &target.resource,
             Self::Policy(policy) if policy.is_of_cluster => "clusterretentionpolicies",
             Self::Policy(_) => "retentionpolicies",
+            Self::Namespace(_) => "namespaces",
             Self::Other(plural) => plural,
         }
     }

@@ -70,7 +70,7 @@ impl Outcome {
 const fn counts(object: &Object) -> bool {
     match object.state {
         State::TrainJob(_) | State::Target(_) => true,
-        State::Pod { .. } | State::Policy(_) => false,
+        State::Pod { .. } | State::Policy(_) | State::Namespace(_) => false,
         State::JobSet(_) | State::ConfigMap | State::Other(_) => object.owner.is_some(),
     }
 }

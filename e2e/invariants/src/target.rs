@@ -68,6 +68,8 @@ pub struct Policy {
     pub selector: BTreeMap<String, String>,
     /// The only namespaces that it is about; `None`: all but those that are excluded.
     pub namespaces: Option<Vec<String>>,
+    /// The labels of the namespaces that it is about; empty: any.
+    pub namespace_labels: BTreeMap<String, String>,
     /// Whether its mode is Enforce.
     pub enforces: bool,
     /// Its priority.

@@ -117,7 +117,13 @@ impl Proxy {
 
     /// Moves the `Date` of all answers from now on by so many seconds, as if the API server's clock had been set.
     pub fn shift_dates(&self, seconds: i64) {
-        self.state.shift_dates(seconds);
+        self.state.dates.set(seconds, seconds);
+    }
+
+    /// Moves the `Date` of every other answer from now on by so many seconds, as if two API servers with different clocks
+    /// answered in turn.
+    pub fn shift_every_other_date(&self, seconds: i64) {
+        self.state.dates.set(0, seconds);
     }
 
     /// Sends the calls that come from now on to another API server of the same cluster. Those under way, watches too,

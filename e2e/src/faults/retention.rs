@@ -5,11 +5,14 @@
 //! namespace only, so that many cases are played side by side. Each is judged by what the API server stored and what the
 //! engine asked for ([`invariants::retention`]).
 
+mod ground;
 mod life;
 mod objects;
 mod place;
+mod slot;
 
 pub(super) use life::{live, terms};
 
-pub use objects::{KINDS, definition, job, policy, run};
-pub use place::{Ground, Place};
+pub use ground::{Ground, House};
+pub use objects::{KINDS, Kind, definition, job, policy, run};
+pub use place::Place;

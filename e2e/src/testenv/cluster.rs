@@ -268,6 +268,12 @@ impl Cluster {
     }
 }
 
+impl AsRef<Self> for Cluster {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 impl Drop for Cluster {
     fn drop(&mut self) {
         // The guard ends them in order and with a chance to finish; dropping a process kills it.

@@ -133,12 +133,19 @@ impl Product {
 
     /// The sum of a metric over all its labels; 0 if there is none of that name.
     pub async fn metric(&self, name: &str) -> Result<f64> {
+        self.labelled_metric(name, "").await
+    }
+
+    /// The same over those that have this label, such as `kind="Job"`.
+    pub async fn labelled_metric(&self, name: &str, label: &str) -> Result<f64> {
         let server = format!("http://{}", self.metrics_address());
         let client = Client::try_from(Config::new(server.parse()?))?;
         let request = http::Request::get("/metrics").body(Vec::new())?;
         let page = client.request_text(request).await.context("no metrics")?;
         let of_metric = |line: &&str| line.split(['{', ' ']).next() == Some(name);
-        let values = page.lines().filter(of_metric).filter_map(|line| line.rsplit(' ').next());
+        let of_label = |line: &&str| line.contains(label);
+        let lines = page.lines().filter(of_metric).filter(of_label);
+        let values = lines.filter_map(|line| line.rsplit(' ').next());
         Ok(values.filter_map(|value| value.parse::<f64>().ok()).sum())
     }
 }

@@ -1,11 +1,15 @@
 //! Mass deletions that nobody meant (R40 to R43).
 
-use anyhow::{Result, ensure};
-use e2e::faults::retention::policy;
+use anyhow::{Result, bail, ensure};
+use e2e::faults::retention::{Place, policy};
+use e2e::fixtures::PATIENCE;
+use e2e::until::until_ok;
 use invariants::retention::Terms;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::{WINDOW, has_tripped, is_enforcing, named, place, ttl};
+use super::{WINDOW, has_tripped, is_enforcing, named, place, ttl, wide_place};
 
 const WEEK: i64 = 604_800;
 
@@ -67,5 +71,100 @@ async fn objects_that_end_one_after_the_other_never_trip() -> Result<()> {
     place.becomes("jobs", &[]).await?;
     let history = place.judge(&Terms::default()).await?;
     ensure!(!super::restarts::ever_tripped(&history), "it has tripped");
+    Ok(())
+}
+
+/// A cluster policy for Jobs of two namespaces that have this label, or for all Jobs in those of them that have it.
+fn wide(name: &str, selected: &[&str; 2], label: &str, of_namespaces: bool) -> Value {
+    let mut wide = policy(name, "Job", &ttl(0));
+    wide["kind"] = json!("ClusterRetentionPolicy");
+    let labels = json!({label: "yes"});
+    let by_name =
+        json!({"key": "kubernetes.io/metadata.name", "operator": "In", "values": selected});
+    wide["spec"]["namespaceSelector"] = json!({"matchExpressions": [by_name]});
+    let selector = if of_namespaces { "namespaceSelector" } else { "selector" };
+    wide["spec"][selector]["matchLabels"] = labels;
+    wide
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn labels_that_put_many_old_objects_into_scope_trip_for_their_namespace_only() -> Result<()> {
+    let edited = wide_place("relabelled").await?;
+    let other = edited.another("unchanged").await?;
+    let names = [edited.namespace.as_str(), other.namespace.as_str()];
+    let name = format!("all-{}", edited.namespace);
+    let all = wide(&name, &names, "due", false);
+    edited.apply(all.clone()).await?;
+    edited.cluster_status(&name, is_enforcing).await?;
+    are_known(&edited).await?;
+    let label = json!({"metadata": {"labels": {"due": "yes"}}});
+    for job in named("job", 60) {
+        edited.edit("jobs", &job, &label).await?;
+    }
+    trips_for_one(&edited, &other, (&name, all)).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn label_that_puts_a_namespace_into_scope_trips_for_it_only() -> Result<()> {
+    let edited = wide_place("selected").await?;
+    let other = edited.another("chosen").await?;
+    let names = [edited.namespace.as_str(), other.namespace.as_str()];
+    let name = format!("all-{}", edited.namespace);
+    let all = wide(&name, &names, "due", true);
+    let namespaces: Api<Namespace> = Api::all(edited.client.clone());
+    let label = Patch::Merge(json!({"metadata": {"labels": {"due": "yes"}}}));
+    namespaces.patch(&other.namespace, &PatchParams::default(), &label).await?;
+    edited.apply(all.clone()).await?;
+    edited.cluster_status(&name, is_enforcing).await?;
+    are_known(&edited).await?;
+    namespaces.patch(&edited.namespace, &PatchParams::default(), &label).await?;
+    trips_for_one(&edited, &other, (&name, all)).await
+}
+
+/// Stores 60 Jobs that have ended, and waits until the engine knows that they have: what is in scope when its end is shown
+/// is expected.
+async fn are_known(place: &Place) -> Result<()> {
+    let name = format!("audit-{}", place.namespace);
+    let mut audit = policy(&name, "Job", &ttl(0));
+    audit["spec"]["mode"] = json!("Audit");
+    place.apply(audit).await?;
+    place.finished(named("job", 60), &Value::Null).await?;
+    let label = format!("policy=\"{name}\"");
+    until_ok("the ends are known", PATIENCE, || async {
+        let engine = place.engine()?;
+        let known = engine.labelled_metric("trainjob_retention_would_delete", &label).await?;
+        ensure!(known >= 60.0, "{known} are");
+        Ok(())
+    })
+    .await
+}
+
+/// Sees that a policy trips for the 60 Jobs of one namespace, deletes them once that is acknowledged, and Jobs of the other
+/// namespace all the time.
+async fn trips_for_one(edited: &Place, other: &Place, (name, policy): (&str, Value)) -> Result<()> {
+    let seen = edited.cluster_status(name, has_tripped).await?;
+    let namespaces = seen["trip"]["namespaces"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let [waits] = namespaces else { bail!("it has tripped elsewhere: {seen}") };
+    ensure!(waits["name"] == json!(edited.namespace), "{seen}");
+    other.finished(named("job", 20), &json!({"labels": {"due": "yes"}})).await?;
+    other.becomes("jobs", &[]).await?;
+    ensure!(edited.deletions() == 0, "{} deletions where it has tripped", edited.deletions());
+    until_ok("all are gone", PATIENCE, || async {
+        // It may have counted before the last of them was edited, and then counts again, with another id.
+        let seen = edited.cluster_status(name, |_| true).await?;
+        if let Some(id) = seen["trip"]["id"].as_str() {
+            let mut acknowledged = policy.clone();
+            acknowledged["metadata"]["annotations"] =
+                json!({"lifecycle.trainjob.dev/acknowledge-trip": id});
+            edited.apply(acknowledged).await?;
+        }
+        let left = edited.names("jobs").await?;
+        ensure!(left.is_empty(), "{} are there", left.len());
+        Ok(())
+    })
+    .await?;
+    for place in [edited, other] {
+        place.judge(&Terms::default()).await?;
+    }
     Ok(())
 }

@@ -6,7 +6,7 @@ use trainjob_api::time::Timestamp;
 
 use super::{objects::has, terms::Terms};
 use crate::{
-    history::{Millis, Object},
+    history::{Millis, Object, State},
     index::Index,
     target::{Action, Hold, Owned, Policy, Rule, Target, Trip, Ttl},
 };
@@ -96,11 +96,18 @@ impl<'a> Picture<'_, 'a> {
     }
 
     fn includes(&self, it: &Object, policy: &Policy, namespace: &str) -> bool {
-        match (&policy.namespaces, policy.is_of_cluster) {
-            (_, false) => it.namespace == namespace,
+        let is_named = match (&policy.namespaces, policy.is_of_cluster) {
+            (_, false) => return it.namespace == namespace,
             (Some(named), true) => named.iter().any(|name| name == namespace),
             (None, true) => !self.terms.excluded.contains(namespace),
-        }
+        };
+        is_named && (policy.namespace_labels.is_empty() || self.is_labelled(namespace, policy))
+    }
+
+    fn is_labelled(&self, namespace: &str, policy: &Policy) -> bool {
+        let there = self.named("namespaces", namespace).map(|it| &it.state);
+        let Some(State::Namespace(labels)) = there else { return false };
+        policy.namespace_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
     }
 
     /// The policy that governs an object (R20).

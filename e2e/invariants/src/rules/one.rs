@@ -34,6 +34,10 @@ fn place(object: &Object) -> Option<(&str, &str, &str)> {
         State::JobSet(_) => Some(("jobsets", owner, "")),
         State::ConfigMap => Some(("configmaps", owner, &object.name)),
         State::Other(kind) => Some((kind, owner, &object.name)),
-        State::TrainJob(_) | State::Pod { .. } | State::Target(_) | State::Policy(_) => None,
+        State::TrainJob(_)
+        | State::Pod { .. }
+        | State::Target(_)
+        | State::Policy(_)
+        | State::Namespace(_) => None,
     }
 }

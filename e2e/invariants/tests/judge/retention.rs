@@ -27,6 +27,7 @@ fn policy(rules: Vec<Rule>) -> Policy {
         resource: "jobs".into(),
         selector: BTreeMap::new(),
         namespaces: None,
+        namespace_labels: BTreeMap::new(),
         enforces: true,
         priority: 0,
         rules,

@@ -1,8 +1,33 @@
 //! The `Date` of answers, as an API server with another clock would write it.
 
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use http::header::{DATE, HeaderMap, HeaderValue};
+
+/// By how many seconds the dates of answers are moved.
+#[derive(Debug, Default)]
+pub(super) struct Dates {
+    first: AtomicI64,
+    second: AtomicI64,
+    /// Whether it is the turn of the second.
+    turn: AtomicBool,
+}
+
+impl Dates {
+    /// Those of two API servers that answer in turn.
+    pub(super) fn set(&self, first: i64, second: i64) {
+        self.first.store(first, Ordering::Relaxed);
+        self.second.store(second, Ordering::Relaxed);
+    }
+
+    /// That of the next answer.
+    pub(super) fn next(&self) -> i64 {
+        let is_second = self.turn.fetch_not(Ordering::Relaxed);
+        let shift = if is_second { &self.second } else { &self.first };
+        shift.load(Ordering::Relaxed)
+    }
+}
 
 /// Moves the date of an answer by so many seconds. One without a date gets that of now.
 pub(super) fn shift(headers: &mut HeaderMap, seconds: i64) {
@@ -23,6 +48,13 @@ pub(super) fn shift(headers: &mut HeaderMap, seconds: i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_api_servers_answer_in_turn() {
+        let dates = Dates::default();
+        dates.set(0, 10);
+        assert_eq!([dates.next(), dates.next(), dates.next()], [0, 10, 0]);
+    }
 
     #[test]
     fn date_moves_by_so_many_seconds() {

@@ -1,7 +1,7 @@
 //! The side of the operator: connections, and the way of one call through the proxy.
 
 use std::ops::RangeInclusive;
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, bail};
@@ -32,8 +32,7 @@ pub(super) struct State {
     pub(super) log: Arc<Log>,
     rules: Mutex<Vec<Arc<Rule>>>,
     process: AtomicU32,
-    /// Seconds by which the dates of answers are moved.
-    date_shift: AtomicI64,
+    pub(super) dates: date::Dates,
     scope: Scope,
     pub(super) upstream: Upstream,
     pub(super) paths: Paths,
@@ -49,7 +48,7 @@ impl State {
             log: Arc::default(),
             rules: Mutex::default(),
             process: AtomicU32::new(1),
-            date_shift: AtomicI64::new(0),
+            dates: date::Dates::default(),
             scope,
             upstream: Upstream::new(cluster)?,
             paths: Paths::default(),
@@ -59,10 +58,6 @@ impl State {
 
     pub(super) fn process(&self, number: u32) {
         self.process.store(number, Ordering::Relaxed);
-    }
-
-    pub(super) fn shift_dates(&self, seconds: i64) {
-        self.date_shift.store(seconds, Ordering::Relaxed);
     }
 
     pub(super) fn inject(
@@ -98,7 +93,7 @@ impl State {
     /// When the client goes away, this ends where it is: a call that is held then is never forwarded.
     async fn answer(self: Arc<Self>, request: http::Request<Incoming>) -> Result<Reply> {
         let mut reply = Arc::clone(&self).pass(request).await?;
-        date::shift(reply.headers_mut(), self.date_shift.load(Ordering::Relaxed));
+        date::shift(reply.headers_mut(), self.dates.next());
         Ok(reply)
     }
 

@@ -13,8 +13,9 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams};
 use serde_json::{Value, json};
 
+use super::ground::Ground;
 use super::objects::policy;
-use super::place::{Ground, Place};
+use super::place::Place;
 use crate::faults::case::Case;
 use crate::faults::disturb::{disturbed, made};
 use crate::faults::life::{Life, Player};

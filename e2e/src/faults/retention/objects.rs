@@ -4,8 +4,11 @@
 
 use serde_json::{Value, json};
 
-/// The kinds that policies are about there: group, version, kind, and plural.
-pub const KINDS: [(&str, &str, &str, &str); 6] = [
+/// A kind that policies are about: group, version, kind, and plural.
+pub type Kind = (&'static str, &'static str, &'static str, &'static str);
+
+/// The kinds that policies are about in a box in which nothing acts.
+pub const KINDS: [Kind; 6] = [
     ("batch", "v1", "Job", "jobs"),
     ("", "v1", "Pod", "pods"),
     ("e2e.trainjob.dev", "v1", "Run", "runs"),

@@ -1,62 +1,32 @@
-//! A box without an engine, and a namespace of it with an engine behind a proxy.
+//! A namespace with an engine behind a proxy.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use futures::future::try_join_all;
 use invariants::retention::{Terms, Violation, check};
-use invariants::{History, Millis};
+use invariants::{History, Millis, Request};
 use k8s_openapi::api::batch::v1::Job;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::objects::{KINDS, definitions, job};
+use super::ground::Ground;
+use super::objects::job;
+use super::slot::Slot;
 use crate::faults::proxy::{Call, Proxy, Scope};
-use crate::testenv::apply::{apply, established};
-use crate::testenv::chart::install_retention_crds;
-use crate::testenv::cluster::{Cluster, Options};
+use crate::testenv::apply::apply;
 use crate::testenv::fixtures::PATIENCE;
 use crate::testenv::recorder::{RetentionRecorder, kind};
-use crate::testenv::retention::{
-    NAMESPACE, Retention, SERVICE_ACCOUNT, allow_retention_of, install_retention_rbac,
-};
+use crate::testenv::retention::Retention;
 use crate::testenv::until::{consistently, until_ok};
 
 /// Objects that are stored at the same time.
 const AT_A_TIME: usize = 32;
 
-/// Group and plural of a kind that engines may delete and that a case may define.
-const TO_COME: (&str, &str) = ("visits.e2e.trainjob.dev", "visits");
-
-/// A box without an engine.
-pub struct Ground {
-    /// The box.
-    pub cluster: Cluster,
-    credentials: PathBuf,
-}
-
-impl Ground {
-    /// Starts the box.
-    pub async fn start() -> Result<Self> {
-        let cluster = Cluster::start(Options::bare()).await?;
-        let client = cluster.client().await?;
-        install_retention_crds(&client).await?;
-        let defined = apply(&client, "default", definitions()).await?;
-        established(&client, &defined).await?;
-        install_retention_rbac(&cluster).await?;
-        let mut kinds: Vec<_> = KINDS.iter().map(|(group, .., plural)| (*group, *plural)).collect();
-        kinds.push(TO_COME);
-        allow_retention_of(&cluster, &kinds).await?;
-        let credentials = cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?;
-        Ok(Self { cluster, credentials })
-    }
-}
-
-/// A namespace, a proxy behind which an engine sees only that, and somebody who writes down what happens in it.
+/// A namespace, a proxy behind which an engine sees that, and somebody who writes down what happens in it.
 pub struct Place {
     /// The box that it is in.
     pub ground: Arc<Ground>,
@@ -65,38 +35,49 @@ pub struct Place {
     /// Its name.
     pub namespace: String,
     /// What is between the engine and the API server.
-    pub proxy: Proxy,
+    pub proxy: Arc<Proxy>,
     /// The Jobs in it.
     pub jobs: Api<Job>,
     recorder: RetentionRecorder,
-    kubeconfig: PathBuf,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    engine: Option<Arc<Retention>>,
-    /// How many have been started.
-    count: u32,
+    slot: Arc<Slot>,
 }
 
 impl Place {
-    /// One whose name begins like this, without an engine.
+    /// One whose name begins like this, without an engine. One that is started sees nothing but this.
     pub async fn prepare(ground: Arc<Ground>, prefix: &str) -> Result<Self> {
-        let client = ground.cluster.client().await?;
-        let namespace = ground.cluster.namespace(prefix).await?;
-        let proxy = Proxy::start(&ground.cluster, Scope::Namespace(namespace.clone())).await?;
-        let kubeconfig = proxy.kubeconfig(&ground.credentials)?;
+        let namespace = ground.cluster().namespace(prefix).await?;
+        let slot = Slot::new(Arc::clone(&ground), Scope::Namespace(namespace.clone())).await?;
+        Self::named(ground, namespace, Arc::new(slot)).await
+    }
+
+    /// The same with an engine that sees the whole box, if it is started.
+    pub async fn in_sight_of_all(ground: Arc<Ground>, prefix: &str) -> Result<Self> {
+        let namespace = ground.cluster().namespace(prefix).await?;
+        let slot = Slot::new(Arc::clone(&ground), Scope::Cluster).await?;
+        Self::named(ground, namespace, Arc::new(slot)).await
+    }
+
+    /// Another namespace that the same engine sees.
+    pub async fn another(&self, prefix: &str) -> Result<Self> {
+        let ground = Arc::clone(&self.ground);
+        let namespace = ground.cluster().namespace(prefix).await?;
+        Self::named(ground, namespace, Arc::clone(&self.slot)).await
+    }
+
+    async fn named(ground: Arc<Ground>, namespace: String, slot: Arc<Slot>) -> Result<Self> {
+        let client = ground.cluster().client().await?;
         let jobs = Api::namespaced(client.clone(), &namespace);
-        let kinds = KINDS.map(|(group, version, name, _)| kind(group, version, name));
+        let kinds =
+            ground.kinds().iter().map(|(group, version, name, _)| kind(group, version, name));
+        let kinds: Vec<_> = kinds.collect();
         let recorder = RetentionRecorder::start(client.clone(), &namespace, &kinds).await?;
-        let state = Mutex::default();
-        Ok(Self { ground, client, namespace, proxy, jobs, recorder, kubeconfig, state })
+        let proxy = Arc::clone(&slot.proxy);
+        Ok(Self { ground, client, namespace, proxy, jobs, recorder, slot })
     }
 
     /// Starts an engine in it; whether it is ready is another question.
     pub async fn start(&self) -> Result<()> {
-        self.start_with(&Value::Null, Vec::new()).await
+        self.slot.start(&Value::Null, Vec::new()).await
     }
 
     /// Starts an engine in it, and waits until that is ready.
@@ -106,40 +87,18 @@ impl Place {
 
     /// Starts an engine with these settings of `retention` beside the usual ones, and with these environment variables.
     pub async fn launch_with(&self, settings: &Value, env: Vec<(String, String)>) -> Result<()> {
-        self.start_with(settings, env).await?;
+        self.slot.start(settings, env).await?;
         self.engine()?.wait_ready().await
-    }
-
-    async fn start_with(&self, settings: &Value, env: Vec<(String, String)>) -> Result<()> {
-        let number = self.state().count + 1;
-        self.proxy.process(number);
-        let targets = KINDS.map(
-            |(group, _, kind, plural)| json!({"apiGroup": group, "kind": kind, "resource": plural}),
-        );
-        let mut section = json!({"targets": targets, "deletesPerSecond": 0});
-        let settings = settings.as_object().cloned().unwrap_or_default();
-        section.as_object_mut().context("a section is a map")?.extend(settings);
-        // YAML is JSON and more.
-        let (section, credentials) = (section.to_string(), self.kubeconfig.clone());
-        let engine = Retention::start_as(&self.ground.cluster, &section, credentials, env).await?;
-        *self.state() = State { engine: Some(Arc::new(engine)), count: number };
-        Ok(())
     }
 
     /// Kills the engine, as a crash of its machine would.
     pub fn kill(&self) {
-        if let Some(engine) = self.state().engine.take() {
-            engine.kill9();
-        }
+        self.slot.kill();
     }
 
     /// The engine that runs.
     pub fn engine(&self) -> Result<Arc<Retention>> {
-        self.state().engine.clone().context("no engine runs")
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.slot.engine()
     }
 
     /// Stores a manifest.
@@ -148,9 +107,9 @@ impl Place {
         Ok(())
     }
 
-    /// The objects of a kind of [`KINDS`], by its plural.
+    /// The objects of a kind of the box, by its plural.
     pub fn objects(&self, plural: &str) -> Result<Api<DynamicObject>> {
-        let known = KINDS.iter().find(|(.., it)| *it == plural);
+        let known = self.ground.kinds().iter().find(|(.., it)| *it == plural);
         let (group, version, name, _) = known.with_context(|| format!("no kind {plural}"))?;
         let resource = kind(group, version, name);
         Ok(Api::namespaced_with(self.client.clone(), &self.namespace, &resource))
@@ -238,18 +197,17 @@ impl Place {
         .await
     }
 
-    /// How many deletions of objects have been asked for.
+    /// How many deletions of objects here have been asked for.
     #[must_use]
     pub fn deletions(&self) -> usize {
-        self.proxy.count(is_deletion)
+        self.proxy.count(|call| is_deletion(call) && call.namespace == self.namespace)
     }
 
     /// How often the deletion of each object was asked for, by its name, and how often that was accepted.
     #[must_use]
     pub fn deleted(&self) -> BTreeMap<String, (usize, usize)> {
         let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-        let requests = self.proxy.requests();
-        for request in requests.iter().filter(|request| request.verb == "delete") {
+        for request in self.requests().iter().filter(|request| request.verb == "delete") {
             let (asked, accepted) = counts.entry(request.name.clone()).or_default();
             *asked += 1;
             *accepted += usize::from(request.took_effect());
@@ -262,7 +220,17 @@ impl Place {
         self.engine()?.metric(name).await
     }
 
-    fn policies(&self) -> Api<DynamicObject> {
+    /// What the engine asked for here, and in no namespace.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Request> {
+        let mut requests = self.proxy.requests();
+        requests.retain(|it| it.namespace.is_empty() || it.namespace == self.namespace);
+        requests
+    }
+
+    /// The policies of this namespace.
+    #[must_use]
+    pub fn policies(&self) -> Api<DynamicObject> {
         let policies = kind("lifecycle.trainjob.dev", "v1alpha1", "RetentionPolicy");
         Api::namespaced_with(self.client.clone(), &self.namespace, &policies)
     }
@@ -275,14 +243,17 @@ impl Place {
 
     /// Waits until the status of a policy is as it is to be.
     pub async fn status(&self, policy: &str, fits: impl Fn(&Value) -> bool) -> Result<Value> {
-        let policies = self.policies();
-        until_ok(format!("the status of {policy} is right"), PATIENCE, || async {
-            let status = policies.get(policy).await?.data.get("status").cloned();
-            let status = status.unwrap_or_default();
-            ensure!(fits(&status), "{status}");
-            Ok(status)
-        })
-        .await
+        status(&self.policies(), policy, fits).await
+    }
+
+    /// The same of a cluster policy.
+    pub async fn cluster_status(
+        &self,
+        policy: &str,
+        fits: impl Fn(&Value) -> bool,
+    ) -> Result<Value> {
+        let policies = kind("lifecycle.trainjob.dev", "v1alpha1", "ClusterRetentionPolicy");
+        status(&Api::all_with(self.client.clone(), &policies), policy, fits).await
     }
 
     /// Waits until the engine has looked at the last edit of a policy.
@@ -297,7 +268,7 @@ impl Place {
     /// Everything that was stored and asked for.
     pub async fn history(&self) -> Result<History> {
         self.recorder.caught_up().await?;
-        let (changes, requests) = (self.recorder.changes(), self.proxy.requests());
+        let (changes, requests) = (self.recorder.changes(), self.requests());
         Ok(History { changes, requests, end: now()?, ..History::default() })
     }
 
@@ -313,6 +284,20 @@ impl Place {
     }
 }
 
+async fn status(
+    policies: &Api<DynamicObject>,
+    policy: &str,
+    fits: impl Fn(&Value) -> bool,
+) -> Result<Value> {
+    until_ok(format!("the status of {policy} is right"), PATIENCE, || async {
+        let status = policies.get(policy).await?.data.get("status").cloned();
+        let status = status.unwrap_or_default();
+        ensure!(fits(&status), "{status}");
+        Ok(status)
+    })
+    .await
+}
+
 /// Whether a call deletes something.
 pub(super) fn is_deletion(call: &Call) -> bool {
     call.verb == "delete"
@@ -321,11 +306,4 @@ pub(super) fn is_deletion(call: &Call) -> bool {
 /// This instant.
 pub(super) fn now() -> Result<Millis> {
     Ok(i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis())?)
-}
-
-impl Drop for Place {
-    /// Dropping an engine would wait for it.
-    fn drop(&mut self) {
-        self.kill();
-    }
 }

@@ -12,7 +12,7 @@ use super::case::Case;
 use super::controller::{Kueue, KueueOptions};
 use super::queues::{Queue, QueueOptions};
 use super::workload::workloads;
-use crate::testenv::cluster::Options;
+use crate::testenv::cluster::{Cluster, Options};
 use crate::testenv::fixtures::World;
 use crate::testenv::fixtures::shared::Shared;
 use crate::testenv::webhook::{Webhook, WebhookOptions};
@@ -97,6 +97,12 @@ impl Setting {
                 Ok(())
             })
             .await
+    }
+}
+
+impl AsRef<Cluster> for Setting {
+    fn as_ref(&self) -> &Cluster {
+        &self.world.cluster
     }
 }
 

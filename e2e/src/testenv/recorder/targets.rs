@@ -34,7 +34,7 @@ pub(super) fn object(plural: &str, item: &DynamicObject) -> Object {
         finalizers: item.finalizers().to_vec(),
         owner: controller.map(|owner| owner.uid.clone()),
         state: match plural {
-            "namespaces" => State::Other(plural.to_owned()),
+            "namespaces" => State::Namespace(item.labels().clone()),
             "retentionpolicies" => State::Policy(Box::new(policy(false, &item.data))),
             "clusterretentionpolicies" => State::Policy(Box::new(policy(true, &item.data))),
             _ => State::Target(Box::new(target(plural, item))),
@@ -146,6 +146,7 @@ fn policy(is_of_cluster: bool, data: &Value) -> Policy {
         resource: format!("{}s", text(&spec, "/target/kind").to_lowercase()),
         selector: labels(&spec, "/selector/matchLabels"),
         namespaces: namespaces(&spec),
+        namespace_labels: labels(&spec, "/namespaceSelector/matchLabels"),
         enforces: text(&spec, "/mode") == "Enforce",
         priority: seconds(&spec, "/priority").and_then(|it| it.try_into().ok()).unwrap_or(0),
         rules: rules.into_iter().flatten().map(rule).collect(),
@@ -166,7 +167,7 @@ fn policy(is_of_cluster: bool, data: &Value) -> Policy {
     }
 }
 
-/// Tests select namespaces by their names.
+/// Tests select namespaces by their names, or by labels, or by both.
 fn namespaces(spec: &Value) -> Option<Vec<String>> {
     let expressions = spec.pointer("/namespaceSelector/matchExpressions")?.as_array()?;
     let values = expressions.iter().filter_map(|it| it.get("values")?.as_array());

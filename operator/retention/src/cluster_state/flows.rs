@@ -50,6 +50,10 @@ impl Troubled {
     const fn backs_off(&self) -> bool {
         self.failures >= FAILURES
     }
+
+    fn is_probed_by(&self, object: &ObjectKey) -> bool {
+        self.probe.as_ref().is_some_and(|(probe, _)| probe == object)
+    }
 }
 
 /// All flows whose last deletion has failed.
@@ -75,12 +79,24 @@ impl Flows {
         }
     }
 
-    /// What came of a deletion. True if others may go that had to wait.
-    pub(super) fn replied(&mut self, flow: &Flow, reply: Reply, now: Duration) -> bool {
+    /// What came of a deletion of this object. True if others may go that had to wait.
+    ///
+    /// While a flow backs off, a failure of anything but its probe says nothing new: that was under way when it began to, as
+    /// many others may have been.
+    pub(super) fn replied(
+        &mut self,
+        flow: &Flow,
+        object: &ObjectKey,
+        reply: Reply,
+        now: Duration,
+    ) -> bool {
         match reply {
             Reply::Accepted => self.0.remove(flow).is_some_and(|troubled| troubled.backs_off()),
             Reply::Failed => {
                 let troubled = self.0.entry(flow.clone()).or_default();
+                if troubled.backs_off() && !troubled.is_probed_by(object) {
+                    return false;
+                }
                 troubled.failures = troubled.failures.saturating_add(1);
                 let exponent = troubled.failures.saturating_sub(FAILURES).min(16);
                 let wait = BACKOFF.0.saturating_mul(1 << exponent).min(BACKOFF.1);
@@ -89,7 +105,8 @@ impl Flows {
                 false
             }
             Reply::Missing | Reply::Conflict | Reply::Throttled(_) => {
-                let troubled = self.0.get_mut(flow);
+                let troubled =
+                    self.0.get_mut(flow).filter(|troubled| troubled.is_probed_by(object));
                 troubled.is_some_and(|troubled| troubled.probe.take().is_some())
             }
         }
@@ -140,11 +157,13 @@ mod tests {
         let (mut flows, flow) = (Flows::default(), Flow::of(&key("j"), false));
         let (one, other) = (key("j").object, key("k").object);
         for _ in 0..4 {
-            flows.replied(&flow, Reply::Failed, at(0));
+            flows.replied(&flow, &one, Reply::Failed, at(0));
             assert!(!flows.blocks(&flow, &one, at(0)));
         }
-        flows.replied(&flow, Reply::Conflict, at(0));
-        flows.replied(&flow, Reply::Failed, at(0));
+        flows.replied(&flow, &one, Reply::Conflict, at(0));
+        flows.replied(&flow, &one, Reply::Failed, at(0));
+        // Under way all the time.
+        (0..27).for_each(|_| _ = flows.replied(&flow, &other, Reply::Failed, at(0)));
         let mut now = 0;
         for wait in [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300] {
             now += wait;
@@ -155,11 +174,11 @@ mod tests {
             assert!(flows.take_ready(at(now)).is_empty(), "once");
             flows.begin(&flow, &one, at(now));
             assert!(flows.blocks(&flow, &other, at(now)) && !flows.blocks(&flow, &one, at(now)));
-            flows.replied(&flow, Reply::Failed, at(now));
+            flows.replied(&flow, &one, Reply::Failed, at(now));
         }
         assert_eq!(flows.backing_off(), 1);
         flows.begin(&flow, &one, at(9_000));
-        assert!(flows.replied(&flow, Reply::Accepted, at(9_000)), "the others may go");
+        assert!(flows.replied(&flow, &one, Reply::Accepted, at(9_000)), "the others may go");
         assert!(!flows.blocks(&flow, &other, at(9_000)) && flows.backing_off() == 0);
     }
 
@@ -167,10 +186,10 @@ mod tests {
     fn other_flows_go_on_and_success_forgets_failures() {
         let (mut flows, flow) = (Flows::default(), Flow::of(&key("j"), false));
         for reply in [Reply::Failed, Reply::Failed, Reply::Accepted, Reply::Failed, Reply::Failed] {
-            assert!(!flows.replied(&flow, reply, at(0)));
+            assert!(!flows.replied(&flow, &key("j").object, reply, at(0)));
         }
         assert_eq!(flows.backing_off(), 0);
-        (0..5).for_each(|_| _ = flows.replied(&flow, Reply::Failed, at(0)));
+        (0..5).for_each(|_| _ = flows.replied(&flow, &key("j").object, Reply::Failed, at(0)));
         assert!(flows.blocks(&flow, &key("j").object, at(0)));
         assert!(!flows.blocks(&Flow::of(&key("j"), true), &key("j").object, at(0)), "its Pods");
         flows.forget_namespace("a");
@@ -181,11 +200,12 @@ mod tests {
     fn a_probe_that_says_nothing_or_is_lost_leaves_the_turn_to_another() {
         for reply in [Reply::Conflict, Reply::Missing, Reply::Throttled(at(1))] {
             let (mut flows, flow) = (Flows::default(), Flow::of(&key("j"), false));
-            (0..5).for_each(|_| _ = flows.replied(&flow, Reply::Failed, at(0)));
+            (0..5).for_each(|_| _ = flows.replied(&flow, &key("j").object, Reply::Failed, at(0)));
             flows.begin(&flow, &key("j").object, at(1));
             assert!(flows.blocks(&flow, &key("k").object, at(60)));
             assert!(!flows.blocks(&flow, &key("k").object, at(61)), "no answer");
-            assert!(flows.replied(&flow, reply, at(2)), "{reply:?}");
+            assert!(!flows.replied(&flow, &key("l").object, reply, at(2)), "no probe: {reply:?}");
+            assert!(flows.replied(&flow, &key("j").object, reply, at(2)), "{reply:?}");
             assert!(!flows.blocks(&flow, &key("k").object, at(2)));
         }
     }

@@ -151,7 +151,8 @@ impl ClusterState {
         if reply == Reply::Accepted {
             self.note_deleted(key, uid, monotonic);
         }
-        let may_others_go = self.flows.replied(&Flow::of(key, false), reply, monotonic);
+        let may_others_go =
+            self.flows.replied(&Flow::of(key, false), &key.object, reply, monotonic);
         let Some(kind) = self.kinds.get_mut(key.target.0) else { return nothing };
         if may_others_go {
             kind.stale.add([&key.object.namespace]);

@@ -60,7 +60,7 @@ impl ClusterState {
         let flow = Flow::of(key, true);
         let answer = reply.answer();
         let may_others_go =
-            answer.is_some_and(|answer| self.flows.replied(&flow, answer, monotonic));
+            answer.is_some_and(|answer| self.flows.replied(&flow, &key.object, answer, monotonic));
         let Some(kind) = self.kinds.get_mut(key.target.0) else { return PodsReplied::default() };
         if may_others_go {
             kind.stale.add([&key.object.namespace]);

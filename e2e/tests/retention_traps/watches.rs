@@ -1,0 +1,102 @@
+//! Watches that freeze (R34), and API servers that start (R48).
+
+use anyhow::{Result, ensure};
+use e2e::faults::retention::{policy, run};
+use e2e::fixtures::PATIENCE;
+use e2e::fixtures::status::now;
+use e2e::proxy::{Call, Fault};
+use e2e::until::until_ok;
+use invariants::retention::Terms;
+use kube::api::{DynamicObject, PostParams};
+use serde_json::json;
+
+use super::restarts::ever_tripped;
+use super::{WINDOW, is_enforcing, place, ttl};
+
+/// How long the engine goes on after it has heard nothing of any watch, in seconds.
+const CONNECTED: i64 = 10;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policy_that_is_deleted_while_all_watches_are_frozen_deletes_nothing_more_after_ten_seconds()
+-> Result<()> {
+    let place = place("frozen").await?;
+    let mut one_by_one = policy("jobs", "Job", &ttl(60));
+    one_by_one["spec"]["overrides"] = json!({"annotation": true});
+    place.apply(one_by_one).await?;
+    place.launch().await?;
+    place.status("jobs", is_enforcing).await?;
+    for seconds in 0..40 {
+        let ttl = json!({"lifecycle.trainjob.dev/ttl-seconds-after-finished": seconds.to_string()});
+        let name = format!("job-{seconds:03}");
+        place.finished([name], &json!({"annotations": ttl})).await?;
+    }
+    let goes_on = || async {
+        ensure!(place.deletions() > 0, "nothing is deleted");
+        Ok(())
+    };
+    until_ok("it deletes", PATIENCE, goes_on).await?;
+    let watches = place.proxy.inject(Call::is_watch, 1..=usize::MAX, Fault::FreezeWatch);
+    watches.freeze();
+    watches.reached().await?;
+    place.delete_policy("jobs").await?;
+
+    let over = now().plus(CONNECTED + 5);
+    until_ok("it would have gone on", PATIENCE, || async {
+        ensure!(now() > over, "not yet");
+        Ok(())
+    })
+    .await?;
+    watches.remove();
+    place.asks_for_nothing_more(WINDOW).await?;
+    let left = place.names("jobs").await?;
+    ensure!(!left.is_empty(), "all were due before it could stop");
+    place.judge(&Terms { staleness: 1_000 * (CONNECTED + 2), ..Terms::default() }).await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn api_server_that_knows_no_custom_resources_for_a_moment_makes_nothing_forgotten()
+-> Result<()> {
+    let place = place("starting").await?;
+    let mut few = policy("runs", "Run", &ttl(6));
+    few["spec"]["breaker"] = json!({"maxCount": 3});
+    place.apply(few).await?;
+    place.launch().await?;
+    place.status("runs", is_enforcing).await?;
+    let runs = place.objects("runs")?;
+    for number in 0..10 {
+        let ended = run(&format!("run-{number}"), &json!({"phase": "Succeeded"}));
+        let ended: DynamicObject = serde_json::from_value(ended)?;
+        runs.create(&PostParams::default(), &ended).await?;
+    }
+    until_ok("all are known", PATIENCE, || async {
+        let known = place.metric("trainjob_retention_objects").await?;
+        ensure!(known >= 10.0, "{known} are");
+        Ok(())
+    })
+    .await?;
+    let is_custom = |group: &str| group.ends_with(".trainjob.dev");
+    let unknown = place.proxy.inject(
+        move |call| is_custom(&call.group),
+        1..=usize::MAX,
+        Fault::Answer { status: 404, retry_after: None },
+    );
+    until_ok("deletions are answered as if there were no such kind", PATIENCE, || async {
+        ensure!(place.deletions() > 0, "none is");
+        Ok(())
+    })
+    .await?;
+    let hold = json!({"metadata": {"annotations": {
+        "lifecycle.trainjob.dev/hold-until": "2100-01-01T00:00:00Z",
+    }}});
+    place.edit("runs", "run-7", &hold).await?;
+    let late = run("later", &json!({"phase": "Succeeded"}));
+    runs.create(&PostParams::default(), &serde_json::from_value::<DynamicObject>(late)?).await?;
+    unknown.remove();
+    place.becomes("runs", &["run-7"]).await?;
+    let history = place.judge(&Terms::default()).await?;
+    ensure!(!ever_tripped(&history), "it has tripped");
+    let accepted = place.deleted().values().map(|(_, accepted)| accepted).sum::<usize>();
+    ensure!(accepted == 10, "{accepted} deletions were accepted");
+    Ok(())
+}
