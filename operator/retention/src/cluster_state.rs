@@ -39,6 +39,7 @@ mod survey;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod without_deletion;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 

@@ -92,6 +92,8 @@ pub struct Process {
     /// When it counted last.
     counted: Option<i64>,
     survey: Option<(Survey, Now)>,
+    /// How often leave was asked for, with [`Defect::RateIgnored`].
+    leave_asked: u32,
 }
 
 impl Process {
@@ -136,6 +138,7 @@ impl Process {
             planned: Vec::new(),
             counted: None,
             survey: None,
+            leave_asked: 0,
         }
     }
 

@@ -13,10 +13,10 @@ use trainjob_retention_core::{
 };
 
 use super::{
-    look::without_deletion,
     object::Object,
     rights::Rights,
     step::{Step, Wait},
+    without_deletion::without_deletion,
 };
 
 /// The plans of the policies that audit an object and may have to ask about others.

@@ -7,7 +7,7 @@ use trainjob_core::Now;
 use trainjob_retention_core::{
     breaker::{DueObject, Hold, News},
     keep_last::Groups,
-    plan::{Act, Due, OwnerAnswer, Plan, Question, Release},
+    plan::{Act, Due, OwnerAnswer, Plan, Release},
     policies::Governed,
     uid::Uid,
 };
@@ -20,13 +20,12 @@ use super::{
     object::{Object, Progress},
     rates::Rates,
     step::{Deletion, PodsDeletion, Reply, Step, Wait},
+    without_deletion::without_deletion,
 };
 use crate::key::Key;
 
 /// How long it is until another look when a watch is not live.
 const UNTIL_LIVE: Duration = Duration::from_secs(1);
-/// How long it is until another look at an object about which nothing is asked because its policy lacks a right.
-const WHILE_PAUSED: Duration = Duration::from_mins(1);
 
 impl ClusterState {
     /// What is to be done about an object now. `monotonic` is a time that nobody sets.
@@ -262,32 +261,6 @@ impl Go<'_> {
 fn wait_for_time(object: &Object) -> Wait {
     // A timer for an instant goes off once it is known to have come.
     Wait { until: object.due.or(Some(Timestamp(0))), longest: None }
-}
-
-/// What is done about an object that is not deleted now. `asks_again` is how long an answer holds that keeps it.
-pub(super) fn without_deletion(
-    governed: &Governed<'_, '_>,
-    plan: &Plan<'_>,
-    asks_again: Option<Duration>,
-    is_paused: bool,
-) -> Step {
-    match plan.act {
-        Act::Ask(_) if is_paused => wait(plan, Some(WHILE_PAUSED)),
-        // One whose policy pauses is queued again when the right is given.
-        Act::DeletePods | Act::DeleteObject | Act::DeleteOwner => Step::Idle,
-        Act::Ask(Question::Owner) => ask_owner(governed),
-        Act::Ask(Question::Release) => Step::AskRelease(governed.object.uid.clone()),
-        Act::Nothing => wait(plan, asks_again),
-    }
-}
-
-fn wait(plan: &Plan<'_>, longest: Option<Duration>) -> Step {
-    Step::Wait(Wait { until: plan.next, longest })
-}
-
-fn ask_owner(governed: &Governed<'_, '_>) -> Step {
-    let owner = governed.object.controller().cloned();
-    owner.map_or_else(|| Step::Wait(Wait::default()), Step::AskOwner)
 }
 
 /// What is due first of an object: its Pods, if they go before it, or itself.

@@ -111,7 +111,13 @@ impl Process {
     /// How long it is until there is leave for one; `None` if nobody waits, or the time is not known.
     pub fn give_leave(&mut self, server: &Server) -> Result<Key, Option<Duration>> {
         let (now, monotonic) = (self.now(server), self.monotonic(server));
-        let monotonic = if self.has(Defect::RateIgnored) { monotonic * 20 } else { monotonic };
+        if self.has(Defect::RateIgnored) {
+            // Leave is saved up between any two questions.
+            self.leave_asked += 1;
+            return self
+                .state
+                .give_leave(now, monotonic + self.leave_asked * Duration::from_mins(1));
+        }
         self.state.give_leave(now, monotonic)
     }
 
