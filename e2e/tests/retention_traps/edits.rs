@@ -16,7 +16,7 @@ use super::{WINDOW, is_enforcing, named, place, ttl};
 /// How often the edits of a Job are repeated.
 const ROUNDS: usize = 3;
 
-fn is_deletion(call: &Call) -> bool {
+pub(super) fn is_deletion(call: &Call) -> bool {
     call.verb == "delete"
 }
 

@@ -14,6 +14,7 @@ mod edits;
 mod failures;
 mod kinds;
 mod loops;
+mod owners;
 mod restarts;
 mod rules;
 mod trips;
