@@ -83,7 +83,8 @@ impl Product {
             }
         };
         arguments.extend(options.extra_args);
-        let process = cluster.spawn(&name, program, &arguments, &options.env)?;
+        let env = [allocator_environment()?, options.env].concat();
+        let process = cluster.spawn(&name, program, &arguments, &env)?;
         let authority = cluster.authority().to_owned();
         Ok(Self { process, health, metrics, authority })
     }
@@ -155,6 +156,18 @@ impl Drop for Product {
         let _ = self.sigterm();
         self.process.wait_or_kill(FAREWELL);
     }
+}
+
+/// What the chart tells the allocator, so that programs here take the memory that they take in a cluster.
+fn allocator_environment() -> Result<Vec<(String, String)>> {
+    let variables = file_of_chart("allocator-environment.yaml")?;
+    let variables = variables.iter().filter_map(Value::as_array).flatten();
+    let pair = |variable: &Value| {
+        let text = |field: &str| variable[field].as_str().map(str::to_owned);
+        Some((text("name")?, text("value")?))
+    };
+    let pairs: Option<_> = variables.map(pair).collect();
+    pairs.context("a variable has a name and a value")
 }
 
 fn told(config: &Path, kubeconfig: &Path) -> Vec<String> {
