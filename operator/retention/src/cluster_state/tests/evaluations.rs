@@ -284,3 +284,11 @@ fn an_owner_that_had_not_finished_is_asked_for_again_if_its_answer_grew_old_mean
     assert_eq!(scene.evaluate(at(121)), ["j"]);
     assert!(matches!(scene.look("j", at(121)), Step::AskOwner(_)));
 }
+
+#[test]
+fn a_look_right_after_a_jump_of_the_clock_deletes_nothing() {
+    let mut scene = Scene::new(vec![ttl(60)], &[finished("j", 7, 0)], at(0));
+    scene.state.notice_time(at(4_000), scene.monotonic);
+    assert!(!scene.deletes("j", at(4_000)));
+    assert!(scene.tripped().is_some());
+}
