@@ -6,9 +6,9 @@ const SCHEDULES: u64 = 300;
 /// Schedules within which a defect has to show.
 const FOUND_WITHIN: u64 = 500;
 
-/// Defects that no rule finds. Lost timers and failures are made good within half a minute by the count of all objects, after
-/// which what is due is queued again; an object is late only after two minutes. What it takes for the other two (a leader with
-/// an old version of a policy that was edited meanwhile, an end in a calm cluster with more due than the limit) is too rare.
+/// Defects that no rule finds. Lost timers and failures are probably made good within a minute, whenever a record is stored and
+/// what is due is queued again; an object is late only after two minutes. What it takes for the other two (a leader with an old
+/// version of a policy that was edited meanwhile, an end in a calm cluster with more due than the limit) is probably too rare.
 const UNFOUND: [Defect; 4] =
     [Defect::StoreNotFenced, Defect::FailureForgotten, Defect::EndsUnexpected, Defect::TimerLost];
 

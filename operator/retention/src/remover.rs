@@ -279,8 +279,9 @@ impl Controller for Remover {
     async fn pass(self: &Arc<Self>, key: &Key, _: Priority, place: &Place) -> Passed {
         loop {
             let (step, news) = {
-                let mut state = self.state();
-                (state.look(key, self.clock.now(), boot_time()), state.take_news())
+                let (mut state, now, monotonic) = (self.state(), self.clock.now(), boot_time());
+                state.notice_time(now, monotonic);
+                (state.look(key, now, monotonic), state.take_news())
             };
             self.tell(news);
             match step {

@@ -135,7 +135,7 @@ impl View {
         }
     }
 
-    /// When those of its group finished that are newer and take places, the oldest first.
+    /// From when on those of its group count that are newer and take places, the earliest first.
     fn newer(
         &self,
         policy: &Policy,
@@ -144,13 +144,19 @@ impl View {
         now: i64,
     ) -> Vec<i64> {
         let rank = |job: &Job| Some((job.end?.1, job.created, job.uid));
+        let counts_from = |other: &Job| {
+            let (_, finished) = other.end?;
+            let had_effect = maximum_hold(policy, self.limits(other)) > 0;
+            let hold = other.hold.filter(|_| had_effect);
+            Some(hold.map_or(finished, |end| end.max(finished)))
+        };
         let mut newer: Vec<_> = self
             .members(policy, (index, rule), job, now)
             .filter(|other| rank(other) > rank(job))
-            .filter_map(rank)
+            .filter_map(counts_from)
             .collect();
         newer.sort_unstable();
-        newer.into_iter().map(|(finished, ..)| finished).collect()
+        newer
     }
 
     /// The Jobs that take places in the group of this one.

@@ -4,11 +4,12 @@
 //! creation and UID. What is kept for another reason takes no place in it, but is ranked all the same when that reason
 //! ends.
 //!
-//! An object is dispensable from the moment at which so many newer ones had finished as are kept. One of a group is
+//! An object is dispensable from the moment at which so many newer ones had finished as are kept. One that was held counts
+//! from the end of its hold: that others are due since then, and not since long ago, is what time did. One of a group is
 //! deleted at a time: what the watch has not shown yet may have changed the ranks.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     sync::Arc,
 };
 
@@ -50,6 +51,8 @@ pub struct Candidate {
     pub group: GroupKey,
     /// Its rank there.
     pub rank: Rank,
+    /// From when on it counts for others: its finish, or the end of its hold.
+    pub counts_from: Timestamp,
     /// Whether it takes a place, so that others can be dispensed with. What is kept for another reason does not.
     pub takes_place: bool,
 }
@@ -59,18 +62,27 @@ pub struct Candidate {
 pub struct Group {
     /// The oldest first. Objects come at the one end and go at the other.
     ranks: VecDeque<Rank>,
+    /// From when on those count that were held beyond their finish.
+    held: BTreeMap<Rank, Timestamp>,
     /// The object whose deletion was sent and has not been seen.
     deleting: Option<Uid>,
 }
 
 impl Group {
-    /// Since when an object of this rank is dispensable: when the last of as many newer ones had finished as are kept.
-    /// `None` if there are not as many.
+    /// Since when an object of this rank is dispensable: when the last of as many newer ones counted as are kept. `None` if
+    /// there are not as many.
     #[must_use]
     pub fn dispensable_since(&self, rank: &Rank, count: u16) -> Option<Timestamp> {
         let not_newer = self.ranks.partition_point(|other| other <= rank);
-        let last_needed = not_newer.checked_add(usize::from(count).checked_sub(1)?)?;
-        self.ranks.get(last_needed).map(|rank| rank.finished)
+        let last_needed = usize::from(count).checked_sub(1)?;
+        if self.held.is_empty() {
+            return self.ranks.get(not_newer.checked_add(last_needed)?).map(|rank| rank.finished);
+        }
+        let newer = self.ranks.range(not_newer..);
+        let counts_from = |rank: &Rank| self.held.get(rank).copied().unwrap_or(rank.finished);
+        let mut instants: Vec<_> = newer.map(counts_from).collect();
+        instants.sort_unstable();
+        instants.get(last_needed).copied()
     }
 
     /// Whether it is another object's turn to go.
@@ -85,13 +97,17 @@ impl Group {
         self.ranks.iter().take(dispensable).map(|rank| &rank.uid)
     }
 
-    fn add(&mut self, rank: Rank) {
+    fn add(&mut self, rank: Rank, counts_from: Timestamp) {
+        if counts_from > rank.finished {
+            self.held.insert(rank.clone(), counts_from);
+        }
         if let Err(index) = self.ranks.binary_search(&rank) {
             self.ranks.insert(index, rank);
         }
     }
 
     fn remove(&mut self, rank: &Rank) {
+        self.held.remove(rank);
         if let Ok(index) = self.ranks.binary_search(rank) {
             self.ranks.remove(index);
         }
@@ -120,7 +136,7 @@ impl Groups {
     pub fn enter(&mut self, candidate: &Candidate) {
         if candidate.takes_place {
             let group = self.groups.entry(candidate.group.clone()).or_default();
-            group.add(candidate.rank.clone());
+            group.add(candidate.rank.clone(), candidate.counts_from);
         } else {
             self.change(&candidate.group, |group| group.remove(&candidate.rank));
         }

@@ -145,7 +145,8 @@ impl<'p> Governed<'p, '_> {
         let guarded = guards.archive || guards.release && answers.release != Some(Release::Done);
         let kept =
             object.terminating.is_some() || hold::is_wished(self, now) || guarded || left_alone;
-        Some(Candidate { group, rank, takes_place: !kept })
+        let counts_from = hold::ended(self, now).map_or(finished, |end| end.max(finished));
+        Some(Candidate { group, rank, counts_from, takes_place: !kept })
     }
 
     /// From when on the object is old. One restored with an old status is not due at once.

@@ -20,7 +20,8 @@ use super::{
     without_deletion::without_deletion,
 };
 
-/// The plans of the policies that audit an object and may have to ask about others.
+/// The plans of the policies that audit an object and may have to ask about others, or for which it takes a place in a group
+/// when its hold ends.
 pub(super) fn plans<'p, 'o>(
     policies: &'p NamespacePolicies,
     object: &'o Object,
@@ -28,10 +29,11 @@ pub(super) fn plans<'p, 'o>(
     groups: &Groups,
     now: Timestamp,
 ) -> impl Iterator<Item = (Governed<'p, 'o>, Plan<'p>)> {
-    let may_ask = |governed: &Governed<'_, '_>| {
-        governed.object.controller().is_some() || governed.finish.guards.release
+    let has_to_be_looked_at = |governed: &Governed<'_, '_>| {
+        let may_ask = governed.object.controller().is_some() || governed.finish.guards.release;
+        may_ask || governed.object.wishes.hold.is_some()
     };
-    policies.audited(&object.facts).filter(may_ask).map(move |governed| {
+    policies.audited(&object.facts).filter(has_to_be_looked_at).map(move |governed| {
         let plan = governed.plan(&answers, groups, now);
         (governed, plan)
     })

@@ -15,6 +15,7 @@ use trainjob_api::time::Timestamp;
 use trainjob_core::{Now, facts::ObjectKey};
 use trainjob_retention_core::{
     breaker::{DueObject, News},
+    policies::NamespacePolicies,
     policy::Mode,
     uid::Uid,
 };
@@ -28,7 +29,7 @@ use super::{
     notices::Told,
     stale::Progress,
 };
-use crate::key::{Key, TargetId, position};
+use crate::key::{Key, Position, TargetId, position};
 
 impl ClusterState {
     /// Evaluates so many objects more, of the first kind that has to be evaluated and can be: all is listed, and the time
@@ -82,7 +83,7 @@ impl ClusterState {
         Some(slice)
     }
 
-    /// Looks at so many objects more in namespaces that were edited, or may go on.
+    /// Looks at so many objects more that others of their group may let go, or in namespaces that were edited or may go on.
     fn look_again(&mut self, count: usize, now: Timestamp) -> Option<Slice> {
         let is_stale = |kind: &Kind| kind.evaluation == Evaluation::Done && !kind.stale.is_empty();
         let index = self.kinds.iter().position(is_stale)?;
@@ -138,7 +139,9 @@ fn queue(
     now: Now,
 ) {
     let policies = kind.there(namespaces, &key.namespace);
-    let (Some(object), Some(reached)) = (kind.objects.get_mut(key), now.reached()) else { return };
+    let Some(reached) = now.reached() else { return };
+    kind.note_end_of_hold(key, &policies, reached);
+    let Some(object) = kind.objects.get_mut(key) else { return };
     let answers = object.known_answers();
     let audited = audit::plans(&policies, object, answers, &kind.groups, reached);
     let (mut asks, mut next) = audited.fold((false, None), |(asks, next), (_, plan)| {
@@ -158,6 +161,8 @@ fn queue(
         breakers.forget(object);
         object.due = None;
     }
+    // The answer may be old by now, and nothing asks again by itself.
+    asks |= object.is_kept_by_answer();
     let key = Key { target, object: key.clone() };
     match (object.due, next) {
         (Some(due), _) if due <= reached => {
@@ -170,7 +175,21 @@ fn queue(
 }
 
 impl Kind {
-    /// Looks at so many objects more, of the first namespace that has to be looked at again.
+    /// A hold ends by time alone: then its object takes its place in its group, and others that this lets go are looked at
+    /// with the next evaluation.
+    pub(super) fn note_end_of_hold(
+        &mut self,
+        key: &ObjectKey,
+        policies: &NamespacePolicies,
+        now: Timestamp,
+    ) {
+        if self.objects.get(key).is_some_and(|object| object.facts.wishes.hold.is_some()) {
+            let looked_at = self.place(key, policies, now);
+            self.stale.add_objects(looked_at);
+        }
+    }
+
+    /// Looks at so many single objects more, or at so many of the first namespace that has to be looked at again.
     pub(super) fn look_again(
         &mut self,
         namespaces: &mut Namespaces,
@@ -179,6 +198,11 @@ impl Kind {
         now: Timestamp,
     ) -> Slice {
         let mut slice = Slice::default();
+        let objects = self.stale.take_objects(count);
+        if !objects.is_empty() {
+            slice.look = self.positions(target, objects, now);
+            return slice;
+        }
         let Some((namespace, progress)) = self.stale.take() else { return slice };
         let keys = self.slice_of(&namespace, progress.after.as_ref(), count);
         let mut look = BTreeSet::new();
@@ -190,11 +214,7 @@ impl Kind {
                 look.extend(self.place(key, &policies, now));
             }
         }
-        let looked_at = look.into_iter().map(|object| {
-            let due = self.objects.get(&object).and_then(|object| object.due);
-            (position(due.filter(|due| *due <= now), Some(now)), Key { target, object })
-        });
-        slice.look = looked_at.collect();
+        slice.look = self.positions(target, look, now);
         let next = match (keys.len() < count, progress.is_placed) {
             (true, true) => return slice,
             (true, false) => Progress { is_placed: true, after: None },
@@ -202,6 +222,19 @@ impl Kind {
         };
         self.stale.put_back(namespace, next);
         slice
+    }
+
+    fn positions(
+        &self,
+        target: TargetId,
+        objects: BTreeSet<ObjectKey>,
+        now: Timestamp,
+    ) -> Vec<(Position, Key)> {
+        let looked_at = objects.into_iter().map(|object| {
+            let due = self.objects.get(&object).and_then(|object| object.due);
+            (position(due.filter(|due| *due <= now), Some(now)), Key { target, object })
+        });
+        looked_at.collect()
     }
 
     /// Up to so many objects of a namespace after this one.

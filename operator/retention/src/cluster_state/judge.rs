@@ -32,10 +32,10 @@ impl ClusterState {
         self.breakers.observe(object, due, news, reached);
     }
 
-    /// Judges all policies for which anything has changed, or for which it is time (R42). To be called every second, so
-    /// that a jump of the clock is noticed.
-    pub fn judge(&mut self, now: Now, monotonic: Duration) -> Vec<Judgement> {
-        let Some(reached) = now.reached() else { return Vec::new() };
+    /// Trips all policies if the API server's clock has jumped (R46). To be called before any look: the first after a jump may
+    /// be sooner than the next judgement.
+    pub fn notice_time(&mut self, now: Now, monotonic: Duration) {
+        let Some(reached) = now.reached() else { return };
         let passed = i64::try_from(monotonic.as_secs()).unwrap_or(i64::MAX);
         let offset = reached.plus(passed.saturating_neg()).0;
         let before = self.clock_offset.replace(offset);
@@ -43,6 +43,13 @@ impl ClusterState {
             tracing::warn!("the API server's clock has jumped; all policies that enforce trip");
             self.breakers.step_clock(reached);
         }
+    }
+
+    /// Judges all policies for which anything has changed, or for which it is time (R42). To be called every second, so
+    /// that a jump of the clock is noticed.
+    pub fn judge(&mut self, now: Now, monotonic: Duration) -> Vec<Judgement> {
+        let Some(reached) = now.reached() else { return Vec::new() };
+        self.notice_time(now, monotonic);
         for (target, namespace) in self.flows.take_ready(monotonic) {
             self.look_again_in(target, &namespace);
         }

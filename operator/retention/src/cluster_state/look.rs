@@ -37,6 +37,9 @@ impl ClusterState {
         let is_known = self.book.is_listed() && self.namespaces.is_listed();
         let Some(kind) = self.kinds.get_mut(key.target.0) else { return Step::Gone };
         let policies = kind.there(&mut self.namespaces, &key.object.namespace);
+        if let Some(reached) = now.reached() {
+            kind.note_end_of_hold(&key.object, &policies, reached);
+        }
         let Some(object) = kind.objects.get_mut(&key.object) else { return Step::Gone };
         if !is_known || !kind.is_listed || !kind.evaluation.is_judged() {
             // The evaluation puts it into the queue.

@@ -193,6 +193,13 @@ impl Object {
         until.map(|until| until.saturating_sub(now))
     }
 
+    /// Whether an answer about its owner or its release keeps it, however old.
+    pub(super) fn is_kept_by_answer(&self) -> bool {
+        let is_pending = |(release, _): &(Release, _)| *release == Release::Pending;
+        self.asked.as_ref().is_some_and(|asked| asked.unfinished > 0)
+            || self.release.as_deref().is_some_and(is_pending)
+    }
+
     /// Takes in whether it is released.
     pub(super) fn release_answered(&mut self, answer: Release, now: Duration) {
         self.release = Some(Box::new((answer, now)));

@@ -4,6 +4,7 @@ mod audit;
 mod deletions;
 mod evaluations;
 mod flows;
+mod keep_last;
 mod notices;
 mod numbers;
 mod pods;

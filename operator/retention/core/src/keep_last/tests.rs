@@ -14,7 +14,25 @@ fn candidate(uid: u8, finished: i64, takes_place: bool) -> Candidate {
         created: Timestamp(0),
         uid: Uid::from(&*uid.to_string()),
     };
-    Candidate { group, rank, takes_place }
+    Candidate { group, counts_from: rank.finished, rank, takes_place }
+}
+
+#[test]
+fn an_object_that_was_held_counts_from_the_end_of_its_hold() {
+    let mut groups = Groups::default();
+    let [old, held, new] = [1, 2, 3].map(|uid| candidate(uid, i64::from(uid), true));
+    let held = Candidate { counts_from: Timestamp(600), ..held };
+    let since = |groups: &Groups, count| {
+        groups.get(&old.group).and_then(|group| group.dispensable_since(&old.rank, count))
+    };
+    for candidate in [&old, &held] {
+        groups.enter(candidate);
+    }
+    assert_eq!(since(&groups, 1), Some(Timestamp(600)));
+    groups.enter(&new);
+    assert_eq!((since(&groups, 1), since(&groups, 2)), (Some(Timestamp(3)), Some(Timestamp(600))));
+    groups.leave(&held);
+    assert_eq!((since(&groups, 1), since(&groups, 2)), (Some(Timestamp(3)), None));
 }
 
 #[test]

@@ -36,6 +36,14 @@ pub(super) fn is_wished(governed: &Governed<'_, '_>, now: Timestamp) -> bool {
         })
 }
 
+/// When the hold of the object ended, if it had any effect and is over at `now`.
+pub(super) fn ended(governed: &Governed<'_, '_>, now: Timestamp) -> Option<Timestamp> {
+    match wish(governed).filter(|_| maximum(governed) > Seconds::ZERO)? {
+        HoldWish::Until(end) => Some(end).filter(|end| *end <= now),
+        HoldWish::Unreadable => None,
+    }
+}
+
 /// What is due, moved by a hold. Never to an earlier time.
 pub(super) fn applied(due: Due, wish: Option<HoldWish>, maximum: Seconds) -> Due {
     let latest = due.at.plus(maximum.get());

@@ -267,3 +267,28 @@ fn leave_is_lost_while_all_is_evaluated_anew() {
     scene.evaluate(at(60));
     assert_eq!(scene.look("j", at(60)), Step::Line);
 }
+
+#[test]
+fn an_owner_that_had_not_finished_is_asked_for_again_if_its_answer_grew_old_meanwhile() {
+    let after_owner = |ttl| {
+        let action = json!({"ttlSecondsAfterFinished": ttl});
+        policy(&action, &json!({"owned": "AfterOwner"}))
+    };
+    let mut scene = Scene::new(vec![after_owner(60)], &[of_job_set("j")], at(60));
+    assert!(matches!(scene.look("j", at(60)), Step::AskOwner(_)));
+    scene.state.answered(&key("j"), OwnerAnswer::Found(FoundOwner::default()), scene.monotonic);
+    // The look that the answer has a timer for comes while everything is evaluated, and finds nothing to do.
+    scene.set(after_owner(90));
+    scene.pass(61);
+    assert_eq!(scene.look("j", at(121)), Step::Idle);
+    assert_eq!(scene.evaluate(at(121)), ["j"]);
+    assert!(matches!(scene.look("j", at(121)), Step::AskOwner(_)));
+}
+
+#[test]
+fn a_look_right_after_a_jump_of_the_clock_deletes_nothing() {
+    let mut scene = Scene::new(vec![ttl(60)], &[finished("j", 7, 0)], at(0));
+    scene.state.notice_time(at(4_000), scene.monotonic);
+    assert!(!scene.deletes("j", at(4_000)));
+    assert!(scene.tripped().is_some());
+}

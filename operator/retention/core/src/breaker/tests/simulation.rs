@@ -43,6 +43,9 @@ const MOVED_BETWEEN_POLICIES: [u64; 6] = [
     18_014_315_844_187_930_869,
 ];
 
+/// A leader with an old view saw what an edit made due, after one between them had taken it for a backlog.
+const OLDER_VIEW: u64 = 6_878_962_150_493_007_746;
+
 /// Which rule the cluster of a seed breaks, and what happened there at last; `None`: none.
 fn failure(seed: u64) -> Option<String> {
     World::new(seed, None).run().err()?;
@@ -92,6 +95,7 @@ fn worlds_that_once_found_something_pass() {
     assert_all_pass(
         [9, 172, 366, 547, 679, 100_955, 100_971, 102_355, 102_852, 843_969_336_452_848_354]
             .into_iter()
-            .chain(MOVED_BETWEEN_POLICIES),
+            .chain(MOVED_BETWEEN_POLICIES)
+            .chain([OLDER_VIEW]),
     );
 }

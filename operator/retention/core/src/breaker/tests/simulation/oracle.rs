@@ -58,6 +58,10 @@ pub(super) struct Oracle {
     /// Ids that were stored, and then no more.
     retired: [BTreeSet<String>; POLICIES],
     stepped: [bool; POLICIES],
+    /// What an edit made due and a start took for a backlog, and when the edit was.
+    overlooked: BTreeMap<(usize, Id), i64>,
+    /// When the view was taken that the leader began with.
+    viewed: i64,
     /// How many edited objects a start could not tell from a backlog.
     pub(super) hidden: usize,
     /// The first rule that was broken.
@@ -71,6 +75,7 @@ impl Oracle {
         let (known, marks) = (&self.known, &mut self.marks);
         let is_due = |policy: &usize, id: &Id| after.get(id).is_some_and(|(of, _)| of == policy);
         marks.retain(|(policy, id), _| is_due(policy, id) || known.get(id) == Some(policy));
+        self.overlooked.retain(|(policy, id), _| is_due(policy, id));
         for (id, (policy, due)) in &after {
             let was = before.get(id).filter(|was| was.0 == *policy);
             let was_known = self.known.get(id) == Some(policy);
@@ -106,8 +111,9 @@ impl Oracle {
         self.looked[policy].map_or(stored, |looked| looked.max(stored))
     }
 
-    /// A leader begins with an old view of the cluster: it sees the end of what is not in there.
-    pub(super) fn elected(&mut self, view: &Cluster) {
+    /// A leader begins with a view of the cluster of `then`: it sees the end of what is not in there.
+    pub(super) fn elected(&mut self, view: &Cluster, then: i64) {
+        self.viewed = then;
         self.ended = view.objects.keys().copied().collect();
         for ((_, id), mark) in &mut self.marks {
             mark.surely &= view.objects.contains_key(id);
@@ -179,6 +185,7 @@ impl Oracle {
                 self.begun[policy].0.remove(&id);
                 let mark = self.marks.remove(&(policy, id));
                 self.hidden += usize::from(mark.is_some_and(|mark| mark.surely));
+                self.overlooked.extend(mark.map(|mark| ((policy, id), mark.at)));
             }
         }
     }

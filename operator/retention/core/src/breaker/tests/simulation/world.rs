@@ -233,7 +233,7 @@ impl World {
         let stale = self.stormy && self.random.percent(20);
         let old = self.past.first().filter(|(then, _)| stale && self.now - then <= 60);
         let view = old.map_or_else(|| self.cluster.clone(), |(_, cluster)| cluster.clone());
-        self.oracle.elected(&view);
+        self.oracle.elected(&view, old.map_or(self.now, |(then, _)| *then));
         let mut leader = Leader::new(view.clone(), self.now, self.defect);
         let began = leader.look(Some(&view), self.now);
         if old.is_none() {

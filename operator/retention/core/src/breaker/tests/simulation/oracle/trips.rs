@@ -1,6 +1,9 @@
 //! Whether a trip has a reason, and whether an acknowledgement lets go no more than it may.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     super::{
@@ -32,7 +35,9 @@ impl Oracle {
         }
     }
 
-    /// Whether there are enough marked objects for this trip.
+    /// Whether there are enough objects for this trip that an edit made due.
+    ///
+    /// What an earlier leader could not tell from a backlog, one whose view is older than the edit can.
     fn is_justified(
         &self,
         policy: usize,
@@ -41,9 +46,11 @@ impl Oracle {
         leader: &Leader,
     ) -> bool {
         let mut counts = BTreeMap::<Arc<str>, usize>::new();
-        for ((_, id), mark) in self.marks.iter().filter(|((of, _), _)| *of == policy) {
-            let row = leader.rows.get(id).filter(|row| row.policy == policy);
-            if let (Some(row), false) = (row, mark.end_seen) {
+        let marked = self.marks.iter().filter(|(_, mark)| !mark.end_seen).map(|(key, _)| key);
+        let seen = self.overlooked.iter().filter(|(_, edited)| **edited > self.viewed);
+        let edited: BTreeSet<_> = marked.chain(seen.map(|(key, _)| key)).collect();
+        for (_, id) in edited.into_iter().filter(|(of, _)| *of == policy) {
+            if let Some(row) = leader.rows.get(id).filter(|row| row.policy == policy) {
                 *counts.entry(Arc::clone(&row.namespace)).or_default() += 1;
             }
         }
