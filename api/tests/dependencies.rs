@@ -5,8 +5,8 @@
 use std::process::Command;
 
 #[test]
-fn neither_the_api_nor_the_decision_core_depends_on_an_async_runtime_or_a_client() {
-    for package in ["trainjob-api", "trainjob-core"] {
+fn neither_the_api_nor_a_decision_core_depends_on_an_async_runtime_or_a_client() {
+    for package in ["trainjob-api", "trainjob-core", "trainjob-accounting-core"] {
         let tree = Command::new(env!("CARGO"))
             .args(["tree", "--offline", "--package", package])
             .args(["--edges", "normal", "--prefix", "none", "--format", "{p}"])

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 /// The crates of the product, by their sources.
-const PRODUCT: [&str; 8] = [
+const PRODUCT: [&str; 9] = [
     "api/src",
+    "operator/accounting/core/src",
     "operator/core/src",
     "operator/engine/src",
     "operator/process/src",

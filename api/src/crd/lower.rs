@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use super::{
     fact::{self, Facts},
     field_updates::FieldUpdates,
-    kubernetes, own, policies,
+    kubernetes, own, policies, records,
 };
 
 /// Formats that Kubernetes knows, of those that occur.
@@ -151,7 +151,7 @@ impl Definitions {
 
 /// All facts there are.
 fn all_facts() -> impl Iterator<Item = &'static Facts> {
-    own::FACTS.iter().chain(policies::FACTS).chain(kubernetes::FACTS)
+    own::FACTS.iter().chain(policies::FACTS).chain(records::FACTS).chain(kubernetes::FACTS)
 }
 
 fn of_type(name: &str) -> JSONSchemaProps {
@@ -207,6 +207,7 @@ mod tests {
     use crate::{
         lifecycle::v1alpha1::{
             policy::{ClusterRetentionPolicySpec, RetentionPolicySpec},
+            record::{TrainJobRecordSpec, TrainJobRecordStatus},
             status::RetentionPolicyStatus,
         },
         v1alpha1::runtime::TrainingRuntimeSpec,
@@ -223,6 +224,8 @@ mod tests {
             Definitions::of::<RetentionPolicySpec>(updates),
             Definitions::of::<ClusterRetentionPolicySpec>(updates),
             Definitions::of::<RetentionPolicyStatus>(updates),
+            Definitions::of::<TrainJobRecordSpec>(updates),
+            Definitions::of::<TrainJobRecordStatus>(updates),
         ];
         for facts in all_facts() {
             let name = facts.definition;

@@ -1,5 +1,5 @@
 //! `lifecycle.trainjob.dev/v1alpha1`: retention policies, which say when finished objects of any kind are deleted
-//! (`docs/retention.md`).
+//! (`docs/retention.md`), and the records of what the Pods of TrainJobs used (`docs/accounting.md`).
 //!
 //! * [`policy`]: the two kinds, `RetentionPolicy` and `ClusterRetentionPolicy`, and what both have.
 //! * [`rule`]: which finished objects a rule is about, and what happens to them.
@@ -7,16 +7,19 @@
 //! * [`selector`]: which objects, by their labels.
 //! * [`hold`]: the annotation that holds the deletion of an object.
 //! * [`status`]: what a policy found, and what it is about to do.
+//! * [`record`]: what the Pods of a TrainJob used and how they ended; [`record_words`]: the words in it.
 //!
 //! The doc comments of the fields are what `kubectl explain` shows.
 //!
-//! A spec is read strictly, unlike all else in this crate: a field or a value that this version does not know is an
+//! The spec of a policy is read strictly, unlike all else in this crate: a field or a value that this version does not know is an
 //! error. It may be the very one that keeps objects, as after a downgrade. A policy that cannot be read deletes
 //! nothing.
 
 pub mod finished;
 pub mod hold;
 pub mod policy;
+pub mod record;
+pub mod record_words;
 pub mod rule;
 pub mod selector;
 pub mod status;
@@ -41,3 +44,12 @@ pub const TTL_ANNOTATION: &str = "lifecycle.trainjob.dev/ttl-seconds-after-finis
 pub const HOLD_ANNOTATION: &str = "lifecycle.trainjob.dev/hold-until";
 /// Annotation on a policy: the id of the trip that somebody has looked at and allows (R43).
 pub const ACKNOWLEDGE_ANNOTATION: &str = "lifecycle.trainjob.dev/acknowledge-trip";
+
+/// Finalizer on a Pod that is not counted yet (AM1).
+pub const ACCOUNTING_FINALIZER: &str = "lifecycle.trainjob.dev/accounting";
+/// Label on a Pod that is accounted: the name of its TrainJob (AM1).
+pub const TRAIN_JOB_NAME_LABEL: &str = "lifecycle.trainjob.dev/trainjob-name";
+/// Label on a Pod that is accounted: the UID of its TrainJob (AM1).
+pub const TRAIN_JOB_UID_LABEL: &str = "lifecycle.trainjob.dev/trainjob-uid";
+/// Annotation on a Pod that is counted and released: its own UID (AG2).
+pub const ACCOUNTED_ANNOTATION: &str = "lifecycle.trainjob.dev/accounted";

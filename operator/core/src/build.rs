@@ -13,7 +13,7 @@
 //! The rules are Kubeflow Trainer's, so that runtimes, SDK and Kueue keep working: Kueue even computes a
 //! job's quota from the JobSet that Trainer would build. Where this differs, the file says so.
 
-mod amount;
+pub(crate) mod amount;
 pub(crate) mod draft;
 pub(crate) mod endpoints;
 pub(crate) mod error;

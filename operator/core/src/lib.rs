@@ -69,6 +69,7 @@
 //! * [`undiscovered`]: how long an API server that does not know the kind yet is waited for.
 //! * [`job_stats`]: how all jobs are, in numbers.
 //! * [`recreation`]: which names a TTL deletes and somebody makes again, over and over.
+//! * [`requests`]: what a Pod requests.
 //! * [`lease`]: which of several replicas works.
 //! * [`lifecycle`]: deadline, release, TTL and status, one file a rule.
 //! * [`admission`]: what is refused, warned of and filled in before an object is stored.
@@ -93,6 +94,7 @@ pub mod plan;
 pub mod priority;
 pub mod queue_position;
 pub mod recreation;
+pub mod requests;
 pub mod running_pods;
 pub mod scheduler;
 pub mod server_time;

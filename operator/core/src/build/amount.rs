@@ -44,6 +44,11 @@ impl Amount {
         if other.billionths > self.billionths { other } else { self }
     }
 
+    /// So many billionths.
+    pub(crate) const fn billionths(self) -> u128 {
+        self.billionths
+    }
+
     /// So many times this.
     pub(crate) const fn times(self, count: u128) -> Self {
         Self { billionths: self.billionths.saturating_mul(count), ..self }

@@ -40,8 +40,16 @@ pub(super) fn read(object: &str) -> Result<Reading, serde_json::Error> {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
     use serde_json::{Value, json};
-    use trainjob_api::time::Timestamp;
+    use trainjob_api::{
+        lifecycle::v1alpha1::{
+            API_VERSION, TRAIN_JOB_RECORD_KIND,
+            record::{RecordedJob, TrainJobRecord, TrainJobRecordSpec, TrainJobRecordStatus},
+            record_words,
+        },
+        time::Timestamp,
+    };
 
     use super::*;
 
@@ -75,5 +83,46 @@ mod tests {
             assert_eq!(record(outcome, &condition("False")), None, "{outcome}");
         }
         assert_eq!(record("Complete", &json!([])), None);
+    }
+
+    /// What the accounting program writes is what is read here.
+    #[test]
+    fn a_record_is_read_as_its_type_writes_it() {
+        use record_words::Outcome as Recorded;
+        let (name, at) = ("llm-3f2a9c1e", Timestamp(1_795_329_000));
+        let job = RecordedJob { name: "llm".into(), uid: "3f2a9c1e".into(), created_at: None };
+        let spec = TrainJobRecordSpec { train_job: job, runtime_ref: None, queue: None };
+        let mut record = TrainJobRecord::new(name, spec);
+        for outcome in Recorded::ALL {
+            let condition = |status: &str| Condition {
+                type_: record_words::RecordCondition::Final.as_str().into(),
+                status: status.into(),
+                reason: record_words::RecordReason::AllCounted.as_str().into(),
+                last_transition_time: Time::from(at),
+                message: String::new(),
+                observed_generation: None,
+            };
+            let expected = match outcome {
+                Recorded::Complete => Outcome::Succeeded,
+                Recorded::Failed | Recorded::DeadlineExceeded => Outcome::Failed,
+                Recorded::Deleted | Recorded::Running => Outcome::Other,
+            };
+            for (status, end) in
+                [("True", Some(End::new(expected, "R", Some(at)))), ("False", None)]
+            {
+                record.status = Some(TrainJobRecordStatus {
+                    outcome: outcome.as_str().into(),
+                    reason: "R".into(),
+                    conditions: vec![condition(status)],
+                    ..Default::default()
+                });
+                let written = serde_json::to_value(&record).unwrap();
+                assert_eq!(
+                    (&written["apiVersion"], &written["kind"]),
+                    (&json!(API_VERSION), &json!(TRAIN_JOB_RECORD_KIND))
+                );
+                assert_eq!(read(&written.to_string()).unwrap().end, end, "{outcome:?} {status}");
+            }
+        }
     }
 }

@@ -1,0 +1,285 @@
+//! The rounds.
+
+use std::{cmp::Reverse, collections::BTreeSet, mem, time::Duration};
+
+use trainjob_api::{
+    lifecycle::v1alpha1::{
+        record::{MESSAGE, SETTLING, TrainJobRecordStatus},
+        record_words::{Loss, Outcome, RecordCondition, RecordReason},
+    },
+    time::Timestamp,
+};
+
+use super::{
+    action::{Action, Plan},
+    condition,
+    context::{Context, JobRead},
+    pace::{ACTIVE_AGE, BATCH, BETWEEN_STORES, CLEAR_AFTER, GATHER, RELEASES},
+    record::{Evidence, Record, Stored},
+    standing::{Standing, is_waited_for, settling, standing},
+};
+use crate::{
+    job::Job,
+    ledger::Ledger,
+    share::{Share, share, share_of_lost},
+    span::span,
+    tracked::{Presence, Tracked},
+    verdict::{Row, row},
+};
+
+/// What to do about a record now.
+///
+/// Total and deterministic: the same input gives the same plan, and every input has one.
+#[must_use]
+pub fn plan(record: &Record, pods: &[Tracked], context: &Context<'_>) -> Plan {
+    match record {
+        Record::Missing => {
+            let wanted =
+                pods.iter().any(|it| !it.pod.accounted && it.presence != Presence::Released);
+            Plan { actions: wanted.then_some(Action::Create).into_iter().collect(), after: None }
+        }
+        Record::Stored(stored) => Round::new(stored, pods, context).plan(),
+    }
+}
+
+/// The Pods of a record by how they stand.
+struct Round<'a> {
+    stored: &'a Stored,
+    context: &'a Context<'a>,
+    open: Vec<&'a Tracked>,
+    uncounted: Vec<&'a Tracked>,
+    counted: Vec<&'a Tracked>,
+    under_way: usize,
+    /// UIDs that stay in `settling`.
+    kept: BTreeSet<&'a str>,
+    /// The earliest instant at which an open Pod may have ended.
+    may_end: Option<Timestamp>,
+}
+
+impl<'a> Round<'a> {
+    fn new(stored: &'a Stored, pods: &'a [Tracked], context: &'a Context<'a>) -> Self {
+        let settling = settling(&stored.status);
+        let mut round = Self {
+            stored,
+            context,
+            open: Vec::new(),
+            uncounted: Vec::new(),
+            counted: Vec::new(),
+            under_way: 0,
+            kept: BTreeSet::new(),
+            may_end: None,
+        };
+        for tracked in pods {
+            match standing(tracked, &settling, context.now.server) {
+                Standing::Open(at) => {
+                    round.open.push(tracked);
+                    round.may_end = [round.may_end, at].into_iter().flatten().min();
+                }
+                Standing::Ended | Standing::Lost => round.uncounted.push(tracked),
+                Standing::Counted => round.counted.push(tracked),
+                Standing::Releasing => round.under_way += 1,
+                Standing::Done => {}
+            }
+            // A3: a UID is dropped only when its own release is known.
+            let held = match tracked.presence {
+                Presence::Here | Presence::Stripped | Presence::Releasing => {
+                    !tracked.pod.accounted || tracked.pod.finalizer
+                }
+                Presence::Released | Presence::Gone => false,
+            };
+            if held && settling.contains(tracked.pod.uid.as_str()) {
+                round.kept.insert(&tracked.pod.uid);
+            }
+        }
+        round.uncounted.sort_by_cached_key(|tracked| {
+            let end = span(&tracked.pod, context.now.server).end();
+            (Reverse(is_waited_for(tracked)), end, &tracked.pod.uid)
+        });
+        round
+    }
+
+    fn plan(mut self) -> Plan {
+        let mut plan = Plan { actions: self.releases(), after: None };
+        self.let_go(&mut plan);
+        let Evidence::Proven { unwatched, listed_after_end } = self.stored.evidence else {
+            plan.actions.push(Action::Prove);
+            return plan;
+        };
+        let room = SETTLING.saturating_sub(self.kept.len());
+        let batch: Vec<_> = self.uncounted.iter().copied().take(room).collect();
+        let quiet = self.open.is_empty() && self.uncounted.is_empty() && self.kept.is_empty();
+        let over = self.context.job.is_over();
+        if over && quiet && !listed_after_end {
+            plan.actions.push(Action::ListPods);
+        }
+        let is_final = over && quiet && listed_after_end;
+        match self.due(&batch, unwatched, is_final) {
+            Some(Duration::ZERO) if self.asks_job(&batch) => plan.actions.push(Action::ReadJob),
+            Some(Duration::ZERO) => plan.actions.push(self.store(&batch, unwatched, is_final)),
+            later => plan.ask_after(later),
+        }
+        plan.ask_after(self.may_end());
+        plan
+    }
+
+    /// Step 2, for every version of the record: what is in a stored `settling` is counted.
+    fn releases(&self) -> Vec<Action> {
+        let free = RELEASES.saturating_sub(self.under_way);
+        let counted = self.counted.iter().take(free);
+        counted.map(|tracked| Action::Release(tracked.pod.uid.clone())).collect()
+    }
+
+    /// After how long the record has to be stored; `None`: nothing has changed that has to be.
+    fn due(&self, batch: &[&Tracked], unwatched: u64, is_final: bool) -> Option<Duration> {
+        let Stored { status, stored_at, let_go, .. } = self.stored;
+        let now = self.context.now;
+        let at_once = now.clock;
+        let full = batch.len() >= BATCH.min(SETTLING.saturating_sub(self.kept.len()).max(1));
+        let over = self.context.job.is_over();
+        let of_batch = batch.iter().map(|tracked| {
+            let seen = tracked.ended_seen.unwrap_or(now.clock);
+            match is_waited_for(tracked) {
+                _ if full => at_once,
+                true => seen.saturating_add(GATHER),
+                false if over => at_once,
+                false => seen.saturating_add(self.context.settings.batch_period),
+            }
+        });
+        let cleared = self.kept.len() < status.settling.len();
+        let clear = cleared.then(|| stored_at.map_or(at_once, |at| at.saturating_add(CLEAR_AFTER)));
+        // The last clear makes the record final.
+        let clear = clear.map(|at| if over && self.open.is_empty() { at_once } else { at });
+        let told = is_final == condition::is_true(status, RecordCondition::Final)
+            && self.outcome() == Outcome::of(&status.outcome).unwrap_or(Outcome::Running)
+            && !status.outcome.is_empty()
+            && unwatched == 0
+            && *let_go == 0
+            && !self.is_recreated_untold();
+        let changed = (!told).then_some(at_once);
+        let due = of_batch.chain(clear).chain(changed).chain(self.active_due()).min()?;
+        let paced = stored_at.map_or(Duration::ZERO, |at| at.saturating_add(BETWEEN_STORES));
+        Some(due.max(paced).saturating_sub(now.clock))
+    }
+
+    fn is_recreated_untold(&self) -> bool {
+        let recreated = RecordReason::Recreated.as_str();
+        self.stored.recreated && !self.stored.status.inexact.iter().any(|it| it == recreated)
+    }
+
+    /// When `active` is written, if it has changed.
+    fn active_due(&self) -> Option<Duration> {
+        let Stored { status, .. } = self.stored;
+        let Context { now, .. } = self.context;
+        let active = u64::try_from(self.open.len() + self.uncounted.len()).unwrap_or(u64::MAX);
+        if status.totals.pods.active == active {
+            return None;
+        }
+        let as_of = status.as_of.as_ref().map(Timestamp::from);
+        let wait =
+            as_of.map_or(0, |as_of| ACTIVE_AGE - now.server.since(as_of)).clamp(0, ACTIVE_AGE);
+        Some(now.clock.saturating_add(seconds(wait)))
+    }
+
+    /// Whether the TrainJob's word decides about a Pod of the batch, and may be old.
+    fn asks_job(&self, batch: &[&Tracked]) -> bool {
+        let stopped = |tracked: &&Tracked| row(&tracked.pod, tracked.order) == Row::Stopped;
+        self.context.job_read == JobRead::Watched && batch.iter().any(stopped)
+    }
+
+    /// Steps 1 and 3.
+    fn store(&self, batch: &[&Tracked], unwatched: u64, is_final: bool) -> Action {
+        let Context { settings, now, .. } = *self.context;
+        let mut ledger = Ledger::new(self.stored.status.clone(), settings);
+        for share in batch.iter().map(|tracked| self.share(tracked)) {
+            ledger.count(&share);
+        }
+        let later = self.uncounted.iter().skip(batch.len());
+        ledger.set_open(self.open.iter().chain(later).map(|tracked| &tracked.pod));
+        if self.is_recreated_untold() {
+            ledger.note(RecordReason::Recreated);
+        }
+        if unwatched > 0 || self.stored.let_go > 0 {
+            ledger.note(RecordReason::Lost);
+        }
+        let mut status = ledger.finish(self.outcome());
+        for (loss, count) in
+            [(Loss::Unwatched, unwatched), (Loss::RecordUnwritable, self.stored.let_go)]
+        {
+            if count > 0 {
+                let lost = status.lost.entry(loss.as_str().into()).or_default();
+                *lost = lost.saturating_add(count);
+            }
+        }
+        let held = batch.iter().map(|tracked| tracked.pod.uid.as_str());
+        let settling = self.kept.iter().copied().chain(held);
+        status.settling = settling.map(Into::into).collect();
+        self.tell_finish(&mut status);
+        // Not before any Pod that `active` tells of, or AG11 would take that for lost: `now` may be behind.
+        let told_of =
+            self.open.iter().chain(&self.uncounted).map(|tracked| tracked.pod.created_at).max();
+        status.as_of = Some(told_of.map_or(now.server, |at| at.max(now.server)).into());
+        condition::set(&mut status, is_final, now.server);
+        Action::Store(Box::new(status))
+    }
+
+    fn share(&self, tracked: &Tracked) -> Share {
+        let Context { job, now, .. } = *self.context;
+        match tracked.presence {
+            Presence::Gone | Presence::Stripped => {
+                share_of_lost(&tracked.pod, tracked.order, job, now.server)
+            }
+            Presence::Here | Presence::Releasing | Presence::Released => {
+                share(&tracked.pod, tracked.order, job, now.server)
+            }
+        }
+    }
+
+    fn tell_finish(&self, status: &mut TrainJobRecordStatus) {
+        if let Job::Finished(finish) = self.context.job {
+            status.finished_at = Some(finish.at.into());
+            finish.reason.clone_into(&mut status.reason);
+            status.message = finish.message.chars().take(MESSAGE).collect();
+        }
+    }
+
+    fn outcome(&self) -> Outcome {
+        self.context.job.outcome(Outcome::of(&self.stored.status.outcome))
+    }
+
+    /// AH2: when a Pod is let go. One that has ended and that nobody deleted is held: nobody waits for it.
+    fn opens(&self, tracked: &Tracked) -> Option<Duration> {
+        let held = tracked.presence == Presence::Here && tracked.pod.finalizer;
+        if !held || tracked.pod.deletion.is_none() {
+            return None;
+        }
+        let Context { settings, now, .. } = *self.context;
+        let seen = tracked.ended_seen.unwrap_or(now.clock);
+        self.stored.valve.opens(seen, settings.hold_limit)
+    }
+
+    /// Lets go what has waited too long. It is not counted: it is in no batch any more.
+    fn let_go(&mut self, plan: &mut Plan) {
+        let clock = self.context.now.clock;
+        let uncounted = mem::take(&mut self.uncounted);
+        for tracked in uncounted {
+            match self.opens(tracked) {
+                Some(at) if at <= clock => {
+                    plan.actions.push(Action::LetGo(tracked.pod.uid.clone()))
+                }
+                opens => {
+                    plan.ask_after(opens.map(|at| at.saturating_sub(clock)));
+                    self.uncounted.push(tracked);
+                }
+            }
+        }
+    }
+
+    fn may_end(&self) -> Option<Duration> {
+        let wait = self.may_end?.since(self.context.now.server);
+        Some(seconds(wait.max(0)))
+    }
+}
+
+fn seconds(count: i64) -> Duration {
+    Duration::from_secs(u64::try_from(count).unwrap_or_default())
+}

@@ -1,0 +1,18 @@
+//! How fast a record is written (AG9).
+
+use std::time::Duration;
+
+use trainjob_api::lifecycle::v1alpha1::record::SETTLING;
+
+/// Releases of one record that may be under way at once.
+pub(super) const RELEASES: usize = 48;
+/// For how long a deleted Pod waits for others that were deleted with it (AG9).
+pub(super) const GATHER: Duration = Duration::from_millis(100);
+/// The shortest time between two stores of a record (AG9).
+pub(super) const BETWEEN_STORES: Duration = Duration::from_millis(250);
+/// After this long, released UIDs are cleared by a write of their own.
+pub(super) const CLEAR_AFTER: Duration = Duration::from_secs(2);
+/// How old `active` may be, in seconds.
+pub(super) const ACTIVE_AGE: i64 = 30;
+/// A batch is stored once it is as large as this.
+pub(super) const BATCH: usize = SETTLING;

@@ -1,0 +1,298 @@
+//! What a decision needs to know of a Pod, read from the Pod as the API server stores it.
+
+use k8s_openapi::{
+    api::core::v1::{ContainerState, ContainerStatus, Pod as StoredPod, PodCondition, PodStatus},
+    apimachinery::pkg::apis::meta::v1::Time,
+};
+use trainjob_api::{
+    constants::JOBSET_UID_LABEL,
+    lifecycle::v1alpha1::{
+        ACCOUNTED_ANNOTATION, ACCOUNTING_FINALIZER, TRAIN_JOB_NAME_LABEL, TRAIN_JOB_UID_LABEL,
+    },
+    time::Timestamp,
+};
+
+use crate::amounts::{self, Amounts};
+
+/// Label of a Pod: the restart of the JobSet that it belongs to.
+pub const RESTART_LABEL: &str = "jobset.sigs.k8s.io/restart-attempt";
+/// Label of a Pod: its replicated job.
+pub const REPLICATED_JOB_LABEL: &str = "jobset.sigs.k8s.io/replicatedjob-name";
+/// The reason of an end that nobody saw.
+const STATUS_UNKNOWN: &str = "ContainerStatusUnknown";
+
+/// A Pod that carries the labels of the mark.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pod {
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+    /// Name of its TrainJob.
+    pub job_name: String,
+    /// UID of its TrainJob.
+    pub job_uid: String,
+    /// Its replicated job.
+    pub replicated_job: String,
+    /// UID of its JobSet.
+    pub job_set: String,
+    /// The restart of its JobSet.
+    pub restart: u64,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// Its deletion, once somebody asked for it.
+    pub deletion: Option<Deletion>,
+    /// What has become of it.
+    pub phase: Phase,
+    /// `status.reason`.
+    pub reason: String,
+    /// `status.message`.
+    pub message: String,
+    /// Its node, once it is bound.
+    pub node: Option<String>,
+    /// When it was bound, or when the kubelet first saw it (AT1).
+    pub bound_at: Option<Timestamp>,
+    /// Since when it is not ready.
+    pub unready_since: Option<Timestamp>,
+    /// What ended it from outside.
+    pub disruption: Option<Disruption>,
+    /// `metadata.generation` and `status.observedGeneration`, where both are set.
+    pub generations: Option<Generations>,
+    /// Its containers: the init containers first, as in the spec.
+    pub containers: Vec<Container>,
+    /// What the scheduler takes it to request (AT4).
+    pub amounts: Amounts,
+    /// Whether it has our finalizer, or had it until somebody else removed it.
+    pub finalizer: bool,
+    /// Whether its annotation says that it is counted.
+    pub accounted: bool,
+}
+
+/// How a Pod is being deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deletion {
+    /// `metadata.deletionTimestamp`.
+    pub at: Timestamp,
+    /// `metadata.deletionGracePeriodSeconds`.
+    pub grace: i64,
+}
+
+/// What has become of a Pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// It may still run.
+    Open,
+    /// All containers did their work.
+    Succeeded,
+    /// It ended otherwise.
+    Failed,
+}
+
+/// The condition `DisruptionTarget`, where it is true.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disruption {
+    /// Who ended the Pod.
+    pub reason: String,
+    /// Since when the condition is true.
+    pub at: Option<Timestamp>,
+}
+
+/// Which version of a Pod's metadata the kubelet had seen when it wrote the status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Generations {
+    /// That of the Pod. A deletion raises it.
+    pub current: i64,
+    /// That of the status.
+    pub observed: i64,
+}
+
+/// A container of a Pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Container {
+    /// Its name.
+    pub name: String,
+    /// How often it was restarted in place.
+    pub restarts: u64,
+    /// What it does now.
+    pub state: State,
+    /// Its last real end before that, from `lastState`.
+    pub last_end: Option<ContainerEnd>,
+}
+
+/// What a container does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// It has not started, or it waits to be started again.
+    Waiting,
+    /// It runs, since this instant, where it is known.
+    Running(Option<Timestamp>),
+    /// It has ended.
+    Ended(ContainerEnd),
+    /// It has started and does not run; nobody saw its end (`ContainerStatusUnknown`, or a time of zero).
+    EndedUnseen,
+}
+
+/// A real end of a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainerEnd {
+    /// Its exit code.
+    pub exit_code: i32,
+    /// Its reason, such as `OOMKilled`.
+    pub reason: String,
+    /// Its message.
+    pub message: String,
+    /// When, by the clock of its node.
+    pub at: Timestamp,
+}
+
+impl Container {
+    /// Its last real end.
+    #[must_use]
+    pub const fn last_real_end(&self) -> Option<&ContainerEnd> {
+        match &self.state {
+            State::Ended(end) => Some(end),
+            State::Waiting | State::Running(_) | State::EndedUnseen => self.last_end.as_ref(),
+        }
+    }
+
+    /// Whether it has ever started.
+    #[must_use]
+    pub const fn has_started(&self) -> bool {
+        match self.state {
+            State::Waiting => self.last_end.is_some(),
+            State::Running(_) | State::Ended(_) | State::EndedUnseen => true,
+        }
+    }
+}
+
+impl ContainerEnd {
+    /// Whether it failed.
+    #[must_use]
+    pub const fn failed(&self) -> bool {
+        self.exit_code != 0
+    }
+}
+
+impl Pod {
+    /// Reads a Pod. `None`: it does not carry the labels of the mark, or no name or UID.
+    #[must_use]
+    pub fn read(pod: &StoredPod) -> Option<Self> {
+        let metadata = &pod.metadata;
+        let status = pod.status.as_ref();
+        let label = |key: &str| metadata.labels.as_ref()?.get(key).cloned();
+        let uid = metadata.uid.clone()?;
+        let accounted = metadata.annotations.as_ref().and_then(|all| all.get(ACCOUNTED_ANNOTATION));
+        let observed = status.and_then(|status| status.observed_generation);
+        let text = |of: fn(&PodStatus) -> &Option<String>| {
+            status.and_then(|status| of(status).clone()).unwrap_or_default()
+        };
+        let disrupted = condition(status, "DisruptionTarget", "True");
+        Some(Self {
+            name: metadata.name.clone()?,
+            job_name: label(TRAIN_JOB_NAME_LABEL)?,
+            job_uid: label(TRAIN_JOB_UID_LABEL)?,
+            replicated_job: label(REPLICATED_JOB_LABEL).unwrap_or_default(),
+            job_set: label(JOBSET_UID_LABEL).unwrap_or_default(),
+            restart: label(RESTART_LABEL).and_then(|text| text.parse().ok()).unwrap_or_default(),
+            created_at: metadata.creation_timestamp.as_ref().map(Timestamp::from)?,
+            deletion: metadata.deletion_timestamp.as_ref().map(|at| Deletion {
+                at: Timestamp::from(at),
+                grace: metadata.deletion_grace_period_seconds.unwrap_or_default(),
+            }),
+            phase: match text(|status| &status.phase).as_str() {
+                "Succeeded" => Phase::Succeeded,
+                "Failed" => Phase::Failed,
+                _ => Phase::Open,
+            },
+            reason: text(|status| &status.reason),
+            message: text(|status| &status.message),
+            node: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
+            bound_at: condition(status, "PodScheduled", "True")
+                .and_then(since)
+                .or_else(|| status.and_then(|status| status.start_time.as_ref().and_then(real))),
+            unready_since: condition(status, "Ready", "False").and_then(since),
+            disruption: disrupted.map(|disrupted| Disruption {
+                reason: disrupted.reason.clone().unwrap_or_default(),
+                at: since(disrupted),
+            }),
+            generations: metadata
+                .generation
+                .zip(observed)
+                .map(|(current, observed)| Generations { current, observed }),
+            containers: containers(status),
+            amounts: pod.spec.as_ref().map(amounts::requested).unwrap_or_default(),
+            finalizer: metadata.finalizers.iter().flatten().any(|it| it == ACCOUNTING_FINALIZER),
+            accounted: accounted == Some(&uid),
+            uid,
+        })
+    }
+
+    /// Whether its phase is one that it does not leave.
+    #[must_use]
+    pub const fn is_terminal(&self) -> bool {
+        match self.phase {
+            Phase::Succeeded | Phase::Failed => true,
+            Phase::Open => false,
+        }
+    }
+}
+
+fn containers(status: Option<&PodStatus>) -> Vec<Container> {
+    let Some(status) = status else { return Vec::new() };
+    let init = status.init_container_statuses.iter().flatten();
+    init.chain(status.container_statuses.iter().flatten()).map(container).collect()
+}
+
+fn container(status: &ContainerStatus) -> Container {
+    let end = |state: &Option<ContainerState>| match state.as_ref().map_or(State::Waiting, state_of)
+    {
+        State::Ended(end) => Some(end),
+        State::Waiting | State::Running(_) | State::EndedUnseen => None,
+    };
+    Container {
+        name: status.name.clone(),
+        restarts: u64::try_from(status.restart_count).unwrap_or_default(),
+        state: status.state.as_ref().map_or(State::Waiting, state_of),
+        last_end: end(&status.last_state),
+    }
+}
+
+fn state_of(state: &ContainerState) -> State {
+    let Some(ended) = &state.terminated else {
+        let running = state.running.as_ref();
+        return running.map_or(State::Waiting, |running| {
+            State::Running(running.started_at.as_ref().and_then(real))
+        });
+    };
+    let reason = ended.reason.clone().unwrap_or_default();
+    match ended.finished_at.as_ref().and_then(real) {
+        Some(at) if reason != STATUS_UNKNOWN => State::Ended(ContainerEnd {
+            exit_code: ended.exit_code,
+            reason,
+            message: ended.message.clone().unwrap_or_default(),
+            at,
+        }),
+        Some(_) | None => State::EndedUnseen,
+    }
+}
+
+fn condition<'a>(
+    status: Option<&'a PodStatus>,
+    type_: &str,
+    value: &str,
+) -> Option<&'a PodCondition> {
+    let mut all = status?.conditions.iter().flatten();
+    all.find(|condition| condition.type_ == type_ && condition.status == value)
+}
+
+fn since(condition: &PodCondition) -> Option<Timestamp> {
+    condition.last_transition_time.as_ref().and_then(real)
+}
+
+/// Kubernetes writes zeros for instants that nobody knows.
+fn real(time: &Time) -> Option<Timestamp> {
+    Some(Timestamp::from(time)).filter(|at| *at > Timestamp(0))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! Pods for tests.
+
+use trainjob_api::time::Timestamp;
+
+use crate::{
+    amounts::Amounts,
+    pod::{Container, ContainerEnd, Phase, Pod, State},
+};
+
+pub(crate) const fn at(seconds: i64) -> Timestamp {
+    Timestamp(seconds)
+}
+
+/// A Pod that runs on a node and has our finalizer.
+pub(crate) fn pod() -> Pod {
+    Pod {
+        name: "llm-node-0-0".into(),
+        uid: "p1".into(),
+        job_name: "llm".into(),
+        job_uid: "j1".into(),
+        replicated_job: "node".into(),
+        job_set: "s1".into(),
+        restart: 0,
+        created_at: at(100),
+        deletion: None,
+        phase: Phase::Open,
+        reason: String::new(),
+        message: String::new(),
+        node: Some("n1".into()),
+        bound_at: Some(at(100)),
+        unready_since: None,
+        disruption: None,
+        generations: None,
+        containers: Vec::new(),
+        amounts: Amounts::from([("nvidia.com/gpu".to_owned(), 8)]),
+        finalizer: true,
+        accounted: false,
+    }
+}
+
+pub(crate) fn container(state: State) -> Container {
+    Container { name: "node".into(), restarts: 0, state, last_end: None }
+}
+
+fn end(seconds: i64, exit_code: i32, reason: &str) -> ContainerEnd {
+    ContainerEnd { exit_code, reason: reason.into(), message: String::new(), at: at(seconds) }
+}
+
+pub(crate) fn ended_at(seconds: i64, exit_code: i32) -> Container {
+    container(State::Ended(end(seconds, exit_code, "")))
+}
+
+pub(crate) fn out_of_memory_at(seconds: i64) -> Container {
+    container(State::Ended(end(seconds, 137, "OOMKilled")))
+}
+
+pub(crate) fn waiting_after(seconds: i64, exit_code: i32) -> Container {
+    Container { last_end: Some(end(seconds, exit_code, "")), ..container(State::Waiting) }
+}
