@@ -13,14 +13,19 @@ mod clocks;
 mod edits;
 mod failures;
 mod kinds;
+mod kueue_retention;
 mod loops;
+mod own_ttl;
 mod restarts;
 mod rules;
+mod scale;
 mod trips;
 mod versions;
 mod watches;
 mod webhooks;
+mod workloads;
 
+use std::env;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,6 +74,11 @@ async fn wide_place(prefix: &str) -> Result<WidePlace> {
         })
         .await?;
     Ok(WidePlace { place: engine.another(prefix).await?, _engine: engine })
+}
+
+/// How many there are of something: few, or as many as the trap is about if `RETENTION_TRAPS` is `full`.
+fn scaled<T>(few: T, full: T) -> T {
+    if env::var_os("RETENTION_TRAPS").is_some_and(|it| it == "full") { full } else { few }
 }
 
 /// Deletes so many seconds after the end.
