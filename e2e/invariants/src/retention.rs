@@ -17,14 +17,15 @@ pub use terms::Terms;
 pub use violation::{Invariant, Violation};
 
 pub use crate::target::{
-    Action, End, Limits, Matching, Outcome, Owned, Policy, Rule, Target, Trip, Ttl,
+    Action, Delete, End, Limits, Matching, Outcome, Owned, Policy, Rule, Target, Trip, Ttl,
 };
 use crate::{history::History, index::Index};
 
 /// Everything in this history of a retention engine that breaks an invariant.
 #[must_use]
 pub fn check(history: &History, terms: &Terms) -> Vec<Violation> {
-    let run = rules::Run { index: &Index::of(history), terms };
+    let index = Index::of(history);
+    let run = rules::Run::new(&index, terms);
     let mut found: Vec<_> = rules::CHECKS.iter().flat_map(|check| check(&run)).collect();
     found.sort_by_key(|violation| violation.at);
     found

@@ -42,6 +42,8 @@ pub enum Outcome {
     Failed,
     /// It ended otherwise.
     Other,
+    /// It is a Workload that Kueue has deactivated.
+    Deactivated,
 }
 
 /// What an annotation asks for.
@@ -128,6 +130,17 @@ pub struct Rule {
     pub matching: Matching,
     /// What it says.
     pub action: Action,
+    /// What is deleted by it.
+    pub delete: Delete,
+}
+
+/// What a rule deletes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delete {
+    /// The object.
+    Object,
+    /// The owner that controls the object.
+    Owner,
 }
 
 /// What a rule matches: all that is given must fit.

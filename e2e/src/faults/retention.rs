@@ -13,6 +13,6 @@ mod slot;
 
 pub(super) use life::{live, terms};
 
-pub use ground::{Ground, House};
-pub use objects::{KINDS, Kind, definition, job, policy, run};
+pub use ground::{Ground, Testbed};
+pub use objects::{KINDS, Kind, QUEUED, definition, job, policy, run};
 pub use place::Place;

@@ -132,6 +132,14 @@ impl Product {
         self.metrics.address()
     }
 
+    /// Its page of metrics.
+    pub async fn metrics_page(&self) -> Result<String> {
+        let server = format!("http://{}", self.metrics_address());
+        let client = Client::try_from(Config::new(server.parse()?))?;
+        let request = http::Request::get("/metrics").body(Vec::new())?;
+        client.request_text(request).await.context("no metrics")
+    }
+
     /// The sum of a metric over all its labels; 0 if there is none of that name.
     pub async fn metric(&self, name: &str) -> Result<f64> {
         self.labelled_metric(name, "").await
@@ -139,10 +147,7 @@ impl Product {
 
     /// The same over those that have this label, such as `kind="Job"`.
     pub async fn labelled_metric(&self, name: &str, label: &str) -> Result<f64> {
-        let server = format!("http://{}", self.metrics_address());
-        let client = Client::try_from(Config::new(server.parse()?))?;
-        let request = http::Request::get("/metrics").body(Vec::new())?;
-        let page = client.request_text(request).await.context("no metrics")?;
+        let page = self.metrics_page().await?;
         let of_metric = |line: &&str| line.split(['{', ' ']).next() == Some(name);
         let of_label = |line: &&str| line.contains(label);
         let lines = page.lines().filter(of_metric).filter(of_label);

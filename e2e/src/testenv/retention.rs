@@ -1,14 +1,18 @@
-//! The retention engine under test: the real binary, with the permissions that its targets need.
+//! The retention engine under test: the real binary, with the permissions that the chart gives it for its targets.
 
 use std::ops::Deref;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
+use crate::testenv::apply::apply;
+use crate::testenv::chart::CHART;
 use crate::testenv::cluster::Cluster;
 use crate::testenv::product::{Granted, Options, Product, grant};
-use crate::testenv::workspace;
+use crate::testenv::release::RELEASE;
+use crate::testenv::tools::Tools;
+use crate::testenv::{workspace, yaml};
 
 /// The namespace of the retention engine.
 pub const NAMESPACE: &str = "trainjob-retention";
@@ -56,60 +60,76 @@ impl Deref for Retention {
     }
 }
 
-/// Creates the namespace of the retention engine with its `ServiceAccount`, which may do what it needs for Jobs as a target,
-/// whose Pods may go before them, and for TrainJobs (`docs/retention.md`, 9).
+/// Creates the namespace of the retention engine with its `ServiceAccount`, which has the rights that the chart gives it where
+/// Jobs, whose Pods may go before them, and TrainJobs are its targets.
 pub async fn install_retention_rbac(cluster: &Cluster) -> Result<()> {
-    allow_retention(cluster, &["list", "watch", "delete"]).await
+    let rbac = rendered(cluster, &jobs_and_train_jobs()).await?;
+    install(cluster, rbac).await
 }
 
-/// The same, with these verbs for Jobs. It replaces what the engine was allowed before.
+/// The same, with these verbs for Jobs instead of those of the chart.
 pub async fn allow_retention(cluster: &Cluster, for_jobs: &[&str]) -> Result<()> {
-    let mut rules = for_targets(&[("batch", "jobs")], for_jobs);
-    rules.extend(for_targets(
-        &[("trainer.kubeflow.org", "trainjobs")],
-        &["list", "watch", "delete"],
-    ));
-    rules.extend(for_targets(&[("jobset.x-k8s.io", "jobsets")], &["get"]));
-    allow(cluster, rules).await
+    let mut rbac = rendered(cluster, &jobs_and_train_jobs()).await?;
+    let rules = rbac.iter_mut().filter_map(|it| it.get_mut("rules")?.as_array_mut()).flatten();
+    let mut of_jobs = rules.filter(|rule| rule.get("resources") == Some(&json!(["jobs"])));
+    let rule = of_jobs.next().context("the chart has no rule about Jobs")?;
+    rule.as_object_mut().context("a rule is a map")?.insert("verbs".to_owned(), json!(for_jobs));
+    install(cluster, rbac).await
 }
 
-/// The same, for these kinds as targets, and as owners: group and plural. It replaces what the engine was allowed before.
-pub async fn allow_retention_of(cluster: &Cluster, targets: &[(&str, &str)]) -> Result<()> {
-    allow(cluster, for_targets(targets, &["get", "list", "watch", "delete"])).await
+/// Creates the namespace of the retention engine with its `ServiceAccount`, which has the rights that the chart gives it for
+/// these targets, as its values have them.
+pub async fn install_chart_rbac(cluster: &Cluster, targets: &[Value]) -> Result<()> {
+    install(cluster, rendered(cluster, targets).await?).await
 }
 
-/// Creates a namespace with a `ServiceAccount` of the engine's name, which may do the same for these kinds, and look for
-/// ConfigMaps in its namespace.
+fn jobs_and_train_jobs() -> [Value; 2] {
+    [
+        json!({"apiGroup": "batch", "kind": "Job", "resource": "jobs", "pods": true}),
+        json!({"apiGroup": "trainer.kubeflow.org", "kind": "TrainJob", "resource": "trainjobs"}),
+    ]
+}
+
+/// The accounts, roles and bindings of the retention engine as Helm renders them for these targets.
+async fn rendered(cluster: &Cluster, targets: &[Value]) -> Result<Vec<Value>> {
+    let chart = workspace::path(CHART).display().to_string();
+    let account = format!("retention.serviceAccount.name={SERVICE_ACCOUNT}");
+    let targets = format!("retention.targets={}", json!(targets));
+    let arguments = [
+        &["template", RELEASE, &chart, "--namespace", NAMESPACE][..],
+        &["--show-only", "templates/rights.yaml", "--set", "retention.enabled=true"],
+        &["--set", &account, "--set-json", &targets],
+    ];
+    let text = Tools::provide(cluster).await?.helm_offline(&arguments.concat()).await?;
+    let mut objects = yaml::documents(&text)?;
+    let component = "/metadata/labels/app.kubernetes.io~1component";
+    objects.retain(|object| object.pointer(component) == Some(&json!("retention")));
+    ensure!(!objects.is_empty(), "the chart renders nothing for the retention engine");
+    Ok(objects)
+}
+
+async fn install(cluster: &Cluster, rbac: Vec<Value>) -> Result<()> {
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+    let manifests = [vec![namespace], rbac].concat();
+    apply(&cluster.client().await?, NAMESPACE, manifests).await?;
+    Ok(())
+}
+
+/// Creates a namespace with a `ServiceAccount` of the engine's name, which may read and delete objects of these kinds, group
+/// and plural, and look for ConfigMaps in its namespace.
 pub async fn install_raw_client(
     cluster: &Cluster,
     namespace: &str,
     targets: &[(&str, &str)],
 ) -> Result<()> {
     let own = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]);
-    let rules = for_targets(targets, &["get", "list", "watch", "delete"]);
+    let verbs = ["get", "list", "watch", "delete"];
+    let rule = |(group, resource): &(&str, &str)| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
+    let rules: Value = targets.iter().map(rule).collect();
     let granted = Granted {
-        cluster: serde_json::from_value(rules.into())?,
+        cluster: serde_json::from_value(rules)?,
         namespace: serde_json::from_value(own)?,
     };
     grant(cluster, namespace, SERVICE_ACCOUNT, &granted).await
-}
-
-async fn allow(cluster: &Cluster, mut rules: Vec<Value>) -> Result<()> {
-    let policies = ["retentionpolicies", "clusterretentionpolicies"];
-    let statuses = policies.map(|policy| format!("{policy}/status"));
-    rules.extend([
-        // Of Jobs whose Pods go before them.
-        json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "delete"]}),
-        json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list", "watch"]}),
-        json!({"apiGroups": ["lifecycle.trainjob.dev"], "resources": policies, "verbs": ["list", "watch"]}),
-        json!({"apiGroups": ["lifecycle.trainjob.dev"], "resources": statuses, "verbs": ["patch"]}),
-        json!({"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]}),
-    ]);
-    let granted = Granted { cluster: serde_json::from_value(rules.into())?, ..Granted::default() };
-    grant(cluster, NAMESPACE, SERVICE_ACCOUNT, &granted).await
-}
-
-fn for_targets(targets: &[(&str, &str)], verbs: &[&str]) -> Vec<Value> {
-    let rule = |(group, resource): &(&str, &str)| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
-    targets.iter().map(rule).collect()
 }

@@ -11,10 +11,7 @@ use invariants::retention::Terms;
 use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
 
-use super::{WINDOW, is_enforcing, named, place, ttl};
-
-/// How often the edits of a Job are repeated.
-const ROUNDS: usize = 3;
+use super::{WINDOW, is_enforcing, named, place, scaled, ttl};
 
 pub(super) fn is_deletion(call: &Call) -> bool {
     call.verb == "delete"
@@ -32,7 +29,7 @@ async fn edit_wins_over_a_deletion_that_is_on_its_way() -> Result<()> {
 
     let due = json!({"labels": {"due": "yes"}});
     let mut left = Vec::new();
-    for round in 0..ROUNDS {
+    for round in 0..scaled(3, 1_000) {
         let names = ["anew", "hold", "label", "ttl"].map(|what| format!("{what}-{round}"));
         let deletions = place.proxy.inject(is_deletion, 1..=names.len(), Fault::HoldRequest);
         place.finished(names.clone(), &due).await?;
@@ -114,10 +111,11 @@ async fn workflow_that_is_retried_while_its_deletion_is_on_its_way_is_kept() -> 
 async fn policy_that_is_deleted_or_set_to_audit_stops_all_but_what_is_under_way() -> Result<()> {
     let place = place("stops").await?;
     let mut enforced = policy("jobs", "Job", &ttl(0));
-    enforced["spec"]["breaker"] = json!({"maxCount": 1000});
+    let count = scaled(80, 10_000);
+    enforced["spec"]["breaker"] = json!({"maxCount": 2 * count});
     for (round, stop) in ["Audit", "deleted"].into_iter().enumerate() {
         let prefix = format!("job-{round}");
-        place.finished(named(&prefix, 80), &Value::Null).await?;
+        place.finished(named(&prefix, count), &Value::Null).await?;
         let before = place.deletions();
         let deletions = place.proxy.inject(is_deletion, 1..=usize::MAX, Fault::HoldRequest);
         place.apply(enforced.clone()).await?;

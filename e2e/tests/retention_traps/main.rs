@@ -13,15 +13,20 @@ mod clocks;
 mod edits;
 mod failures;
 mod kinds;
+mod kueue_retention;
 mod loops;
+mod own_ttl;
 mod owners;
 mod restarts;
 mod rules;
+mod scale;
 mod trips;
 mod versions;
 mod watches;
 mod webhooks;
+mod workloads;
 
+use std::env;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +75,11 @@ async fn wide_place(prefix: &str) -> Result<WidePlace> {
         })
         .await?;
     Ok(WidePlace { place: engine.another(prefix).await?, _engine: engine })
+}
+
+/// How many there are of something: few, or as many as the trap is about if `RETENTION_TRAPS` is `full`.
+fn scaled<T>(few: T, full: T) -> T {
+    if env::var_os("RETENTION_TRAPS").is_some_and(|it| it == "full") { full } else { few }
 }
 
 /// Deletes so many seconds after the end.

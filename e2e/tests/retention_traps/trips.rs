@@ -1,5 +1,7 @@
 //! Mass deletions that nobody meant (R40 to R43).
 
+use std::time::Duration;
+
 use anyhow::{Result, bail, ensure};
 use e2e::faults::retention::{Place, policy};
 use e2e::fixtures::PATIENCE;
@@ -9,7 +11,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::{WINDOW, has_tripped, is_enforcing, named, place, ttl, wide_place};
+use super::{WINDOW, has_tripped, is_enforcing, named, place, scaled, ttl, wide_place};
 
 const WEEK: i64 = 604_800;
 
@@ -67,7 +69,11 @@ async fn objects_that_end_one_after_the_other_never_trip() -> Result<()> {
     place.apply(few).await?;
     place.launch().await?;
     place.status("jobs", is_enforcing).await?;
-    place.finished(named("job", 150), &Value::Null).await?;
+    let mut seconds = tokio::time::interval(Duration::from_secs(1));
+    for second in 0..scaled(5, 3_600) {
+        seconds.tick().await;
+        place.finished(named(&format!("job-{second:04}"), 30), &Value::Null).await?;
+    }
     place.becomes("jobs", &[]).await?;
     let history = place.judge(&Terms::default()).await?;
     ensure!(!super::restarts::ever_tripped(&history), "it has tripped");

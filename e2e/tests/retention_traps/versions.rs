@@ -95,7 +95,9 @@ async fn newer(ground: &Arc<Ground>) -> Result<()> {
 
     place.apply(policy("jobs", "Job", &ttl(0))).await?;
     place.status("jobs", is_enforcing).await?;
-    place.becomes("jobs", &[]).await
+    place.becomes("jobs", &[]).await?;
+    place.judge(&Terms::default()).await?;
+    Ok(())
 }
 
 /// Changes the definition of policies by what is done to the schema of their spec.

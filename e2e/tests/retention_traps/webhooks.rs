@@ -1,4 +1,4 @@
-//! Webhooks that hang (R35).
+//! Webhooks that hang, and webhooks that deny (R35).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,6 +10,7 @@ use e2e::fixtures::{PATIENCE, Reviews};
 use e2e::retention::{NAMESPACE, SERVICE_ACCOUNT, USER};
 use e2e::until::until_ok;
 use invariants::retention::Terms;
+use invariants::{Millis, Request};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::batch::v1::Job;
@@ -21,7 +22,17 @@ use super::{is_enforcing, named, ttl, wide_place};
 
 /// A Job that exists only to be asked about.
 const PROBE: &str = "probe";
-/// A webhook that does not answer when the engine deletes a Job of a namespace. Dropped, it breaks off.
+
+/// What a webhook says of each deletion.
+#[derive(Clone, Copy)]
+enum Answer {
+    /// No.
+    Deny,
+    /// Nothing.
+    Hang,
+}
+
+/// A webhook that is asked when the engine deletes a Job of a namespace. Dropped, it breaks off.
 struct Webhook {
     asked: Arc<AtomicUsize>,
     configurations: Api<ValidatingWebhookConfiguration>,
@@ -31,7 +42,7 @@ struct Webhook {
 
 impl Webhook {
     /// Registers one, and waits until it is asked.
-    async fn register(place: &Place) -> Result<Self> {
+    async fn register(place: &Place, answer: Answer) -> Result<Self> {
         let asked = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&asked);
         let refusal =
@@ -39,7 +50,10 @@ impl Webhook {
         let review = move |request: &Value| {
             let is_probe = request["name"] == PROBE;
             counted.fetch_add(usize::from(!is_probe), Ordering::Relaxed);
-            is_probe.then(|| refusal.clone())
+            match answer {
+                Answer::Hang if !is_probe => None,
+                Answer::Deny | Answer::Hang => Some(refusal.clone()),
+            }
         };
         let cluster = place.ground.cluster();
         let reviews = Reviews::serve(cluster, review).await?;
@@ -108,7 +122,7 @@ async fn enforces(place: &Place) -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn namespace_whose_deletions_hang_delays_no_other() -> Result<()> {
     let hangs = wide_place("hangs").await?;
-    let webhook = Webhook::register(&hangs).await?;
+    let webhook = Webhook::register(&hangs, Answer::Hang).await?;
     enforces(&hangs).await?;
     // More than there are places for requests.
     hangs.finished(named("job", 40), &Value::Null).await?;
@@ -131,4 +145,46 @@ async fn namespace_whose_deletions_hang_delays_no_other() -> Result<()> {
     hangs.becomes("jobs", &[]).await?;
     hangs.judge(&Terms::default()).await?;
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn namespace_whose_deletions_are_denied_is_probed_in_its_time_and_delays_no_other()
+-> Result<()> {
+    let denied = wide_place("denied").await?;
+    let webhook = Webhook::register(&denied, Answer::Deny).await?;
+    let other = denied.another("allowed").await?;
+    for place in [&denied, &other] {
+        enforces(place).await?;
+        place.finished(named("job", 12), &Value::Null).await?;
+    }
+    other.becomes("jobs", &[]).await?;
+    // After 1, 2, 4 and 8 s.
+    until_ok("the flow is probed", PATIENCE, || async {
+        let waits = waits_for_probes(&denied.requests());
+        ensure!(waits.len() >= 4, "probes after {waits:?} ms, of {} deletions", webhook.asked());
+        Ok(())
+    })
+    .await?;
+    let waits = waits_for_probes(&denied.requests());
+    let are_long = waits.iter().zip([1_000, 2_000, 4_000, 8_000]).all(|(wait, due)| *wait >= due);
+    ensure!(are_long, "probes after {waits:?} ms");
+    webhook.remove().await?;
+    denied.becomes("jobs", &[]).await?;
+    for place in [&denied, &other] {
+        place.judge(&Terms::default()).await?;
+    }
+    Ok(())
+}
+
+/// How long after the answer before it each deletion was sent, in milliseconds, once the first ones have been denied, which are
+/// sent at once.
+fn waits_for_probes(requests: &[Request]) -> Vec<Millis> {
+    let mut deletions: Vec<_> = requests.iter().filter(|it| it.verb == "delete").collect();
+    deletions.sort_by_key(|it| it.sent);
+    let waits = deletions.windows(2).filter_map(|pair| match pair {
+        [before, after] => Some(after.sent - before.ended),
+        _ => None,
+    });
+    // A clock of whole milliseconds.
+    waits.skip_while(|wait| *wait < 999).map(|wait| wait + 1).collect()
 }

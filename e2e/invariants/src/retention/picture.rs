@@ -7,8 +7,8 @@ use trainjob_api::time::Timestamp;
 use super::{objects::has, terms::Terms};
 use crate::{
     history::{Millis, Object, State},
-    index::Index,
-    target::{Action, Hold, Owned, Policy, Rule, Target, Trip, Ttl},
+    index::{Index, Life},
+    target::{Action, Delete, Hold, Outcome, Owned, Policy, Rule, Target, Trip, Ttl},
 };
 
 /// How long the engine waits for the kind's own controller, in seconds (R31).
@@ -18,8 +18,28 @@ const BACKSTOP: i64 = 60;
 #[derive(Clone, Copy)]
 pub(super) struct Picture<'r, 'a> {
     pub(super) index: &'r Index<'a>,
+    pub(super) deciders: &'r Deciders<'r, 'a>,
     pub(super) terms: &'r Terms,
     pub(super) at: Millis,
+}
+
+/// What decides about objects; there are few of it.
+pub(super) struct Deciders<'r, 'a> {
+    policies: Vec<&'r Life<'a>>,
+    namespaces: Vec<&'r Life<'a>>,
+}
+
+impl<'r, 'a> Deciders<'r, 'a> {
+    /// Those of a history.
+    pub(super) fn of(index: &'r Index<'a>) -> Self {
+        let those = |is_it: fn(&Object) -> bool| {
+            index.lives.iter().filter(|life| is_it(&life.first().object)).collect()
+        };
+        Self {
+            policies: those(|it| it.policy().is_some()),
+            namespaces: those(|it| matches!(it.state, State::Namespace(_))),
+        }
+    }
 }
 
 /// What policies say of an object.
@@ -27,6 +47,8 @@ pub(super) struct Picture<'r, 'a> {
 pub(super) enum Verdict {
     /// It may be deleted from this instant on.
     Due(Timestamp),
+    /// The owner that controls it may be deleted instead from this instant on (R25).
+    OwnerDue(Timestamp),
     /// It is never deleted, for this reason.
     Kept(&'static str),
     /// R30 exempts it, for this reason.
@@ -55,11 +77,15 @@ impl<'a> Picture<'_, 'a> {
         if has_tripped(governing.policy, object) {
             return Verdict::Tripped;
         }
-        self.due(object, target, &governing).map_or_else(Verdict::Kept, Verdict::Due)
+        let due = self.due(object, target, &governing);
+        match governing.rule.delete {
+            Delete::Object => due.map_or_else(Verdict::Kept, Verdict::Due),
+            Delete::Owner => due.map_or_else(Verdict::Kept, Verdict::OwnerDue),
+        }
     }
 
     fn exemption(&self, object: &Object, target: &Target) -> Option<&'static str> {
-        let namespace = self.named("namespaces", &object.namespace);
+        let namespace = self.namespace(&object.namespace);
         let is_ending = namespace.is_some_and(|it| it.deleting.is_some());
         [
             (target.end.is_none(), "is not finished"),
@@ -71,15 +97,14 @@ impl<'a> Picture<'_, 'a> {
         .find_map(|(holds, reason)| holds.then_some(reason))
     }
 
-    fn named(&self, resource: &str, name: &str) -> Option<&'a Object> {
-        let there = self.index.lives.iter().filter_map(|life| life.at(self.at));
-        let mut there = there.map(|change| &change.object);
-        there.find(|it| it.state.plural() == resource && it.name == name)
+    fn namespace(&self, name: &str) -> Option<&'a Object> {
+        let there = self.deciders.namespaces.iter().filter_map(|life| life.at(self.at));
+        there.map(|change| &change.object).find(|it| it.name == name)
     }
 
     /// The policies that enforce and select an object, in the order in which they are asked (R20).
     fn selecting(&self, object: &Object, target: &Target) -> Vec<(&'a Object, &'a Policy)> {
-        let there = self.index.lives.iter().filter_map(|life| life.at(self.at));
+        let there = self.deciders.policies.iter().filter_map(|life| life.at(self.at));
         let policies = there.filter_map(|change| Some((&change.object, change.object.policy()?)));
         let mut selecting: Vec<_> = policies
             .filter(|(it, policy)| {
@@ -105,7 +130,7 @@ impl<'a> Picture<'_, 'a> {
     }
 
     fn is_labelled(&self, namespace: &str, policy: &Policy) -> bool {
-        let there = self.named("namespaces", namespace).map(|it| &it.state);
+        let there = self.namespace(namespace).map(|it| &it.state);
         let Some(State::Namespace(labels)) = there else { return false };
         policy.namespace_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
     }
@@ -135,29 +160,32 @@ impl<'a> Picture<'_, 'a> {
         let maximum = limits.iter().filter_map(|limits| limits.maximum).min();
         let bounded = |value: i64| maximum.map_or(value, |most| value.min(most)).max(minimum);
 
+        let takes_owner = governing.rule.delete == Delete::Owner;
         let annotation = target.annotation.filter(|_| policy.allows_annotations);
-        let own_ttl = target.own_ttl.filter(|_| policy.respects_own_ttl);
+        // It says nothing about the owner (R25).
+        let own_ttl = target.own_ttl.filter(|_| policy.respects_own_ttl && !takes_owner);
+        let by_rule = annotation.is_none_or(|it| it == Ttl::Unreadable) && own_ttl.is_none();
+        let free = self.released_by_owner(object, governing, by_rule)?;
         let due = match (annotation, own_ttl) {
             (Some(Ttl::Seconds(seconds)), _) => start.plus(bounded(seconds)),
             (_, Some(seconds)) => {
                 let late = bounded(seconds) + BACKSTOP;
                 start.plus(maximum.map_or(late, |most| late.min(most.max(minimum))))
             }
-            (_, None) => {
-                let free = self.released_by_owner(object, policy)?;
-                self.due_by_rule(object, governing, (start, maximum), bounded)?.max(free)
-            }
+            (_, None) => self.due_by_rule(object, governing, (start, maximum), bounded)?,
         };
+        let due = due.max(free);
         let reach = limits.iter().filter_map(|limits| limits.maximum_hold);
-        let reach = reach.fold(policy.maximum_hold, i64::min);
-        let longest = due.plus(reach);
-        let is_unreadable = annotation == Some(Ttl::Unreadable);
-        Ok(match target.hold {
-            _ if is_unreadable => longest,
+        let longest = due.plus(reach.fold(policy.maximum_hold, i64::min));
+        let held = |hold: Option<Hold>| match hold {
             Some(Hold::Unreadable) => longest,
             Some(Hold::Until(until)) => until.min(longest).max(due),
             None => due,
-        })
+        };
+        let of_owner = self.owner(object).filter(|_| takes_owner);
+        let of_owner = of_owner.and_then(|owner| owner.target()?.hold);
+        let is_unreadable = annotation == Some(Ttl::Unreadable);
+        Ok(if is_unreadable { longest } else { held(target.hold).max(held(of_owner)) })
     }
 
     fn due_by_rule(
@@ -214,22 +242,53 @@ impl<'a> Picture<'_, 'a> {
         newer.get(count.checked_sub(1)?).map(|(finished, ..)| *finished)
     }
 
-    /// From when on its owner lets a rule delete an object (R23, R24).
+    /// From when on its owner lets an object go, or goes instead (R23 to R26).
     fn released_by_owner(
         &self,
         object: &Object,
-        policy: &Policy,
+        governing: &Governing<'a>,
+        by_rule: bool,
     ) -> Result<Timestamp, &'static str> {
-        let Some(owner) = &object.owner else { return Ok(Timestamp(0)) };
-        match policy.owned {
-            Owned::Skip => Err("belongs to somebody"),
-            Owned::Any => Ok(Timestamp(0)),
-            Owned::AfterOwner => {
-                let owner = self.index.life(owner).and_then(|life| life.at(self.at));
-                let Some(owner) = owner else { return Ok(Timestamp(0)) };
-                owner.object.start().ok_or("belongs to somebody who has not finished")
-            }
+        let owned = governing.policy.owned;
+        if governing.rule.delete == Delete::Owner {
+            let owner = self.owner(object).ok_or("has no owner that could go instead")?;
+            let is_kept = owner.owner.is_some() && owned != Owned::Any;
+            return [
+                (owner.deleting.is_some(), "has an owner that is terminating"),
+                (is_kept, "has an owner that belongs to somebody"),
+            ]
+            .into_iter()
+            .find_map(|(holds, reason)| holds.then_some(Err(reason)))
+            .unwrap_or(Ok(Timestamp(0)));
         }
+        let is_workload = object.state.plural() == "workloads";
+        let outcome = object.target().and_then(|it| it.end).map(|end| end.outcome);
+        if is_workload && outcome == Some(Outcome::Deactivated) {
+            return Err("goes only with its owner");
+        }
+        // Kueue would make another one, and the job would run again (R26).
+        let waits = is_workload && outcome == Some(Outcome::Other);
+        match (&object.owner, owned) {
+            (None, _) => Ok(Timestamp(0)),
+            (Some(_), Owned::Skip) if by_rule => Err("belongs to somebody"),
+            (Some(_), Owned::AfterOwner) if by_rule => self.end_of_owner(object),
+            (Some(_), Owned::Any | Owned::AfterOwner | Owned::Skip) if waits => {
+                self.end_of_owner(object)
+            }
+            (Some(_), Owned::Any | Owned::AfterOwner | Owned::Skip) => Ok(Timestamp(0)),
+        }
+    }
+
+    /// When the owner of an object ended, or long ago if it is gone.
+    fn end_of_owner(&self, object: &Object) -> Result<Timestamp, &'static str> {
+        let Some(owner) = self.owner(object) else { return Ok(Timestamp(0)) };
+        owner.start().ok_or("belongs to somebody who has not finished")
+    }
+
+    /// The owner that controls an object, if it is there.
+    fn owner(&self, object: &Object) -> Option<&'a Object> {
+        let life = self.index.life(object.owner.as_deref()?)?;
+        life.at(self.at).map(|change| &change.object)
     }
 }
 

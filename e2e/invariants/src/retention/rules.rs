@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    picture::{Picture, Verdict},
+    picture::{Deciders, Picture, Verdict},
     terms::Terms,
     violation::{Invariant, Violation},
 };
@@ -20,8 +20,11 @@ const UNEXPECTED: Millis = 125_000;
 
 /// A run, and how it is judged.
 pub(super) struct Run<'r, 'a> {
-    pub(super) index: &'r Index<'a>,
-    pub(super) terms: &'r Terms,
+    index: &'r Index<'a>,
+    deciders: Deciders<'r, 'a>,
+    /// When anything changed, in order.
+    changed_at: Vec<Millis>,
+    terms: &'r Terms,
 }
 
 /// One invariant, or some that are looked at together.
@@ -32,8 +35,16 @@ pub(super) const CHECKS: &[Check] =
     &[only_deletes, deletions_are_right, once, few, what_is_due_goes];
 
 impl<'r, 'a> Run<'r, 'a> {
-    fn picture(&self, at: Millis) -> Picture<'r, 'a> {
-        Picture { index: self.index, terms: self.terms, at }
+    /// Of a history.
+    pub(super) fn new(index: &'r Index<'a>, terms: &'r Terms) -> Self {
+        let changes = index.history.changes.iter().map(|change| change.at);
+        let changed_at: BTreeSet<_> = changes.collect();
+        let changed_at = changed_at.into_iter().collect();
+        Self { index, deciders: Deciders::of(index), changed_at, terms }
+    }
+
+    fn picture(&self, at: Millis) -> Picture<'_, 'a> {
+        Picture { index: self.index, deciders: &self.deciders, terms: self.terms, at }
     }
 
     /// The plurals of the kinds that policies are about.
@@ -89,12 +100,23 @@ fn wrong(run: &Run<'_, '_>, request: &Request) -> Option<Violation> {
     }
     let mut problem = None;
     for at in instants(run, request.sent) {
-        match allowed(&run.picture(at).verdict(&change.object), request) {
+        let picture = run.picture(at);
+        if goes_instead(&picture, uid, request) {
+            return None;
+        }
+        match allowed(&picture.verdict(&change.object), request) {
             Ok(()) => return None,
             Err((invariant, what)) => problem = Some(broken(invariant, request, what)),
         }
     }
     problem
+}
+
+/// Whether an object that it controls has this one deleted instead (R25).
+fn goes_instead(picture: &Picture<'_, '_>, uid: &str, request: &Request) -> bool {
+    let children = picture.index.children(uid).filter_map(|life| life.at(picture.at));
+    let mut verdicts = children.map(|child| picture.verdict(&child.object));
+    verdicts.any(|it| matches!(it, Verdict::OwnerDue(due) if millis(due) <= request.sent))
 }
 
 /// Whether a verdict allows a deletion.
@@ -104,6 +126,9 @@ fn allowed(verdict: &Verdict, request: &Request) -> Result<(), (Invariant, Strin
         Verdict::Due(due) => {
             let early = millis(*due).saturating_sub(request.sent);
             Err((Invariant::Due, format!("was to be deleted {early} ms before it was due")))
+        }
+        Verdict::OwnerDue(_) => {
+            Err((Invariant::Due, "was to be deleted instead of its owner".to_owned()))
         }
         Verdict::Kept(why) => Err((Invariant::Due, format!("{why} and was to be deleted"))),
         Verdict::Exempt(why) => Err((Invariant::Exempt, format!("{why} and was to be deleted"))),
@@ -123,8 +148,9 @@ fn allowed(verdict: &Verdict, request: &Request) -> Result<(), (Invariant, Strin
 fn instants(run: &Run<'_, '_>, sent: Millis) -> BTreeSet<Millis> {
     let from = sent.saturating_sub(run.terms.staleness);
     let until = sent.saturating_add(run.terms.staleness);
-    let changes = run.index.history.changes.iter().map(|change| change.at);
-    changes.filter(|at| (from..=until).contains(at)).chain([from, sent]).collect()
+    let before = run.changed_at.partition_point(|at| *at < from);
+    let changes = run.changed_at.iter().skip(before).copied();
+    changes.take_while(|at| *at <= until).chain([from, sent]).collect()
 }
 
 fn once(run: &Run<'_, '_>) -> Vec<Violation> {
@@ -171,7 +197,10 @@ fn what_is_due_goes(run: &Run<'_, '_>) -> Vec<Violation> {
 fn stays(run: &Run<'_, '_>, life: &Life<'_>) -> Option<Violation> {
     let last = life.last();
     let end = run.index.history.end;
-    let Verdict::Due(due) = run.picture(end).verdict(&last.object) else { return None };
+    let (Verdict::Due(due) | Verdict::OwnerDue(due)) = run.picture(end).verdict(&last.object)
+    else {
+        return None;
+    };
     if last.object.is_held() {
         return None;
     }

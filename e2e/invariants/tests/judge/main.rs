@@ -10,6 +10,7 @@
 mod good;
 mod live;
 mod outcome;
+mod owners;
 mod rbac;
 mod retention;
 mod safe;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use invariants::retention::{
-    Action, End, Invariant, Limits, Matching, Outcome, Owned, Policy, Rule, Target, Terms, Trip,
-    Ttl, check,
+    Action, Delete, End, Invariant, Limits, Matching, Outcome, Owned, Policy, Rule, Target, Terms,
+    Trip, Ttl, check,
 };
 use invariants::{Hold, Millis, Object, Request, State};
 use trainjob_api::time::Timestamp;
@@ -14,14 +14,19 @@ use super::scenario::{Scenario, object, request};
 /// When objects have ended, in seconds; due is a minute later.
 const ENDED: i64 = 1_000;
 /// When the good life deletes.
-const DELETED: Millis = 1_060_200;
-const END: Millis = 1_120_000;
+pub(crate) const DELETED: Millis = 1_060_200;
+pub(crate) const END: Millis = 1_120_000;
 
-fn ttl(seconds: i64) -> Rule {
-    Rule { matching: Matching::default(), action: Action::Ttl(seconds) }
+pub(crate) fn ttl(seconds: i64) -> Rule {
+    of_all(Action::Ttl(seconds))
 }
 
-fn policy(rules: Vec<Rule>) -> Policy {
+/// A rule for all objects.
+fn of_all(action: Action) -> Rule {
+    Rule { matching: Matching::default(), action, delete: Delete::Object }
+}
+
+pub(crate) fn policy(rules: Vec<Rule>) -> Policy {
     Policy {
         is_of_cluster: false,
         resource: "jobs".into(),
@@ -40,7 +45,7 @@ fn policy(rules: Vec<Rule>) -> Policy {
     }
 }
 
-fn target() -> Target {
+pub(crate) fn target() -> Target {
     Target {
         resource: "jobs".into(),
         labels: BTreeMap::new(),
@@ -56,11 +61,11 @@ fn of_target(uid: &str, target: Target) -> Object {
     object(uid, uid, None, 900, State::Target(Box::new(target)))
 }
 
-fn of_policy(name: &str, policy: Policy) -> Object {
+pub(crate) fn of_policy(name: &str, policy: Policy) -> Object {
     object(name, name, None, 900, State::Policy(Box::new(policy)))
 }
 
-fn deletion(uid: &str, version: u64, sent: Millis) -> Request {
+pub(crate) fn deletion(uid: &str, version: u64, sent: Millis) -> Request {
     let deletion = request(sent, "delete", "jobs", uid);
     Request { uid: Some(uid.into()), version: Some(version), ..deletion }
 }
@@ -246,10 +251,24 @@ fn the_last_of_a_group_are_kept() {
         of_target(uid, Target { labels, end: Some(end), ..target() })
     };
     for (count, expected) in [(2, vec![]), (3, vec![Invariant::Due])] {
-        let rules = vec![Rule { matching: Matching::default(), action: keep(count) }];
+        let rules = vec![of_all(keep(count))];
         let mut scenario = life(policy(rules), member("a", 1_000), Some(DELETED));
         scenario.store(1_000_200, member("b", 1_001));
         scenario.store(1_000_300, member("c", 1_002));
         assert_eq!(broken(&scenario), expected, "the last {count}");
+    }
+}
+
+#[test]
+fn cluster_policy_is_about_the_namespaces_that_have_its_labels() {
+    for (team, expected) in [("a", vec![]), ("b", vec![Invariant::Governed])] {
+        let labelled = |team: &str| BTreeMap::from([("team".to_owned(), team.to_owned())]);
+        let namespace_labels = labelled("a");
+        let selecting = Policy { is_of_cluster: true, namespace_labels, ..policy(vec![ttl(60)]) };
+        let mut scenario = life(selecting, of_target("a", target()), Some(DELETED));
+        let state = State::Namespace(labelled(team));
+        let namespace = Object { namespace: "".into(), ..object("n", "ns", None, 900, state) };
+        scenario.store(940_000, namespace);
+        assert_eq!(broken(&scenario), expected, "team {team}");
     }
 }

@@ -11,7 +11,7 @@ use kube::api::{
 };
 use kube::core::Request;
 use kube::{Client, ResourceExt};
-use serde_json::json;
+use serde_json::{Value, json};
 use trainjob_api::time::Timestamp;
 
 use super::kinds::{KINDS, Kind, of_cluster, of_namespaces};
@@ -23,8 +23,7 @@ use crate::testenv::apply::{apply, established};
 use crate::testenv::chart::install_retention_crds;
 use crate::testenv::cluster::{Cluster, Options};
 use crate::testenv::retention::{
-    NAMESPACE, Retention, SERVICE_ACCOUNT, allow_retention_of, install_raw_client,
-    install_retention_rbac,
+    NAMESPACE, Retention, SERVICE_ACCOUNT, install_chart_rbac, install_raw_client,
 };
 use crate::testenv::until::until_ok;
 
@@ -61,8 +60,7 @@ impl Rig {
         let definitions = KINDS.iter().filter_map(Kind::definition).collect();
         established(&admin, &apply(&admin, "default", definitions).await?).await?;
         let targets: Vec<_> = KINDS.iter().map(|kind| (kind.group, kind.plural)).collect();
-        install_retention_rbac(&cluster).await?;
-        allow_retention_of(&cluster, &targets).await?;
+        install_chart_rbac(&cluster, &of_chart()).await?;
         install_raw_client(&cluster, RAW, &targets).await?;
         let engine = cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?;
         let raw = cluster.service_account_kubeconfig(RAW, SERVICE_ACCOUNT).await?;
@@ -86,9 +84,7 @@ impl Rig {
 
     /// Starts the engine without limits of its rate. It does not know of anything yet.
     pub(super) async fn launch(&self) -> Result<Retention> {
-        let target = |kind: &Kind| json!({"apiGroup": kind.group, "kind": kind.name, "resource": kind.plural});
-        let targets: Vec<_> = KINDS.iter().map(target).collect();
-        let section = json!({"targets": targets, "deletesPerSecond": 0}).to_string();
+        let section = json!({"targets": of_chart(), "deletesPerSecond": 0}).to_string();
         Retention::start_as(&self.cluster, &section, self.engine.clone(), Vec::new()).await
     }
 
@@ -159,6 +155,13 @@ impl Rig {
         }
         Ok(left)
     }
+}
+
+/// The kinds as targets of the chart, and of the engine.
+fn of_chart() -> Vec<Value> {
+    let target =
+        |kind: &Kind| json!({"apiGroup": kind.group, "kind": kind.name, "resource": kind.plural});
+    KINDS.iter().map(target).collect()
 }
 
 /// Stores an object that has ended now. Returns from when on it is old, too.

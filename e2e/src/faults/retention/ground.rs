@@ -5,21 +5,21 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
-use super::objects::{KINDS, Kind, definitions};
+use super::objects::{KINDS, Kind, definitions, target};
 use crate::testenv::apply::{apply, established};
 use crate::testenv::chart::install_retention_crds;
 use crate::testenv::cluster::{Cluster, Options};
-use crate::testenv::retention::{NAMESPACE, SERVICE_ACCOUNT, allow_retention_of};
+use crate::testenv::retention::{NAMESPACE, SERVICE_ACCOUNT, install_chart_rbac};
 
-/// Group and plural of a kind that engines may delete and that a case may define.
-const TO_COME: (&str, &str) = ("visits.e2e.trainjob.dev", "visits");
+/// A kind that engines may delete and that a case may define.
+const TO_COME: Kind = ("visits.e2e.trainjob.dev", "v1", "Visit", "visits");
 
-/// Whatever has a box.
-pub type House = dyn AsRef<Cluster> + Send + Sync;
+/// What keeps a box running: the box itself, or more that acts in it.
+pub type Testbed = dyn AsRef<Cluster> + Send + Sync;
 
 /// A box without an engine.
 pub struct Ground {
-    house: Arc<House>,
+    testbed: Arc<Testbed>,
     kinds: &'static [Kind],
     credentials: PathBuf,
 }
@@ -34,22 +34,20 @@ impl Ground {
         Self::within(Arc::new(cluster), &KINDS).await
     }
 
-    /// A box that is there, with these kinds.
-    pub async fn within(house: Arc<House>, kinds: &'static [Kind]) -> Result<Self> {
-        let cluster = (*house).as_ref();
+    /// A box that is there, with these kinds. Engines have the rights that the chart gives them.
+    pub async fn within(testbed: Arc<Testbed>, kinds: &'static [Kind]) -> Result<Self> {
+        let cluster = (*testbed).as_ref();
         install_retention_crds(&cluster.client().await?).await?;
-        let mut allowed: Vec<_> =
-            kinds.iter().map(|(group, .., plural)| (*group, *plural)).collect();
-        allowed.push(TO_COME);
-        allow_retention_of(cluster, &allowed).await?;
+        let targets: Vec<_> = kinds.iter().chain([&TO_COME]).map(target).collect();
+        install_chart_rbac(cluster, &targets).await?;
         let credentials = cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?;
-        Ok(Self { house, kinds, credentials })
+        Ok(Self { testbed, kinds, credentials })
     }
 
     /// The box.
     #[must_use]
     pub fn cluster(&self) -> &Cluster {
-        (*self.house).as_ref()
+        (*self.testbed).as_ref()
     }
 
     /// The kinds that policies are about in it.

@@ -17,7 +17,34 @@ pub const KINDS: [Kind; 6] = [
     ("ray.io", "v1", "RayJob", "rayjobs"),
 ];
 
-/// The definitions of those kinds that Kubernetes does not have. Objects of them are stored with any status.
+/// The kinds that policies are about in a box with Kueue.
+pub const QUEUED: [Kind; 3] = [
+    ("batch", "v1", "Job", "jobs"),
+    ("trainer.kubeflow.org", "v1alpha1", "TrainJob", "trainjobs"),
+    ("kueue.x-k8s.io", "v1beta2", "Workload", "workloads"),
+];
+
+/// A kind as a target in the values of the chart, with the Pods and owners that policies of tests are about.
+pub(super) fn target((group, _, kind, plural): &Kind) -> Value {
+    let owner = |group: &str, plural: &str| json!({"apiGroup": group, "resource": plural});
+    let mut target = json!({"apiGroup": group, "kind": kind, "resource": plural});
+    match *kind {
+        "Job" => {
+            target["pods"] = json!(true);
+            target["owners"] = json!([owner("batch", "jobs")]);
+        }
+        "Workload" => {
+            target["ownerDelete"] = json!(true);
+            let (job, train_job) =
+                (owner("batch", "jobs"), owner("trainer.kubeflow.org", "trainjobs"));
+            target["owners"] = json!([job, train_job]);
+        }
+        _ => {}
+    }
+    target
+}
+
+/// The definitions of those of [`KINDS`] that Kubernetes does not have. Objects of them are stored with any status.
 pub(super) fn definitions() -> Vec<Value> {
     let own = KINDS.iter().filter(|(group, ..)| group.contains('.'));
     own.map(|(group, version, kind, plural)| definition(group, version, kind, plural)).collect()
@@ -42,11 +69,12 @@ pub fn definition(group: &str, version: &str, kind: &str, plural: &str) -> Value
     })
 }
 
-/// A policy in Enforce with the rule `action` for all objects of a kind of [`KINDS`]. Nobody collects garbage, so nobody
+/// A policy in Enforce with the rule `action` for all objects of a kind of [`KINDS`] or [`QUEUED`]. Nobody collects garbage, so nobody
 /// would end a deletion in the foreground.
 #[must_use]
 pub fn policy(name: &str, kind: &str, action: &Value) -> Value {
-    let group = KINDS.iter().find(|(_, _, it, _)| *it == kind).map_or("", |(group, ..)| *group);
+    let mut kinds = KINDS.iter().chain(&QUEUED);
+    let group = kinds.find(|(_, _, it, _)| *it == kind).map_or("", |(group, ..)| *group);
     let mut policy = json!({
         "apiVersion": "lifecycle.trainjob.dev/v1alpha1",
         "kind": "RetentionPolicy",

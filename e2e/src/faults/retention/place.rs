@@ -46,6 +46,11 @@ impl Place {
     /// One whose name begins like this, without an engine. One that is started sees nothing but this.
     pub async fn prepare(ground: Arc<Ground>, prefix: &str) -> Result<Self> {
         let namespace = ground.cluster().namespace(prefix).await?;
+        Self::within(ground, namespace).await
+    }
+
+    /// The same of a namespace that is there.
+    pub async fn within(ground: Arc<Ground>, namespace: String) -> Result<Self> {
         let slot = Slot::new(Arc::clone(&ground), Scope::Namespace(namespace.clone())).await?;
         Self::named(ground, namespace, Arc::new(slot)).await
     }

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::ground::Ground;
+use super::objects::target;
 use crate::faults::proxy::{Proxy, Scope};
 use crate::testenv::retention::Retention;
 
@@ -37,8 +38,11 @@ impl Slot {
     pub(super) async fn start(&self, settings: &Value, env: Vec<(String, String)>) -> Result<()> {
         let number = self.state().count + 1;
         self.proxy.process(number);
-        let target = |(group, _, kind, plural): &_| json!({"apiGroup": group, "kind": kind, "resource": plural});
-        let targets: Vec<Value> = self.ground.kinds().iter().map(target).collect();
+        let mut targets: Vec<Value> = self.ground.kinds().iter().map(target).collect();
+        for target in &mut targets {
+            // They are for the chart: what an engine may do with them, the API server tells.
+            target.as_object_mut().context("a target is a map")?.remove("owners");
+        }
         let mut section = json!({"targets": targets, "deletesPerSecond": 0});
         let settings = settings.as_object().cloned().unwrap_or_default();
         section.as_object_mut().context("a section is a map")?.extend(settings);

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use invariants::retention::{
-    Action, End, Limits, Matching, Outcome, Owned, Policy, Rule, Target, Trip, Ttl,
+    Action, Delete, End, Limits, Matching, Outcome, Owned, Policy, Rule, Target, Trip, Ttl,
 };
 use invariants::{Hold, Object, State};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -114,9 +114,35 @@ fn end(plural: &str, item: &DynamicObject) -> Option<End> {
             let at = data.pointer("/status/endTime").and_then(time);
             Some((outcome, at)).filter(|_| is_over)?
         }
+        "workloads" => workload_ended(data)?,
         _ => by_phase("/status/finishedAt")?,
     };
     Some(End { outcome, at: at.or_else(|| written(item)) })
+}
+
+/// How and when a Workload has ended, if it has: its job has, or Kueue has given it up.
+fn workload_ended(data: &Value) -> Option<(Outcome, Option<Timestamp>)> {
+    let conditions = data.pointer("/status/conditions")?.as_array()?;
+    let holds = |kind: &str| {
+        let is_it = |it: &&Value| text(it, "/type") == kind && text(it, "/status") == "True";
+        conditions.iter().find(is_it)
+    };
+    let is_given_up = |evicted: &&Value| {
+        data.pointer("/spec/active") == Some(&Value::Bool(false))
+            && text(evicted, "/reason").starts_with("DeactivatedDueTo")
+    };
+    let (outcome, condition) = match holds("Finished") {
+        Some(finished) => {
+            let outcome = match text(finished, "/reason") {
+                "Succeeded" => Outcome::Succeeded,
+                "Failed" => Outcome::Failed,
+                _ => Outcome::Other,
+            };
+            (outcome, finished)
+        }
+        None => (Outcome::Deactivated, holds("Evicted").filter(is_given_up)?),
+    };
+    Some((outcome, condition.get("lastTransitionTime").and_then(time)))
 }
 
 /// When the last container of a Pod ended, if all have.
@@ -179,13 +205,18 @@ fn rule(rule: &Value) -> Rule {
     let outcomes = outcomes.into_iter().flatten().map(|it| match it.as_str() {
         Some("Succeeded") => Outcome::Succeeded,
         Some("Failed") => Outcome::Failed,
+        Some("Deactivated") => Outcome::Deactivated,
         _ => Outcome::Other,
     });
     let matching = Matching {
         outcomes: outcomes.collect(),
         labels: labels(rule, "/match/labels/matchLabels"),
     };
-    Rule { matching, action: action(rule.get("action").unwrap_or(&Value::Null)) }
+    let delete = match text(rule, "/delete") {
+        "Owner" => Delete::Owner,
+        _ => Delete::Object,
+    };
+    Rule { matching, action: action(rule.get("action").unwrap_or(&Value::Null)), delete }
 }
 
 fn action(action: &Value) -> Action {

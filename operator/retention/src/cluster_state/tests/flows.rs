@@ -74,6 +74,34 @@ fn another_namespace_of_the_kind_goes_on() {
     assert!(matches!(scene.state.look(&other, at(60), scene.monotonic), Step::Delete(_)));
 }
 
+#[test]
+fn denied_flow_is_probed_after_one_two_four_and_more_seconds() {
+    let names: Vec<_> = (0..12).map(|number| format!("j{number:02}")).collect();
+    let jobs: Vec<_> = names.iter().map(|name| finished(name, 7, 0)).collect();
+    let mut scene = Scene::new(vec![ttl(60)], &jobs, at(60));
+    let mut sent = Vec::new();
+    for second in 0..40 {
+        let now = at(60 + second);
+        scene.store(now);
+        scene.evaluate(now);
+        for name in &names {
+            scene.look(name, now);
+        }
+        let mut leave = Vec::new();
+        while let Ok(key) = scene.state.give_leave(now, scene.monotonic) {
+            leave.push(key.object.name.to_string());
+        }
+        for name in leave {
+            if matches!(scene.look(&name, now), Step::Delete(_)) {
+                sent.push(second);
+                scene.reply(&name, Reply::Failed);
+            }
+        }
+        scene.pass(1);
+    }
+    assert_eq!(sent, [0, 0, 0, 0, 0, 1, 3, 7, 15, 31]);
+}
+
 impl Scene {
     /// The deletion of an object that is due fails five times in a row, each as soon as it is tried again.
     fn fail_five_times(&mut self, name: &str) {
