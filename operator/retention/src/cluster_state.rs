@@ -17,6 +17,7 @@ mod book;
 mod breakers;
 mod evaluate;
 mod flows;
+mod found;
 mod judge;
 mod kind;
 mod liveness;
@@ -36,6 +37,7 @@ mod source;
 mod stale;
 mod step;
 mod survey;
+mod surveys;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -59,6 +61,7 @@ pub use self::{
     rights::{Resource, Right, RightChange, Verb},
     source::Source,
     step::{Deletion, PodsDeletion, Reply, Step, Wait},
+    survey::SOON,
     tally::{KindState, Survey, Tally, source_name},
 };
 use crate::{

@@ -10,6 +10,7 @@ mod pods;
 mod release;
 mod rights;
 mod standby;
+mod surveys;
 
 use std::{slice, time::Duration};
 
