@@ -126,7 +126,8 @@ pub(crate) fn compare(object: &Value, told: Option<&Told>, read: Option<&Facts>)
     ensure!(finish.bond == told.bond, "{told:?}: {finish:?}");
 
     let metadata = &object["metadata"];
-    let identity = (facts.uid.to_string(), &*facts.resource_version, facts.terminating.is_some());
+    let version = facts.resource_version.to_string();
+    let identity = (facts.uid.to_string(), &*version, facts.terminating.is_some());
     let expected = (
         text(&metadata["uid"]).to_owned(),
         text(&metadata["resourceVersion"]),

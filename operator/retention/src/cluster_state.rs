@@ -17,6 +17,7 @@ mod book;
 mod breakers;
 mod evaluate;
 mod flows;
+mod found;
 mod judge;
 mod kind;
 mod liveness;
@@ -37,6 +38,7 @@ mod stale;
 mod step;
 mod still_wanted;
 mod survey;
+mod surveys;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -60,6 +62,7 @@ pub use self::{
     rights::{Resource, Right, RightChange, Verb},
     source::Source,
     step::{Deletion, PodsDeletion, Reply, Step, Wait},
+    survey::SOON,
     tally::{KindState, Survey, Tally, source_name},
 };
 use crate::{

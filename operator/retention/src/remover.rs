@@ -38,7 +38,7 @@ use trainjob_retention_core::facts;
 pub use self::path::collection;
 use self::served::Served;
 use crate::{
-    cluster_state::{ClusterState, Effects, Step, Verb as RightVerb},
+    cluster_state::{ClusterState, Effects, SOON, Step, Verb as RightVerb},
     config::Target,
     key::{Key, Position, Priority, TargetId, position},
     metrics::Metrics,
@@ -319,7 +319,14 @@ impl Controller for Remover {
 
 impl Remover {
     fn arm(&self, key: &Key, until: Option<Timestamp>, longest: Option<Duration>) {
-        self.queue.requeue_at(key, until);
+        self.look_at(key, until);
         self.queue.retry(key, longest);
+    }
+
+    /// Has an object looked at when that instant comes; `None`: not any more. If it is far, the next surveys find it in time:
+    /// a timer for each object that waits for days would take as much room as a third of the object.
+    pub fn look_at(&self, key: &Key, at: Option<Timestamp>) {
+        let soon = self.clock.now().stamp().plus(SOON);
+        self.queue.requeue_at(key, at.filter(|at| *at <= soon));
     }
 }

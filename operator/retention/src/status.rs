@@ -7,6 +7,7 @@
 mod conditions;
 mod seen;
 mod told;
+mod written;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -39,16 +40,17 @@ use trainjob_retention_core::{
     uid::Uid,
 };
 
-use self::conditions::{Said, Situation, conditions};
 pub use self::seen::SeenPolicy;
+use self::{
+    conditions::{Said, Situation, conditions},
+    written::Written,
+};
 use crate::{
     cluster_state::{KindState, PolicyKey, Stored, Survey, Tally},
     key::TargetId,
     remover::{Remover, collection},
 };
 
-/// How often the numbers are counted and written, at most.
-const COUNTED_EVERY: Duration = Duration::from_secs(30);
 /// How often the record of a breaker is stored that has nothing urgent, at most.
 const STORED_EVERY: Duration = Duration::from_mins(1);
 /// How often it is looked whether a condition has changed.
@@ -68,17 +70,8 @@ pub struct StatusWriter {
     nothing: Tally,
 }
 
-/// A policy, as far as its status is written.
-#[derive(Debug)]
-struct Written {
-    seen: SeenPolicy,
-    /// When its objects were counted last.
-    counted: Option<Instant>,
-    /// When the record of its breaker was stored last.
-    stored: Option<Instant>,
-}
-
 /// A policy as the state has it.
+#[derive(Debug, Clone, PartialEq)]
 struct Found {
     key: PolicyKey,
     uid: Option<Uid>,
@@ -123,19 +116,15 @@ impl StatusWriter {
             return;
         };
         if let Some(written) = self.policies.get_mut(&key) {
-            if written.seen.generation != seen.generation {
-                written.counted = None;
-            }
-            written.seen = *seen;
+            written.see(*seen);
         } else {
-            let written = Written { seen: *seen, counted: None, stored: None };
-            self.policies.insert(key, written);
+            self.policies.insert(key, Written::new(*seen));
         }
     }
 
     async fn write_changed(&mut self) {
         let mut due: Vec<Found> = self.found();
-        due.retain(|found| self.policies.get(&found.key).is_some_and(|it| it.is_due(found)));
+        due.retain(|found| self.policies.get_mut(&found.key).is_some_and(|it| it.is_due(found)));
         let is_counted = |found: &&Found| {
             let is_known = matches!(found.situation.kind, KindState::Known { .. });
             let written = self.policies.get(&found.key);
@@ -189,36 +178,18 @@ impl StatusWriter {
 
     async fn survey(&self, target: TargetId) -> Survey {
         let (mut survey, began) = (Survey::default(), self.remover.clock().now());
-        while self.remover.state().survey(target, &mut survey, SLICE, began) {
+        loop {
+            let has_more = self.remover.state().survey(target, &mut survey, SLICE, began);
+            for (key, at) in survey.take_soon() {
+                self.remover.look_at(&key, Some(at));
+            }
+            if !has_more {
+                break;
+            }
             tokio::task::yield_now().await;
         }
         self.remover.state().surveyed(target, began, boot_time());
         survey
-    }
-}
-
-impl Written {
-    fn is_to_be_counted(&self) -> bool {
-        self.counted.is_none_or(|counted| counted.elapsed() >= COUNTED_EVERY)
-    }
-
-    /// Whether there may be something to write.
-    fn is_due(&self, found: &Found) -> bool {
-        let said = conditions(&found.situation);
-        self.is_to_be_counted()
-            || self.is_urgent(found.record.as_ref(), found.is_audited)
-            || found.situation.missing
-                != self.seen.status.missing_rules.as_deref().unwrap_or_default()
-            || !is_said(&said, self.seen.status.conditions.as_deref().unwrap_or_default())
-    }
-
-    /// Whether a record has to be stored at once, because deletions wait for that or may not go on, or removed.
-    ///
-    /// A policy in Enforce without a record is not judged yet: what its status says is what that will begin with.
-    fn is_urgent(&self, record: Option<&Record>, is_audited: bool) -> bool {
-        let before = Record::read(&self.seen.status);
-        record.is_some_and(|record| self.stored.is_none() || record.is_urgent(before.as_ref()))
-            || record.is_none() && is_audited && before.is_some()
     }
 }
 
@@ -316,7 +287,7 @@ fn compose(
         (status.counts, status.rules, status.would_delete, status.next) = (None, None, None, None);
     } else if let Some(tally) = tally {
         let rule = |name: &Arc<str>| {
-            let (matched, due) = tally.rules.get(name).copied().unwrap_or_default();
+            let (matched, due) = tally.rule(name);
             RuleStatus { name: name.to_string(), matched, due }
         };
         status.counts = Some(tally.counts);

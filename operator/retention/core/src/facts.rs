@@ -6,19 +6,25 @@
 //! What finished means is said by policies, so two policies may disagree about one object. A record therefore holds one
 //! end for every [`Definition`] by which the object has finished; mostly there is one definition.
 
-use std::sync::Arc;
+mod finishes;
+
+use std::{
+    ops::{Deref, DerefMut},
+    sync::Arc,
+};
 
 use trainjob_api::{constants::MULTIKUEUE_ORIGIN_LABEL, time::Timestamp};
 
+pub use self::finishes::Finishes;
 use crate::{
     finished::{self, Definition},
     interner::Interner,
     kind::BuiltIn,
     labels::{LabelKeys, Labels},
     metadata::{Metadata, OwnerReference},
-    outcome::{Bond, Guards, Outcome, Reading},
-    seconds::Seconds,
+    outcome::{Ending, Guards, Reading},
     uid::Uid,
+    version::Version,
     wish::Wishes,
 };
 
@@ -27,12 +33,12 @@ use crate::{
 pub struct Facts {
     /// The namespace.
     pub namespace: Arc<str>,
-    /// The name.
-    pub name: Box<str>,
+    /// The name, which the key of the object has, too.
+    pub name: Arc<str>,
     /// Which of all objects that ever had this name.
     pub uid: Uid,
     /// The version these facts were read from; a deletion is fenced by it.
-    pub resource_version: Box<str>,
+    pub resource_version: Version,
     /// When it was created.
     pub created: Timestamp,
     /// Whom it belongs to.
@@ -46,7 +52,7 @@ pub struct Facts {
     /// Whether it is a copy that MultiKueue made: its manager removes it, and would run it again if it were gone.
     pub remote_copy: bool,
     /// Its ends, one for each definition by which it has finished.
-    pub finishes: Box<[Finish]>,
+    pub finishes: Finishes,
 }
 
 /// Whom an object belongs to.
@@ -81,15 +87,21 @@ pub struct Finish {
     /// When; `None` if nothing tells.
     pub time: Option<Timestamp>,
     /// How.
-    pub outcome: Outcome,
-    /// Why; empty if nothing says so.
-    pub reason: Arc<str>,
-    /// After how many seconds the kind's own controller deletes the object.
-    pub own_ttl: Option<Seconds>,
-    /// What keeps it.
-    pub guards: Guards,
-    /// What its deletion would do to its job.
-    pub bond: Bond,
+    pub ending: Arc<Ending>,
+}
+
+impl Deref for Finish {
+    type Target = Ending;
+
+    fn deref(&self) -> &Ending {
+        &self.ending
+    }
+}
+
+impl DerefMut for Finish {
+    fn deref_mut(&mut self) -> &mut Ending {
+        Arc::make_mut(&mut self.ending)
+    }
 }
 
 impl Facts {
@@ -160,17 +172,12 @@ impl Reader {
         Ok(metadata.map(|metadata| self.facts(&metadata, finishes.into(), interner)))
     }
 
-    fn facts(
-        &self,
-        metadata: &Metadata,
-        finishes: Box<[Finish]>,
-        interner: &mut Interner,
-    ) -> Facts {
+    fn facts(&self, metadata: &Metadata, finishes: Finishes, interner: &mut Interner) -> Facts {
         Facts {
             namespace: interner.intern(&metadata.namespace),
             name: metadata.name.as_str().into(),
             uid: Uid::from(metadata.uid.as_str()),
-            resource_version: metadata.resource_version.as_str().into(),
+            resource_version: Version::from(metadata.resource_version.as_str()),
             created: metadata.creation_timestamp.unwrap_or_default(),
             owner: owner(&metadata.owner_references, interner),
             wishes: Wishes::read(&metadata.annotations),
@@ -199,14 +206,17 @@ fn finish(
     interner: &mut Interner,
 ) -> Option<Finish> {
     let end = reading.end.as_ref()?;
-    Some(Finish {
-        definition: Arc::clone(definition),
-        time: end.time.or_else(|| reading.metadata.last_written()),
+    let ending = Ending {
         outcome: end.outcome,
         reason: interner.intern(&end.reason),
         own_ttl: reading.own_ttl,
         guards: reading.guards,
         bond: reading.bond,
+    };
+    Some(Finish {
+        definition: Arc::clone(definition),
+        time: end.time.or_else(|| reading.metadata.last_written()),
+        ending: interner.intern_ending(ending),
     })
 }
 

@@ -122,6 +122,7 @@ impl Group {
 #[derive(Debug, Clone, Default)]
 pub struct Groups {
     groups: HashMap<GroupKey, Group>,
+    changes: u32,
 }
 
 impl Groups {
@@ -131,9 +132,16 @@ impl Groups {
         self.groups.get(key)
     }
 
+    /// How often an object has entered or left: as long as this stays, no rank has changed.
+    #[must_use]
+    pub const fn changes(&self) -> u32 {
+        self.changes
+    }
+
     /// Notes where an object stands now. Where it stood before is to be [left](Self::leave) first if its rank or its group
     /// has changed.
     pub fn enter(&mut self, candidate: &Candidate) {
+        self.changes = self.changes.wrapping_add(1);
         if candidate.takes_place {
             let group = self.groups.entry(candidate.group.clone()).or_default();
             group.add(candidate.rank.clone(), candidate.counts_from);
@@ -145,6 +153,7 @@ impl Groups {
     /// Notes that an object does not stand there any more: it is gone, is going, or has changed. If it was its turn to go,
     /// it is the next one's.
     pub fn leave(&mut self, candidate: &Candidate) {
+        self.changes = self.changes.wrapping_add(1);
         self.change(&candidate.group, |group| {
             group.remove(&candidate.rank);
             group.deleting.take_if(|deleting| *deleting == candidate.rank.uid);

@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::interner::Interner;
+use crate::interner::{Interner, Row};
 
 /// Keys of labels, each once. Copies share their memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -20,7 +20,7 @@ pub struct LabelKeys(Arc<Vec<Arc<str>>>);
 pub struct Labels {
     keys: LabelKeys,
     /// One for each key; `None` where the object has no such label.
-    values: Box<[Option<Arc<str>>]>,
+    values: Row,
 }
 
 impl LabelKeys {
@@ -47,15 +47,15 @@ impl Labels {
     /// Those of the labels that have one of these keys.
     #[must_use]
     pub fn read(all: &BTreeMap<String, String>, keys: &LabelKeys, interner: &mut Interner) -> Self {
-        let mut value = |key: &Arc<str>| all.get(&**key).map(|value| interner.intern(value));
-        Self { keys: keys.clone(), values: keys.iter().map(&mut value).collect() }
+        let value = |key: &Arc<str>| all.get(&**key).map(String::as_str);
+        Self { keys: keys.clone(), values: interner.intern_row(keys.iter().map(value)) }
     }
 
     /// The value under a key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Arc<str>> {
         // There are few keys.
-        let values = self.keys.iter().zip(&self.values);
+        let values = self.keys.iter().zip(&*self.values);
         values.filter(|(own, _)| &***own == key).find_map(|(_, value)| value.as_ref())
     }
 

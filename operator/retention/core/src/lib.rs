@@ -24,4 +24,5 @@ pub mod selection;
 pub mod selector;
 pub mod stored;
 pub mod uid;
+pub mod version;
 pub mod wish;

@@ -1,5 +1,7 @@
 //! How an object finished.
 
+use std::sync::Arc;
+
 use trainjob_api::time::Timestamp;
 
 use crate::{metadata::Metadata, seconds::Seconds};
@@ -40,8 +42,23 @@ impl End {
     }
 }
 
+/// How an object has ended, but for the time. Many objects have that in common.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Ending {
+    /// How.
+    pub outcome: Outcome,
+    /// Why; empty if nothing says so.
+    pub reason: Arc<str>,
+    /// After how many seconds the kind's own controller deletes the object.
+    pub own_ttl: Option<Seconds>,
+    /// What keeps it.
+    pub guards: Guards,
+    /// What its deletion would do to its job.
+    pub bond: Bond,
+}
+
 /// What keeps a finished object for a while, whatever its time (`docs/retention.md`, R13).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Guards {
     /// A TrainJob that its deadline failed is the only record of what may still run: it is kept until its JobSet and its
     /// Pods are seen to be gone.
@@ -53,7 +70,7 @@ pub struct Guards {
 /// What deleting an object would do to the job that it stands for (`docs/retention.md`, R26).
 ///
 /// For an unfinished job without a Workload Kueue makes a new, active one, and the job runs again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Bond {
     /// Nothing.
     #[default]

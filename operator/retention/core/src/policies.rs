@@ -51,6 +51,18 @@ impl Policies {
         Self { kind, ordered: policies, unreadable, label_keys, namespace_label_keys }
     }
 
+    /// How many there are that can be read.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.ordered.len()
+    }
+
+    /// Whether there is none that can be read.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.ordered.is_empty()
+    }
+
     /// The keys of the labels of objects that they read. Objects that were read for other keys are kept.
     #[must_use]
     pub const fn label_keys(&self) -> &LabelKeys {

@@ -108,7 +108,7 @@ impl Breakers {
         news: News,
         now: Timestamp,
     ) {
-        if object.judged_by.as_ref() != due.as_ref().map(|(policy, _)| *policy) {
+        if object.judged_by.as_deref() != due.as_ref().map(|(policy, _)| *policy) {
             self.forget(object);
         }
         let Some((policy, due)) = due else { return };
@@ -116,14 +116,16 @@ impl Breakers {
             let uid = object.facts.uid.clone();
             judged.is_changed |= judged.breaker.standing(&uid).is_none();
             judged.breaker.observe(uid, due, news, now);
-            object.judged_by = Some(policy.clone());
+            if object.judged_by.is_none() {
+                object.judged_by = Some(Box::new(policy.clone()));
+            }
         }
     }
 
     /// An object is gone, or is not due any more.
     pub(super) fn forget(&mut self, object: &mut Object) {
         let Some(policy) = object.judged_by.take() else { return };
-        if let Some(judged) = self.judged.get_mut(&policy) {
+        if let Some(judged) = self.judged.get_mut(&*policy) {
             judged.breaker.forget(&object.facts.uid);
             judged.is_changed = true;
         }

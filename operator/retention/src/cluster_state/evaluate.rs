@@ -117,7 +117,7 @@ fn count_object(
     let plan = governed.map(|governed| governed.plan(&answers, &kind.groups, now));
     let due = plan.as_ref().and_then(|plan| DueObject::of(plan, &key.namespace, now));
     let policy = plan.as_ref().map(|plan| &plan.policy.uid);
-    if object.judged_by.as_ref() != policy.filter(|_| due.is_some()) {
+    if object.judged_by.as_deref() != policy.filter(|_| due.is_some()) {
         breakers.forget(object);
     }
     let Some(policy) = policy else { return };
@@ -125,7 +125,7 @@ fn count_object(
     counted.stock += 1;
     if let Some(due) = due {
         counted.due.insert(object.facts.uid.clone(), due);
-        object.judged_by = Some(policy.clone());
+        object.judged_by = Some(Box::new(policy.clone()));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    mem,
     ops::Bound,
     sync::Arc,
 };
@@ -22,10 +23,12 @@ use trainjob_retention_core::{
 
 use super::{
     breakers::Counted,
+    found::Found,
     namespaces::Namespaces,
     object::{Object, Place},
     rights::Resource,
     stale::Stale,
+    surveys::Surveys,
 };
 use crate::config::Target;
 
@@ -120,7 +123,8 @@ pub(super) struct Kind {
     /// How often the reader has changed. What an older one has read does not count.
     pub(super) epoch: u64,
     there: HashMap<Arc<str>, Arc<NamespacePolicies>>,
-    pub(super) objects: BTreeMap<ObjectKey, Object>,
+    /// Boxed, because a map has room to spare.
+    pub(super) objects: BTreeMap<ObjectKey, Box<Object>>,
     by_uid: HashMap<Uid, ObjectKey>,
     pub(super) groups: Groups,
     interner: Interner,
@@ -137,6 +141,8 @@ pub(super) struct Kind {
     pub(super) pods_known: PodsKnown,
     /// Namespaces that have to be looked at again.
     pub(super) stale: Stale,
+    /// What its surveys need.
+    pub(super) surveys: Surveys,
 }
 
 impl Kind {
@@ -165,6 +171,7 @@ impl Kind {
             skipped: 0,
             pods_known: PodsKnown::default(),
             stale: Stale::default(),
+            surveys: Surveys::default(),
             target,
             resource: Resource { group, name: resource.as_str().into() },
             built_in,
@@ -209,6 +216,7 @@ impl Kind {
 
     pub(super) fn evaluate_anew(&mut self) {
         self.there.clear();
+        self.surveys.forget_found();
         self.stale.clear();
         self.evaluation = Evaluation::begins(Round::Placing);
     }
@@ -216,6 +224,7 @@ impl Kind {
     /// The policies that apply in a namespace have changed.
     pub(super) fn forget_namespace(&mut self, namespace: &str) {
         self.there.remove(namespace);
+        self.surveys.forget_found();
     }
 
     pub(super) fn list_begins(&mut self) {
@@ -226,7 +235,8 @@ impl Kind {
     /// What the list that has ended did not show.
     pub(super) fn unseen(&mut self) -> impl Iterator<Item = &mut Object> {
         let (list, counts) = (self.list, self.list_epoch == self.epoch);
-        self.objects.values_mut().filter(move |object| counts && object.list != list)
+        let objects = self.objects.values_mut().map(|object| &mut **object);
+        objects.filter(move |object| counts && object.list != list)
     }
 
     /// A list has ended: what it did not show is gone.
@@ -239,6 +249,8 @@ impl Kind {
         let gone = self.objects.iter().filter(|(_, object)| object.list != list);
         let gone: Vec<_> = gone.map(|(key, _)| key.clone()).collect();
         let looked_at = gone.iter().flat_map(|key| self.remove(key)).collect();
+        // What was put in in its order fills half of the room only.
+        self.objects = mem::take(&mut self.objects).into_iter().collect();
         if !self.is_listed {
             self.is_listed = true;
             self.evaluate_anew();
@@ -246,11 +258,18 @@ impl Kind {
         looked_at
     }
 
+    /// The objects after this one.
+    pub(super) fn after(
+        &self,
+        after: Option<&ObjectKey>,
+    ) -> impl Iterator<Item = (&ObjectKey, &Box<Object>)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.objects.range::<ObjectKey, _>((from, Bound::Unbounded))
+    }
+
     /// Up to so many objects after this one.
     pub(super) fn slice(&self, after: Option<&ObjectKey>, count: usize) -> Vec<ObjectKey> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let range = self.objects.range::<ObjectKey, _>((from, Bound::Unbounded));
-        range.take(count).map(|(key, _)| key.clone()).collect()
+        self.after(after).take(count).map(|(key, _)| key.clone()).collect()
     }
 
     /// Reads an object; `None` if it has not finished, or cannot be read.
@@ -266,7 +285,7 @@ impl Kind {
     }
 
     /// Remembers an object. False if this version is known.
-    pub(super) fn insert(&mut self, key: &ObjectKey, facts: Facts) -> bool {
+    pub(super) fn insert(&mut self, key: &ObjectKey, mut facts: Facts) -> bool {
         let (list, pods) = (self.list, self.pods_of_new());
         match self.objects.get_mut(key) {
             Some(known) if known.facts == facts => {
@@ -274,11 +293,13 @@ impl Kind {
                 false
             }
             Some(known) => {
+                // The key keeps this one.
+                facts.name = Arc::clone(&known.facts.name);
                 known.changed(facts, list, pods);
                 true
             }
             None => {
-                self.objects.insert(key.clone(), Object::new(facts, list, pods));
+                self.objects.insert(key.clone(), Box::new(Object::new(facts, list, pods)));
                 true
             }
         }
@@ -356,7 +377,7 @@ impl Kind {
             looked_at.extend(self.dispensable(&place.candidate.group, place.count));
         }
         if let Some(object) = self.objects.get_mut(key) {
-            object.places = places;
+            (object.places, object.found) = (places, Found::default());
         }
         looked_at
     }

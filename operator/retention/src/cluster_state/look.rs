@@ -101,7 +101,7 @@ impl ClusterState {
             // Under another policy by now, it stands in the line of that.
             object.is_some_and(|object| {
                 matches!(object.progress, Progress::Waits(_))
-                    && object.judged_by.as_ref() == Some(policy)
+                    && object.judged_by.as_deref() == Some(policy)
             })
         };
         let key = self.rates.next(reached, monotonic, waits)?;
@@ -290,7 +290,7 @@ fn deletion_of(governed: &Governed<'_, '_>, plan: &Plan<'_>, due: Due) -> Deleti
     let object = governed.object;
     Deletion {
         uid: object.uid.clone(),
-        resource_version: object.resource_version.clone(),
+        resource_version: object.resource_version.to_string().into(),
         propagation: governed.policy.propagation,
         owner: object.controller().filter(|_| plan.act == Act::DeleteOwner).cloned(),
         policy: governed.policy.name.clone(),

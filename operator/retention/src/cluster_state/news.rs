@@ -125,7 +125,7 @@ impl ClusterState {
             return key.map_or_else(Effects::default, |key| self.object_gone(target, key));
         };
         let named =
-            ObjectKey { namespace: Arc::clone(&facts.namespace), name: facts.name.as_ref().into() };
+            ObjectKey { namespace: Arc::clone(&facts.namespace), name: Arc::clone(&facts.name) };
         let known = kind.objects.get(&named).map(|known| known.facts.uid == facts.uid);
         if known == Some(false) {
             // Another object of the name.

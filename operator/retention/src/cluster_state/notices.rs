@@ -73,7 +73,7 @@ impl Told {
         object: &Object,
         now: Timestamp,
     ) -> Self {
-        let (told, edited) = (&object.told, object.wishes_edited);
+        let (told, edited) = (object.told(), object.wishes_edited);
         Self {
             untold: governed.untold(plan, told, edited, now),
             all: governed.notices(plan, now),
@@ -92,6 +92,6 @@ impl Told {
             let (uid, what) = (object.facts.uid.clone(), What::Notice(notice));
             to.add(ObjectNews { key: key.clone(), uid, policy: Arc::clone(policy), what });
         }
-        (object.told, object.wishes_edited) = (self.all, false);
+        object.tell(self.all);
     }
 }

@@ -13,7 +13,7 @@ use trainjob_retention_core::{
     uid::Uid,
 };
 
-use super::tally::{is_stuck, is_to_be_deleted};
+use super::{found::is_to_be_deleted, tally::is_stuck};
 
 /// What is counted of the finished objects of a kind.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ pub struct Numbers {
 impl Numbers {
     /// Counts an object for the policy that governs it.
     pub(super) fn govern(&mut self, governed: &Governed<'_, '_>, plan: &Plan<'_>, now: Timestamp) {
-        self.stuck += u64::from(is_stuck(governed, now));
+        self.stuck += u64::from(is_stuck(governed.object, now));
         *self.states.entry(plan.state).or_default() += 1;
         let (since, longest) = match plan.state {
             State::Due => (plan.due.map(|due| due.at), &mut self.due_longest),

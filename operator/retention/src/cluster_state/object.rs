@@ -10,7 +10,7 @@ use trainjob_retention_core::{
     uid::Uid,
 };
 
-use super::rates::Rates;
+use super::{found::Found, rates::Rates};
 use crate::key::Key;
 
 /// How long an answer holds: about an owner that lets the object go (`docs/retention.md`, R24), and about a release (R13).
@@ -35,8 +35,8 @@ pub(super) enum ObjectPods {
     Unknown,
     /// There may be some. So many were deleted already, and nobody was told of them.
     Some(u32),
-    /// There are some that may not go before this instant of a clock that nobody sets, for so many times in a row.
-    Later(Duration, u8),
+    /// There are some that may not go before this second of a clock that nobody sets, for so many times in a row.
+    Later(u32, u8),
     /// None is left that goes before the object.
     None,
 }
@@ -53,21 +53,30 @@ pub(super) struct Object {
     pub(super) due: Option<Timestamp>,
     pub(super) progress: Progress,
     /// The policy whose breaker knows that it is due.
-    pub(super) judged_by: Option<Uid>,
+    pub(super) judged_by: Option<Box<Uid>>,
+    /// What is known of its Pods.
+    pub(super) pods: ObjectPods,
+    /// Whether its wishes were changed since its users were told something.
+    pub(super) wishes_edited: bool,
+    /// What policies found of it.
+    pub(super) found: Found,
+    /// What was done about it, which is nothing for most: they wait for their time.
+    dealings: Option<Box<Dealings>>,
+}
+
+/// What was done about an object.
+#[derive(Debug, Default)]
+struct Dealings {
     /// How often its deletion has failed in a row.
-    pub(super) failures: u8,
+    failures: u8,
     /// Until when it is left alone after a deletion that failed.
     rests_until: Duration,
     /// The answer about its owner.
-    asked: Option<Box<Asked>>,
+    asked: Option<Asked>,
     /// The answer about its release, and when it was given.
-    release: Option<Box<(Release, Duration)>>,
-    /// What is known of its Pods.
-    pub(super) pods: ObjectPods,
+    release: Option<(Release, Duration)>,
     /// What its users were told.
-    pub(super) told: Box<[Notice]>,
-    /// Whether its wishes were changed since then.
-    pub(super) wishes_edited: bool,
+    told: Box<[Notice]>,
 }
 
 /// How far its deletion is.
@@ -107,9 +116,18 @@ impl ObjectPods {
     /// How long it is until it is asked again whether Pods may go; `None`: they may be asked for now.
     pub(super) fn rests(self, now: Duration) -> Option<Duration> {
         match self {
-            Self::Later(until, _) if until > now => Some(until.saturating_sub(now)),
-            Self::Unknown | Self::Some(_) | Self::Later(..) | Self::None => None,
+            Self::Later(until, _) => {
+                let until = Duration::from_secs(until.into());
+                (until > now).then(|| until.saturating_sub(now))
+            }
+            Self::Unknown | Self::Some(_) | Self::None => None,
         }
+    }
+
+    /// Some may not go before so long from `now` on, for so many times in a row.
+    pub(super) fn later(wait: Duration, times: u8, now: Duration) -> Self {
+        let until = now.saturating_add(wait).as_millis().div_ceil(1_000);
+        Self::Later(until.try_into().unwrap_or(u32::MAX), times)
     }
 }
 
@@ -123,39 +141,62 @@ impl Object {
             due: None,
             progress: Progress::None,
             judged_by: None,
-            failures: 0,
-            rests_until: Duration::ZERO,
-            asked: None,
-            release: None,
             pods,
-            told: Box::default(),
             wishes_edited: false,
+            found: Found::default(),
+            dealings: None,
+        }
+    }
+
+    fn asked(&self) -> Option<&Asked> {
+        self.dealings.as_ref()?.asked.as_ref()
+    }
+
+    fn release(&self) -> Option<(Release, Duration)> {
+        self.dealings.as_ref()?.release
+    }
+
+    fn dealings(&mut self) -> &mut Dealings {
+        self.dealings.get_or_insert_default()
+    }
+
+    /// What its users were told.
+    pub(super) fn told(&self) -> &[Notice] {
+        self.dealings.as_ref().map_or(&[], |dealings| &dealings.told)
+    }
+
+    /// Its users were told all of this.
+    pub(super) fn tell(&mut self, all: Box<[Notice]>) {
+        self.wishes_edited = false;
+        if *all != *self.told() {
+            self.dealings().told = all;
         }
     }
 
     /// The same object in another version. One that has ended another time may have Pods again, of which this is known.
     pub(super) fn changed(&mut self, facts: Facts, list: u32, pods: ObjectPods) {
-        if facts.uid != self.facts.uid || facts.controller() != self.facts.controller() {
-            self.asked = None;
-        }
         if facts.uid != self.facts.uid {
-            (self.failures, self.rests_until, self.release) = (0, Duration::ZERO, None);
-            self.told = Box::default();
+            self.dealings = None;
+        } else if facts.controller() != self.facts.controller()
+            && let Some(dealings) = &mut self.dealings
+        {
+            dealings.asked = None;
         }
         if facts.uid != self.facts.uid || facts.finishes != self.facts.finishes {
             self.pods = pods;
         }
         self.wishes_edited |= facts.wishes != self.facts.wishes;
         (self.facts, self.list, self.progress) = (facts, list, Progress::None);
+        self.found = Found::default();
     }
 
     /// What is known beside its facts at `now`, a time of a clock that nobody sets.
     pub(super) fn answers(&self, now: Duration) -> Answers {
-        let valid = self.asked.as_ref().filter(|asked| now < asked.holds_until());
-        let release = self.release.as_deref().filter(|(_, at)| now < release_holds_until(*at));
+        let valid = self.asked().filter(|asked| now < asked.holds_until());
+        let release = self.release().filter(|(_, at)| now < release_holds_until(*at));
         Answers {
             owner: valid.map(|asked| asked.answer),
-            release: release.map(|(release, _)| *release),
+            release: release.map(|(release, _)| release),
             pods_deleted: self.pods == ObjectPods::None,
         }
     }
@@ -163,7 +204,7 @@ impl Object {
     /// What a policy in Audit goes by: an answer that lets the object go holds for good, because nothing is deleted by it.
     pub(super) fn audited_answers(&self, now: Duration) -> Answers {
         let known = self.known_answers();
-        let asked_again = self.asked.as_ref().is_some_and(|asked| asked.unfinished > 0);
+        let asked_again = self.asked().is_some_and(|asked| asked.unfinished > 0);
         let valid = self.answers(now);
         Answers {
             owner: if asked_again { valid.owner } else { known.owner },
@@ -175,20 +216,17 @@ impl Object {
     /// The last answers, however old: to count by, not to delete by.
     pub(super) fn known_answers(&self) -> Answers {
         Answers {
-            owner: self.asked.as_ref().map(|asked| asked.answer),
-            release: self.release.as_deref().map(|(release, _)| *release),
+            owner: self.asked().map(|asked| asked.answer),
+            release: self.release().map(|(release, _)| release),
             pods_deleted: self.pods == ObjectPods::None,
         }
     }
 
     /// How long the answers about its owner and its release still hold, as far as they keep the object.
     pub(super) fn asks_again_in(&self, now: Duration) -> Option<Duration> {
-        let owner = self.asked.as_ref().filter(|asked| asked.unfinished > 0);
-        let release = self.release.as_deref().filter(|(answer, _)| *answer == Release::Pending);
-        let holds = [
-            owner.map(|asked| asked.holds_until()),
-            release.map(|(_, at)| release_holds_until(*at)),
-        ];
+        let owner = self.asked().filter(|asked| asked.unfinished > 0);
+        let release = self.release().filter(|(answer, _)| *answer == Release::Pending);
+        let holds = [owner.map(Asked::holds_until), release.map(|(_, at)| release_holds_until(at))];
         let until = holds.into_iter().flatten().filter(|until| *until > now).min();
         until.map(|until| until.saturating_sub(now))
     }
@@ -196,27 +234,30 @@ impl Object {
     /// Whether an answer about its owner or its release keeps it, however old.
     pub(super) fn is_kept_by_answer(&self) -> bool {
         let is_pending = |(release, _): &(Release, _)| *release == Release::Pending;
-        self.asked.as_ref().is_some_and(|asked| asked.unfinished > 0)
-            || self.release.as_deref().is_some_and(is_pending)
+        self.asked().is_some_and(|asked| asked.unfinished > 0)
+            || self.release().as_ref().is_some_and(is_pending)
     }
 
     /// Takes in whether it is released.
     pub(super) fn release_answered(&mut self, answer: Release, now: Duration) {
-        self.release = Some(Box::new((answer, now)));
+        self.dealings().release = Some((answer, now));
+        self.found = Found::default();
     }
 
     /// Takes in how its owner is.
     pub(super) fn answered(&mut self, answer: OwnerAnswer, now: Duration) {
         let is_unfinished = matches!(answer, OwnerAnswer::Found(FoundOwner { finished: None, .. }));
-        let before = self.asked.as_ref().map_or(0, |asked| asked.unfinished);
+        let before = self.asked().map_or(0, |asked| asked.unfinished);
         let unfinished = if is_unfinished { before.saturating_add(1) } else { 0 };
-        self.asked = Some(Box::new(Asked { answer, at: now, unfinished }));
+        self.dealings().asked = Some(Asked { answer, at: now, unfinished });
+        self.found = Found::default();
     }
 
     /// How long it is still left alone after a deletion that failed, or, if its Pods are what is to go, because they may not
     /// go yet; `None`: it is not.
     pub(super) fn rests(&self, now: Duration, plan: &Plan<'_>) -> Option<Duration> {
-        let rest = Some(self.rests_until.saturating_sub(now)).filter(|rest| !rest.is_zero());
+        let until = self.dealings.as_ref().map_or(Duration::ZERO, |dealings| dealings.rests_until);
+        let rest = Some(until.saturating_sub(now)).filter(|rest| !rest.is_zero());
         rest.max(self.pods.rests(now).filter(|_| plan.act == Act::DeletePods))
     }
 
@@ -229,19 +270,28 @@ impl Object {
     }
 
     /// Its deletion was accepted.
-    pub(super) const fn accepted(&mut self) {
-        (self.progress, self.failures) = (Progress::Accepted, 0);
+    pub(super) fn accepted(&mut self) {
+        self.progress = Progress::Accepted;
+        self.has_not_failed();
+    }
+
+    /// Its last deletion, or that of its Pods, has not failed.
+    pub(super) fn has_not_failed(&mut self) {
+        if let Some(dealings) = &mut self.dealings {
+            dealings.failures = 0;
+        }
     }
 
     /// Its deletion has failed. How long it is left alone: so long, or 1 s, doubling.
     pub(super) fn failed(&mut self, wait: Option<Duration>, now: Duration) -> Duration {
         self.progress = Progress::None;
+        let dealings = self.dealings();
         let wait = wait.unwrap_or_else(|| {
-            let doubled = Duration::from_secs(1).saturating_mul(1 << self.failures.min(9));
-            self.failures = self.failures.saturating_add(1);
+            let doubled = Duration::from_secs(1).saturating_mul(1 << dealings.failures.min(9));
+            dealings.failures = dealings.failures.saturating_add(1);
             doubled.min(LONGEST_BACKOFF)
         });
-        self.rests_until = now.saturating_add(wait);
+        dealings.rests_until = now.saturating_add(wait);
         wait
     }
 }

@@ -82,18 +82,19 @@ impl ClusterState {
         let again = || looked_at(key.target, [key.object.clone()]);
         match reply.left {
             PodsLeft::None => {
-                (object.pods, object.failures) = (ObjectPods::None, 0);
+                object.pods = ObjectPods::None;
+                object.has_not_failed();
                 PodsReplied { wait: None, told: deleted, effects: again() }
             }
             PodsLeft::Due => {
-                (object.pods, object.failures) = (ObjectPods::Some(deleted), 0);
+                object.pods = ObjectPods::Some(deleted);
+                object.has_not_failed();
                 PodsReplied { wait: None, told: 0, effects: again() }
             }
             PodsLeft::Later => {
                 let wait = ASKED_AGAIN.0.saturating_mul(1 << times.min(10)).min(ASKED_AGAIN.1);
-                object.failures = 0;
-                object.pods =
-                    ObjectPods::Later(monotonic.saturating_add(wait), times.saturating_add(1));
+                object.has_not_failed();
+                object.pods = ObjectPods::later(wait, times.saturating_add(1), monotonic);
                 PodsReplied { wait: Some(wait), told: deleted, effects: Effects::default() }
             }
             PodsLeft::Unknown(reply) => {

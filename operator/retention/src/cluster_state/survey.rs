@@ -2,19 +2,29 @@
 
 use std::time::Duration;
 
+use trainjob_api::time::Timestamp;
 use trainjob_core::Now;
-use trainjob_retention_core::breaker::News;
+use trainjob_retention_core::breaker::{DueObject, News};
 
 use super::{
     ClusterState,
     book::{PolicyKey, Stored},
+    found::{Finding, Found},
+    kind::Kind,
     numbers::Numbers,
-    tally::{KindState, Survey},
+    object::{Object, ObjectPods},
+    tally::{KindState, Survey, is_stuck},
 };
 use crate::key::{Key, TargetId};
 
+/// What has to be looked at within so many seconds is told, so that timers are armed for that alone. Surveys come far more
+/// often.
+pub const SOON: i64 = 3_600;
+
 impl ClusterState {
     /// Counts so many objects more of a kind. True if there are more.
+    ///
+    /// It is planned anew for those alone of which something may have changed, and for a few others.
     pub fn survey(
         &mut self,
         target: TargetId,
@@ -24,24 +34,72 @@ impl ClusterState {
     ) -> bool {
         let time = now.reached().unwrap_or(now.stamp());
         let Some(kind) = self.kinds.get_mut(target.0) else { return false };
-        let keys = kind.slice(survey.after.as_ref(), count);
-        for key in &keys {
-            let policies = kind.there(&mut self.namespaces, &key.namespace);
-            let Some(object) = kind.objects.get(key) else { continue };
-            let loops = self.recreations.is_loop(&Key { target, object: key.clone() }, time);
-            let governing = policies.governing(&object.facts).into_iter();
-            for governed in governing.chain(policies.audited(&object.facts)) {
-                let plan = governed.plan(&object.known_answers(), &kind.groups, time);
-                let tally = survey.tallies.entry(governed.policy.uid.clone()).or_default();
-                tally.count(&governed, &plan, time);
-                tally.counts.recreated += u64::from(loops);
+        if survey.after.is_none() {
+            kind.surveys.begin(kind.policies.len(), time);
+        }
+        if survey.register != kind.surveys.registers() {
+            *survey = Survey::begin(kind.surveys.registers());
+        }
+        let after = survey.after.take();
+        let has_loops = self.recreations.loops(time) > 0;
+        let (mut plan_anew, mut last, mut counted) = (Vec::new(), None, 0);
+        for (key, object) in kind.after(after.as_ref()).take(count) {
+            (last, counted) = (Some(key), counted + 1);
+            let named = || Key { target, object: key.clone() };
+            let is_counted = !kind.surveys.checks(survey.counted + counted)
+                && !(has_loops && self.recreations.is_loop(&named(), time))
+                && survey.count_found(kind, object, time);
+            if !is_counted {
+                plan_anew.push(key.clone());
+            } else if let Some(until) = soon(object, time) {
+                survey.soon.push((named(), until));
             }
         }
-        for object in &keys {
-            self.observe(&Key { target, object: object.clone() }, News::Other, now);
+        (survey.after, survey.counted) = (last.cloned(), survey.counted + counted);
+        for key in plan_anew {
+            self.find(Key { target, object: key }, survey, now);
         }
-        survey.after = keys.last().cloned();
-        keys.len() == count
+        counted == count
+    }
+
+    /// Plans for an object, counts it, and remembers what was found.
+    fn find(&mut self, key: Key, survey: &mut Survey, now: Now) {
+        let time = now.reached().unwrap_or(now.stamp());
+        let is_loop = self.recreations.is_loop(&key, time);
+        let Some(kind) = self.kinds.get_mut(key.target.0) else { return };
+        let policies = kind.there(&mut self.namespaces, &key.object.namespace);
+        let Some(object) = kind.objects.get_mut(&key.object) else { return };
+        let answers = object.known_answers();
+        let (mut findings, mut next, mut due) = (Vec::new(), None, None);
+        let governing = policies.governing(&object.facts).map(|governed| (governed, true));
+        let audited = policies.audited(&object.facts).map(|governed| (governed, false));
+        for (governed, is_governing) in governing.into_iter().chain(audited) {
+            let plan = governed.plan(&answers, &kind.groups, time);
+            let finding = Finding::of(&governed, &plan, kind.surveys.register_mut());
+            if let Some(tally) = survey.of(finding.policy, kind.surveys.register()) {
+                tally.count(&finding, is_stuck(&object.facts, time), time);
+                tally.counts.recreated += u64::from(is_loop);
+                tally.expect(&governed, &plan, &finding);
+            }
+            next = next.into_iter().chain(plan.next).min();
+            if is_governing {
+                next = next.into_iter().chain(governed.next_notice(&plan, time)).min();
+                let observed = DueObject::of(&plan, &key.object.namespace, time);
+                due = observed.map(|due| (&governed.policy.uid, due));
+            }
+            findings.push(finding);
+        }
+        let edition = kind.surveys.edition(object, &kind.groups);
+        let found = Found::new(findings, next, edition, answers.pods_deleted);
+        if let Some(reached) = now.reached() {
+            self.breakers.observe(object, due, News::Other, reached);
+        }
+        // If its time has come since, it is looked at once more: a timer may be lost.
+        let passed = object.found.until().filter(|until| *until <= time);
+        object.found = found;
+        if let Some(until) = passed.or_else(|| soon(object, time)) {
+            survey.soon.push((key, until));
+        }
     }
 
     /// Counts so many objects more of a kind for its metrics, and changes nothing by that. True if there are more. Of a kind
@@ -113,5 +171,33 @@ impl ClusterState {
         if let Some(began) = began.reached().filter(|_| is_live && is_judged) {
             self.breakers.looked(target, began);
         }
+    }
+}
+
+/// When an object has to be looked at, if that is soon.
+fn soon(object: &Object, now: Timestamp) -> Option<Timestamp> {
+    object.found.until().filter(|until| *until <= now.plus(SOON))
+}
+
+impl Survey {
+    /// Counts an object by what was found of it. False if that does not hold, or does not say enough.
+    fn count_found(&mut self, kind: &Kind, object: &Object, now: Timestamp) -> bool {
+        let edition = kind.surveys.edition(object, &kind.groups);
+        let pods_deleted = object.pods == ObjectPods::None;
+        let Some(findings) = object.found.valid(now, edition, pods_deleted) else { return false };
+        let register = kind.surveys.register();
+        for finding in findings {
+            // Of the earliest to go more is said.
+            if self.of(finding.policy, register).is_none_or(|tally| tally.is_early(finding)) {
+                return false;
+            }
+        }
+        let is_stuck = is_stuck(&object.facts, now);
+        for finding in findings {
+            if let Some(tally) = self.of(finding.policy, register) {
+                tally.count(finding, is_stuck, now);
+            }
+        }
+        true
     }
 }

@@ -1,9 +1,6 @@
 //! What a policy finds, counted for its status (`docs/retention.md`, 7).
 
-use std::{
-    collections::{BTreeMap, BinaryHeap},
-    sync::Arc,
-};
+use std::{collections::BinaryHeap, mem, sync::Arc};
 
 use trainjob_api::{
     lifecycle::v1alpha1::status::{Counts, NEXT, NextDeletion, WouldDelete},
@@ -18,13 +15,23 @@ use trainjob_retention_core::{
     uid::Uid,
 };
 
+use super::found::{Finding, Register};
+use crate::key::Key;
+
 const HOUR: i64 = 3_600;
 
 /// What the policies of a kind find.
 #[derive(Debug, Default)]
 pub struct Survey {
-    pub(super) tallies: BTreeMap<Uid, Tally>,
+    /// By the numbers of policies in the register of the kind.
+    tallies: Vec<(Uid, Tally)>,
     pub(super) after: Option<ObjectKey>,
+    /// Of which register the numbers are.
+    pub(super) register: u32,
+    /// How many objects were counted.
+    pub(super) counted: usize,
+    /// What has to be looked at soon, and when.
+    pub(super) soon: Vec<(Key, Timestamp)>,
 }
 
 /// How it is with a target kind.
@@ -45,7 +52,31 @@ impl Survey {
     /// What a policy finds.
     #[must_use]
     pub fn tally(&self, policy: &Uid) -> Option<&Tally> {
-        self.tallies.get(policy)
+        self.tallies.iter().find(|(uid, _)| uid == policy).map(|(_, tally)| tally)
+    }
+
+    /// What has to be looked at soon, and when. Timers are armed for that alone: most objects wait for days.
+    pub fn take_soon(&mut self) -> Vec<(Key, Timestamp)> {
+        mem::take(&mut self.soon)
+    }
+
+    /// One that begins with this register.
+    pub(super) fn begin(register: u32) -> Self {
+        Self { register, ..Self::default() }
+    }
+
+    /// The tally of a policy.
+    pub(super) fn of(&mut self, policy: u32, register: &Register) -> Option<&mut Tally> {
+        for registered in register.policies().iter().skip(self.tallies.len()) {
+            self.tallies.push((registered.uid.clone(), Tally::default()));
+        }
+        let index = usize::try_from(policy).ok()?;
+        let rules = &register.policies().get(index)?.rules;
+        let (_, tally) = self.tallies.get_mut(index)?;
+        for rule in rules.iter().skip(tally.rules.len()) {
+            tally.rules.push((Arc::clone(rule), 0, 0));
+        }
+        Some(tally)
     }
 }
 
@@ -55,7 +86,7 @@ pub struct Tally {
     /// Finished objects by state.
     pub counts: Counts,
     /// How many objects each rule matches, and how many of them are due.
-    pub rules: BTreeMap<Arc<str>, (u64, u64)>,
+    rules: Vec<(Arc<str>, u64, u64)>,
     /// How many would be deleted until when.
     pub would_delete: WouldDelete,
     /// How many objects have been terminating for more than ten minutes.
@@ -70,7 +101,7 @@ pub struct Tally {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Earliest {
     namespace: Arc<str>,
-    name: Box<str>,
+    name: Arc<str>,
     uid: String,
     rule: Arc<str>,
     source: &'static str,
@@ -79,35 +110,53 @@ struct Earliest {
 
 impl Tally {
     /// Counts an object that the policy governs.
-    pub(super) fn count(&mut self, governed: &Governed<'_, '_>, plan: &Plan<'_>, now: Timestamp) {
+    pub(super) fn count(&mut self, finding: &Finding, is_stuck: bool, now: Timestamp) {
         self.counts.finished += 1;
-        if let Some(count) = of_state(&mut self.counts, plan.state) {
+        if let Some(count) = of_state(&mut self.counts, finding.state) {
             *count += 1;
         }
-        self.stuck += u64::from(is_stuck(governed, now));
-        self.limits_cross |= governed.bounds.cross();
-        let is_due = plan.state == State::Due;
-        let rule = self.rules.entry(Arc::clone(&plan.rule.name)).or_default();
-        rule.0 += 1;
-        rule.1 += u64::from(is_due);
-        if let Some(due) = plan.due.filter(|_| is_to_be_deleted(plan.state)) {
-            self.expect(governed, plan, due, now);
+        self.stuck += u64::from(is_stuck);
+        self.limits_cross |= finding.limits_cross;
+        if let Some((_, matched, due)) = self.rules.get_mut(usize::from(finding.rule)) {
+            *matched += 1;
+            *due += u64::from(finding.state == State::Due);
+        }
+        if let Some(goes) = finding.goes() {
+            let within = |seconds: i64| u64::from(goes <= now.plus(seconds));
+            self.would_delete.now += within(0);
+            self.would_delete.hour += within(HOUR);
+            self.would_delete.day += within(24 * HOUR);
+            self.would_delete.week += within(7 * 24 * HOUR);
         }
     }
 
-    fn expect(&mut self, governed: &Governed<'_, '_>, plan: &Plan<'_>, due: Due, now: Timestamp) {
-        let within = |seconds: i64| u64::from(due.at <= now.plus(seconds));
-        self.would_delete.now += within(0);
-        self.would_delete.hour += within(HOUR);
-        self.would_delete.day += within(24 * HOUR);
-        self.would_delete.week += within(7 * 24 * HOUR);
-        let is_early = self.next.peek().is_none_or(|(latest, _)| due.at < *latest);
-        if self.next.len() < NEXT || is_early {
+    /// Whether an object is among the earliest to go, as far as is known.
+    pub(super) fn is_early(&self, finding: &Finding) -> bool {
+        finding.goes().is_some_and(|goes| {
+            self.next.len() < NEXT || self.next.peek().is_none_or(|(latest, _)| goes < *latest)
+        })
+    }
+
+    /// Notes an object if it is among the earliest to go.
+    pub(super) fn expect(
+        &mut self,
+        governed: &Governed<'_, '_>,
+        plan: &Plan<'_>,
+        finding: &Finding,
+    ) {
+        if let Some(due) = plan.due.filter(|_| self.is_early(finding)) {
             self.next.push((due.at, earliest(governed.object, plan, due)));
             if self.next.len() > NEXT {
                 self.next.pop();
             }
         }
+    }
+
+    /// How many objects a rule matches, and how many of them are due.
+    #[must_use]
+    pub fn rule(&self, name: &str) -> (u64, u64) {
+        let known = self.rules.iter().find(|(known, ..)| **known == *name);
+        known.map_or((0, 0), |(_, matched, due)| (*matched, *due))
     }
 
     /// The earliest deletions, the first first.
@@ -131,7 +180,7 @@ impl Tally {
 fn earliest(object: &Facts, plan: &Plan<'_>, due: Due) -> Earliest {
     Earliest {
         namespace: Arc::clone(&object.namespace),
-        name: object.name.clone(),
+        name: Arc::clone(&object.name),
         uid: object.uid.to_string(),
         rule: Arc::clone(&plan.rule.name),
         source: source_name(due),
@@ -155,20 +204,6 @@ pub const fn source_name(due: Due) -> &'static str {
     }
 }
 
-/// Whether an object of this state goes at its time, as things are.
-pub(super) const fn is_to_be_deleted(state: State) -> bool {
-    match state {
-        State::Pending | State::Due | State::Held | State::NativeTtl => true,
-        State::Kept
-        | State::Owned
-        | State::Guarded
-        | State::NeedsOwner
-        | State::Ungrouped
-        | State::NoFinishTime
-        | State::Terminating => false,
-    }
-}
-
 fn of_state(counts: &mut Counts, state: State) -> Option<&mut u64> {
     match state {
         State::Pending => None,
@@ -186,6 +221,6 @@ fn of_state(counts: &mut Counts, state: State) -> Option<&mut u64> {
 }
 
 /// Whether an object has been terminating for so long that its users are told.
-pub(super) fn is_stuck(governed: &Governed<'_, '_>, now: Timestamp) -> bool {
-    governed.object.terminating.is_some_and(|since| now >= since.plus(STUCK_AFTER))
+pub(super) fn is_stuck(object: &Facts, now: Timestamp) -> bool {
+    object.terminating.is_some_and(|since| now >= since.plus(STUCK_AFTER))
 }

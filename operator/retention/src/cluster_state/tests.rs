@@ -12,6 +12,7 @@ mod release;
 mod rights;
 mod standby;
 mod still_wanted;
+mod surveys;
 
 use std::{slice, time::Duration};
 

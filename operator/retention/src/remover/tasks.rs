@@ -26,7 +26,7 @@ impl Remover {
                 let slice = self.state().evaluate(SLICE, self.clock.now());
                 let Some(slice) = slice else { break };
                 for (key, at) in slice.later {
-                    self.queue.requeue_at(&key, Some(at));
+                    self.look_at(&key, Some(at));
                 }
                 self.queue.add_all(slice.look);
                 is_evaluated = true;

@@ -14,7 +14,7 @@ use trainjob_retention_core::{
 use crate::cluster_state::{KindState, Stored};
 
 /// All that the conditions of a policy depend on.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Situation {
     /// The mode of the policy, or why it is not understood.
     pub(super) mode: Result<Mode, String>,

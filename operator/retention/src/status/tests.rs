@@ -67,7 +67,7 @@ fn only_a_policy_in_audit_loses_what_its_breaker_stored() {
     put(Some(&record), false, &mut status);
     for (is_audited, left) in [(false, Some(record)), (true, None)] {
         let seen = SeenPolicy { status: status.clone(), ..SeenPolicy::default() };
-        let written = Written { seen, counted: None, stored: None };
+        let written = Written::new(seen);
         assert_eq!(written.is_urgent(None, is_audited), is_audited);
         put(None, is_audited, &mut status);
         assert_eq!(Record::read(&status), left);

@@ -2,7 +2,7 @@
 
 use trainjob_retention_core::{
     breaker::{DueObject, Stage},
-    facts::{Facts, Finish},
+    facts::Facts,
     keep_last::Groups,
     outcome::Guards,
     plan::{Answers, Release, plan},
@@ -40,7 +40,8 @@ fn the_last_stage_that_has_come_is_due_since_its_time() {
 #[test]
 fn what_a_guard_delays_is_due() {
     let guards = Guards { release: true, ..Guards::default() };
-    let finish = Finish { guards, ..finish() };
+    let mut finish = finish();
+    finish.guards = guards;
     let object = Facts { finishes: [finish].into(), ..job() };
     let policies = there(vec![policy(ttl(60))]);
     let answers = Answers { release: Some(Release::Pending), ..Answers::default() };

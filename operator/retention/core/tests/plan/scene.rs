@@ -11,7 +11,7 @@ use trainjob_retention_core::{
     kind::BuiltIn,
     labels::Labels,
     operator::Operator,
-    outcome::{Bond, Guards, Outcome},
+    outcome::{Bond, Ending, Guards, Outcome},
     plan::{Answers, Plan, plan},
     policies::{NamespacePolicies, Policies},
     policy::{
@@ -21,6 +21,7 @@ use trainjob_retention_core::{
     seconds::Seconds,
     selector::{Requirement, Selector},
     uid::Uid,
+    version::Version,
     wish::{HoldWish, Wishes},
 };
 
@@ -41,9 +42,11 @@ pub(crate) fn definition() -> Arc<Definition> {
 }
 
 pub(crate) fn finish() -> Finish {
-    Finish {
-        definition: definition(),
-        time: Some(START),
+    Finish { definition: definition(), time: Some(START), ending: Arc::new(ending()) }
+}
+
+fn ending() -> Ending {
+    Ending {
         outcome: Outcome::Failed,
         reason: "BackoffLimitExceeded".into(),
         own_ttl: None,
@@ -57,7 +60,7 @@ pub(crate) fn job() -> Facts {
         namespace: "a".into(),
         name: "j".into(),
         uid: Uid::from("u"),
-        resource_version: "1".into(),
+        resource_version: Version::from("1"),
         created: at(-100),
         owner: Owner::None,
         wishes: Wishes::default(),

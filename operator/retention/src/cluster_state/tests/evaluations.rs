@@ -45,7 +45,7 @@ fn a_policy_that_audits_deletes_nothing_and_is_counted() {
     let tally = survey.tally(&Uid::from("p")).unwrap();
     assert_eq!((tally.counts.finished, tally.counts.due, tally.counts.held), (3, 1, 1));
     assert_eq!((tally.would_delete.now, tally.would_delete.hour), (1, 3));
-    assert_eq!(tally.rules.get("all"), Some(&(3, 1)));
+    assert_eq!(tally.rule("all"), (3, 1));
     let next: Vec<_> = tally.next().into_iter().map(|next| (next.name, next.source)).collect();
     let expected = [("a", "Policy"), ("b", "Policy"), ("c", "Hold")];
     assert_eq!(next, expected.map(|(name, source)| (name.to_owned(), source.to_owned())));
