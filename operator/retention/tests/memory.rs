@@ -1,5 +1,7 @@
 //! How much room a finished object takes (`docs/retention.md`, R60).
 
+#![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+
 use std::{collections::BTreeSet, fs, time::Duration};
 
 use serde_json::{Value, json};

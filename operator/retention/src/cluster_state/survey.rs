@@ -46,10 +46,10 @@ impl ClusterState {
         for (key, object) in kind.after(after.as_ref()).take(count) {
             (last, counted) = (Some(key), counted + 1);
             let named = || Key { target, object: key.clone() };
-            let is_counted = !kind.surveys.checks(survey.counted + counted)
-                && !(has_loops && self.recreations.is_loop(&named(), time))
-                && survey.count_found(kind, object, time);
-            if !is_counted {
+            let is_planned_anew = kind.surveys.checks(survey.counted + counted)
+                || has_loops && self.recreations.is_loop(&named(), time)
+                || !survey.count_found(kind, object, time);
+            if is_planned_anew {
                 plan_anew.push(key.clone());
             } else if let Some(until) = soon(object, time) {
                 survey.soon.push((named(), until));
