@@ -28,13 +28,12 @@ pub fn ended(pod: &Pod, now: Timestamp) -> Ended {
         return Ended::Yes;
     }
     match (pod.deletion, &pod.node) {
-        (None, _) => Ended::No,
         (Some(_), None) => Ended::Yes,
         (Some(Deletion { grace: 0, at }), Some(_)) => {
             let until = at.plus(FORCED_SECONDS);
             if now >= until { Ended::Yes } else { Ended::At(until) }
         }
-        (Some(_), Some(_)) => Ended::No,
+        (None, _) | (Some(_), Some(_)) => Ended::No,
     }
 }
 

@@ -31,7 +31,7 @@ impl Default for Settings {
         Self {
             gpu_resources: GPU_RESOURCES.map(Into::into).into(),
             batch_period: Duration::from_secs(5),
-            hold_limit: Some(Duration::from_secs(300)),
+            hold_limit: Some(Duration::from_mins(5)),
             failure_messages: true,
         }
     }

@@ -9,6 +9,7 @@ use trainjob_api::lifecycle::v1alpha1::{
 use super::*;
 use crate::{
     amounts::MOST,
+    job::Job,
     pod::Phase,
     share::share,
     testing::{at, ended_at, pod},
@@ -27,14 +28,16 @@ fn gpu(restart: u64, verdict: Verdict, start: i64, end: i64) -> Share {
         restart,
         ..pod()
     };
-    let job = crate::job::Job::Running { suspended_changed_at: None };
+    let job = Job::Running { suspended_changed_at: None };
     Share { verdict, ..share(&pod, Order::Unknown, &job, at(100_000)) }
 }
 
 fn of(shares: &[Share], outcome: Outcome) -> TrainJobRecordStatus {
     let settings = Settings::default();
     let mut ledger = Ledger::new(TrainJobRecordStatus::default(), &settings);
-    shares.iter().for_each(|share| ledger.count(share));
+    for share in shares {
+        ledger.count(share);
+    }
     ledger.set_open([]);
     ledger.finish(outcome)
 }

@@ -21,9 +21,9 @@ pub(super) fn of(
     let attempts = || status.replicated_jobs.iter().flat_map(|job| &job.attempts);
     let last = attempts().map(key_of).max();
     for attempt in attempts() {
-        let lost = lost(attempt, last, outcome);
-        add_pods(&mut totals, &attempt.sums, lost);
-        let gpus = sums::gpu_seconds(lost, settings);
+        let wasted = wasted(attempt, last, outcome);
+        add_pods(&mut totals, &attempt.sums, wasted);
+        let gpus = sums::gpu_seconds(wasted, settings);
         if gpus > 0 {
             let cause = cause(&status.causes, attempt);
             sums::add_to(&mut totals.wasted_by_cause, cause, gpus);
@@ -45,7 +45,7 @@ pub(super) fn of(
 
 /// What of an attempt was lost (AW2): all of it, unless it is the last of a job that may still succeed, or has; of that,
 /// what its failed and suspended Pods used.
-const fn lost(attempt: &Attempt, last: Option<Key>, outcome: Outcome) -> &Seconds {
+const fn wasted(attempt: &Attempt, last: Option<Key>, outcome: Outcome) -> &Seconds {
     let is_last = match last {
         Some((job_set, restart)) => attempt.job_set == job_set && attempt.restart == restart,
         None => false,

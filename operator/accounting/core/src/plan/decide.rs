@@ -264,7 +264,7 @@ impl<'a> Round<'a> {
         for tracked in uncounted {
             match self.opens(tracked) {
                 Some(at) if at <= clock => {
-                    plan.actions.push(Action::LetGo(tracked.pod.uid.clone()))
+                    plan.actions.push(Action::LetGo(tracked.pod.uid.clone()));
                 }
                 opens => {
                     plan.ask_after(opens.map(|at| at.saturating_sub(clock)));

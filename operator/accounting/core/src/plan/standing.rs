@@ -32,15 +32,14 @@ pub(super) fn standing(tracked: &Tracked, settling: &BTreeSet<&str>, now: Timest
     let Tracked { pod, presence, .. } = tracked;
     let counted = settling.contains(pod.uid.as_str());
     match presence {
-        Presence::Released => Standing::Done,
         Presence::Gone if counted || pod.accounted => Standing::Done,
         Presence::Stripped if pod.accounted => Standing::Done,
         // It is there, so it gets the annotation before its UID is cleared.
         Presence::Stripped if counted => Standing::Counted,
         Presence::Gone | Presence::Stripped => Standing::Lost,
         Presence::Releasing if counted || pod.accounted => Standing::Releasing,
-        // It is being let go.
-        Presence::Releasing => Standing::Done,
+        // One that is under way and not counted is let go.
+        Presence::Releasing | Presence::Released => Standing::Done,
         // AG4: somebody put the finalizer back.
         Presence::Here if pod.accounted && pod.finalizer => Standing::Counted,
         Presence::Here if pod.accounted => Standing::Done,

@@ -45,14 +45,14 @@ fn ended(uid: &str, ago: u64) -> Tracked {
     seen(pod, ago)
 }
 
-fn deleted(tracked: Tracked) -> Tracked {
-    let deletion = Some(Deletion { at: at(990), grace: 30 });
-    Tracked { pod: Pod { deletion, ..tracked.pod.clone() }, ..tracked }
+fn deleted(mut tracked: Tracked) -> Tracked {
+    tracked.pod.deletion = Some(Deletion { at: at(990), grace: 30 });
+    tracked
 }
 
 fn seen(pod: Pod, ago: u64) -> Tracked {
     let mut tracked = Tracked::new(pod, NOW);
-    tracked.ended_seen = Some(NOW.clock - Duration::from_secs(ago));
+    tracked.ended_seen = NOW.clock.checked_sub(Duration::from_secs(ago));
     tracked
 }
 
