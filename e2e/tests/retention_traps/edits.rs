@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{WINDOW, is_enforcing, named, place, scaled, ttl};
 
-fn is_deletion(call: &Call) -> bool {
+pub(super) fn is_deletion(call: &Call) -> bool {
     call.verb == "delete"
 }
 

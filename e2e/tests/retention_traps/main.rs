@@ -16,6 +16,7 @@ mod kinds;
 mod kueue_retention;
 mod loops;
 mod own_ttl;
+mod owners;
 mod restarts;
 mod rules;
 mod scale;

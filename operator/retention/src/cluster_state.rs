@@ -35,6 +35,7 @@ mod rights;
 mod source;
 mod stale;
 mod step;
+mod still_wanted;
 mod survey;
 mod tally;
 #[cfg(test)]

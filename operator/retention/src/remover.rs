@@ -4,6 +4,7 @@
 //! request that changes something is sent only while this process leads, and a DELETE has the UID and the version of the
 //! object (`docs/retention.md`, R33).
 
+mod deletion;
 mod events;
 mod news;
 mod owners;
@@ -26,7 +27,6 @@ use trainjob_api::time::Timestamp;
 use trainjob_engine::{
     clock::Clock,
     controller::{Controller, Passed},
-    error::RequestError,
     events::{Event, EventRecorder},
     leader::LeaderGuard,
     queue::numbers::Numbers,
@@ -38,7 +38,7 @@ use trainjob_retention_core::facts;
 pub use self::path::collection;
 use self::served::Served;
 use crate::{
-    cluster_state::{ClusterState, Deletion, Effects, Reply, Step, Verb as RightVerb},
+    cluster_state::{ClusterState, Effects, Step, Verb as RightVerb},
     config::Target,
     key::{Key, Position, Priority, TargetId, position},
     metrics::Metrics,
@@ -249,66 +249,6 @@ impl Remover {
                 self.queue.retry(key, Some(ASK_AGAIN));
                 Some(Passed::Failed)
             }
-        }
-    }
-
-    async fn delete(&self, key: &Key, deletion: &Deletion, place: &Place) -> Passed {
-        let Some(served) = self.target(key.target) else { return Passed::Gone };
-        let flow =
-            Flow { namespace: Arc::clone(&key.object.namespace), operation: served.operation };
-        if !place.enter(&flow) {
-            return Passed::WaitsFor(served.operation);
-        }
-        let sent = place.ask().answer(self.send(key, &served, deletion)).await.flatten();
-        let reply = match &sent {
-            Ok(()) => Reply::Accepted,
-            Err(error) => requests::reply(error),
-        };
-        let (wait, effects) = self.state().replied(key, &deletion.uid, reply, boot_time());
-        self.apply(effects);
-        self.queue.retry(key, wait);
-        match sent {
-            Ok(()) => {
-                self.metrics.deleted(&served.target.kind, deletion, self.clock.likely());
-                self.events.record(events::deleted(key, &served, deletion));
-                Passed::Settled
-            }
-            Err(error) => {
-                self.metrics.failed(&served.target.kind, &error);
-                tracing::debug!(object = %key.object, %error, "not deleted");
-                if requests::is_forbidden(&error) {
-                    self.doubt_right_to_delete(key, &served, deletion).await;
-                }
-                if let Some(event) = events::failed(key, &served, deletion, &error) {
-                    self.events.record(event);
-                }
-                Passed::Failed
-            }
-        }
-    }
-
-    async fn send(
-        &self,
-        key: &Key,
-        served: &Served,
-        deletion: &Deletion,
-    ) -> Result<(), RequestError> {
-        self.leader.check()?;
-        let Some(version) = &served.version else {
-            return Err(RequestError::Unbuildable("the kind is not served".into()));
-        };
-        let namespace = &key.object.namespace;
-        match &deletion.owner {
-            None => {
-                let target = &served.target;
-                let path = collection(&target.api_group, version, &target.resource);
-                let path = path.in_namespace(namespace);
-                requests::delete(&self.client, &path, &key.object.name, deletion).await
-            }
-            Some(_) if !served.target.owner_delete => {
-                Err(RequestError::Unbuildable("the configuration lets no owner be deleted".into()))
-            }
-            Some(owner) => owners::delete(&self.client, namespace, owner, deletion).await,
         }
     }
 }

@@ -24,6 +24,9 @@ use crate::testenv::until::until_ok;
 /// others.
 const EACH: usize = 10;
 const POLICY: &str = "refuses-job-sets";
+/// How long it is until there are more warnings, at most. One that the API server did not take comes again with the next
+/// refusal, and what is refused is tried again after a minute.
+const NEXT_WARNING: Duration = Duration::from_mins(2);
 const DROPPED: &str = "trainjob_operator_events_dropped_total";
 
 /// Measures the neighbour while jobs of another namespace cause warnings.
@@ -41,7 +44,7 @@ pub(super) async fn beside(beside: &Beside<'_>) -> Result<Round> {
     let (mut sent, mut dropped) = tried(rig, &operator, &namespace).await?;
     while sent + dropped < wanted {
         rig.progress.at(sent + dropped);
-        let more = until_ok("there come to be more warnings", PATIENCE, || async {
+        let more = until_ok("there come to be more warnings", NEXT_WARNING, || async {
             let now = tried(rig, &operator, &namespace).await?;
             ensure!(now.0 + now.1 > sent + dropped, "there are {now:?}");
             Ok(now)

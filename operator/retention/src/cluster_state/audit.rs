@@ -1,7 +1,8 @@
 //! What policies in Audit have to know of other objects, so that they show what they would do (`docs/retention.md`, R20).
 //!
-//! They ask as they would in Enforce: about an owner (R24, R25) and a release (R13), once the object is due. What an answer
-//! lets go is never unfinished again, so it is asked for once; what keeps the object is asked for again in its time.
+//! They ask as they would in Enforce: about an owner (R24, R25) and a release (R13), once the object is due. An owner
+//! that has ended stays so, and so does a release: they are asked for once. While the answer keeps the object, the question is
+//! asked again in its time.
 
 use std::time::Duration;
 

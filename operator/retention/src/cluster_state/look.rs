@@ -272,7 +272,7 @@ pub(super) fn due_of(plan: &Plan<'_>) -> Option<Due> {
 }
 
 /// What is deleted now; `None`: nothing.
-fn deletion(governed: &Governed<'_, '_>, plan: &Plan<'_>, due: Due) -> Option<Step> {
+pub(super) fn deletion(governed: &Governed<'_, '_>, plan: &Plan<'_>, due: Due) -> Option<Step> {
     let of = deletion_of(governed, plan, due);
     match (plan.act, plan.pods) {
         (Act::DeleteObject | Act::DeleteOwner, _) => Some(Step::Delete(Box::new(of))),

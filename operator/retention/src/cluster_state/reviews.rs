@@ -45,7 +45,7 @@ impl ClusterState {
         (change, Effects { evaluate: true, ..Effects::default() })
     }
 
-    /// The deletion of an object was refused with 403. If that was for want of a right, it is one of these.
+    /// The deletion of an object, or of its Pods, was refused with 403. If a right is missing, it is one of these.
     pub fn refused(&mut self, key: &Key, rights: Vec<Right>, now: Duration) {
         let Some(kind) = self.kinds.get_mut(key.target.0) else { return };
         let policies = kind.there(&mut self.namespaces, &key.object.namespace);
@@ -55,8 +55,8 @@ impl ClusterState {
         }
     }
 
-    /// A question about an object was refused with 403, which the policies had that still have it. If that was for want of a
-    /// right, it is one of these.
+    /// A question about an object (whether its owner has ended, whether it is released) was refused with 403. All policies
+    /// that would ask it now are concerned. If a right is missing, it is one of these.
     pub fn question_refused(&mut self, key: &Key, rights: &[Right], now: Now, monotonic: Duration) {
         let Some(kind) = self.kinds.get_mut(key.target.0) else { return };
         let policies = kind.there(&mut self.namespaces, &key.object.namespace);

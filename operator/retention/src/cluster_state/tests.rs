@@ -10,6 +10,7 @@ mod pods;
 mod release;
 mod rights;
 mod standby;
+mod still_wanted;
 
 use std::{slice, time::Duration};
 

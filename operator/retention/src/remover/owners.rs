@@ -1,4 +1,4 @@
-//! Controller owners: how they are, and their deletion in place of an object (`docs/retention.md`, R24 and R25).
+//! Controller owners: how they are, and what fences their deletion in place of an object (`docs/retention.md`, R24 and R25).
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ use trainjob_retention_core::{
 
 use super::{
     path::{Collection, collection},
-    requests::{Fence, delete_fenced},
+    requests::{self, Fence},
 };
-use crate::cluster_state::{Deletion, Resource};
+use crate::cluster_state::Resource;
 
 #[derive(Deserialize)]
 struct Bare {
@@ -35,28 +35,27 @@ pub(super) async fn ask(
     namespace: &str,
     owner: &Controller,
 ) -> Result<OwnerAnswer, RequestError> {
-    match get(client, namespace, owner).await {
-        Ok(text) => answer(&text, owner).map_err(unreadable),
+    let path = path(client, namespace, owner).await?;
+    match get(client, &path, owner).await {
+        Ok(text) => answer(&text, owner).map_err(requests::unreadable),
         Err(error) if error.says_absent() => Ok(OwnerAnswer::Gone),
         Err(error) => Err(error),
     }
 }
 
-/// Deletes the owner instead of the object, if it is still that one.
-pub(super) async fn delete(
+/// Where the owner is, and what fences its deletion, if it is still that one.
+pub(super) async fn fence(
     client: &Client,
     namespace: &str,
     owner: &Controller,
-    deletion: &Deletion,
-) -> Result<(), RequestError> {
-    let text = get(client, namespace, owner).await?;
-    let Metadata { uid, resource_version, .. } = metadata(&text).map_err(unreadable)?;
+) -> Result<(Collection, Fence), RequestError> {
+    let path = path(client, namespace, owner).await?;
+    let text = get(client, &path, owner).await?;
+    let Metadata { uid, resource_version, .. } = metadata(&text).map_err(requests::unreadable)?;
     if Uid::from(uid.as_str()) != owner.uid {
         return Err(RequestError::Unbuildable("the owner is another object by now".into()));
     }
-    let path = path(client, namespace, owner).await?;
-    let fence = Fence { uid, resource_version };
-    delete_fenced(client, &path, &owner.name, fence, deletion.propagation).await
+    Ok((path, Fence { uid, resource_version }))
 }
 
 fn answer(text: &str, owner: &Controller) -> Result<OwnerAnswer, serde_json::Error> {
@@ -85,12 +84,11 @@ fn metadata(text: &str) -> Result<Metadata, serde_json::Error> {
     serde_json::from_str(text).map(|Bare { metadata }| metadata)
 }
 
-fn unreadable(error: serde_json::Error) -> RequestError {
-    RequestError::BadReply(kube::Error::SerdeError(error))
-}
-
-async fn get(client: &Client, namespace: &str, owner: &Controller) -> Result<String, RequestError> {
-    let path = path(client, namespace, owner).await?;
+async fn get(
+    client: &Client,
+    path: &Collection,
+    owner: &Controller,
+) -> Result<String, RequestError> {
     let request = Request::get(format!("{path}/{}", owner.name)).body(Vec::new());
     let request = request.map_err(|error| RequestError::Unbuildable(Box::new(error)))?;
     timed(client.request_text(request)).await
