@@ -13,6 +13,7 @@ use e2e::until::until_ok;
 use e2e::yaml;
 use futures::future::try_join_all;
 use k8s_openapi::api::batch::v1::Job;
+use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
@@ -23,6 +24,8 @@ use super::{WINDOW, named, scaled};
 const DELAY: &str = "pod-complete.stage.kwok.x-k8s.io/delay";
 /// The annotation of a Job that may grow while it runs.
 const ELASTIC: &str = "kueue.x-k8s.io/elastic-job";
+/// The finalizer of Kueue.
+const IN_USE: &str = "kueue.x-k8s.io/resource-in-use";
 /// Jobs that are created at the same time.
 const AT_A_TIME: usize = 20;
 
@@ -72,7 +75,7 @@ async fn workloads_of_kueue_go_once_whoever_deletes_them_and_nobody_tries_for_ev
         .context("with Kueue's retention")
 }
 
-/// The Workload that a grown job had before stays as long as its job.
+/// The Workload that a grown job had before stays as long as its job, and then until Kueue gives it up.
 async fn slices(case: &Case<'_>, place: &Place) -> Result<()> {
     let jobs = jobs(case);
     let elastic = job("grows", &json!({}), &json!({ELASTIC: "true"}))?;
@@ -99,17 +102,27 @@ async fn slices(case: &Case<'_>, place: &Place) -> Result<()> {
         let name = pod.metadata.name.unwrap_or_default();
         case.tenant.pods.patch(&name, &PatchParams::default(), &ends).await?;
     }
-    until_ok("no Workload is left once the Job has ended", PATIENCE, || async {
-        ensure!(completes(&jobs.get("grows").await?), "it has not ended");
-        let left = case.workloads.list(&ListParams::default()).await?.items;
-        let left: Vec<_> = left
-            .into_iter()
-            .map(|it| (it.metadata.finalizers.clone(), Workload(it).brief()))
-            .collect();
-        ensure!(left.is_empty(), "{left:#?}");
+    until_ok("the Job has ended", PATIENCE, || async {
+        ensure!(completes(&jobs.get("grows").await?), "it has not");
         Ok(())
     })
-    .await
+    .await?;
+    // One that starts asks at once whether the Job has ended.
+    place.kill();
+    place.launch().await?;
+    let name = replaced.0.name_any();
+    let slice = until_ok("the deletion of the slice is accepted", PATIENCE, || async {
+        let slice = case.workloads.get(&name).await?;
+        ensure!(slice.metadata.deletion_timestamp.is_some(), "it is not");
+        Ok(slice)
+    })
+    .await?;
+    // Kueue removes its finalizer from a replaced slice only when it deletes that itself.
+    ensure!(slice.finalizers() == [IN_USE], "{:?}", slice.finalizers());
+    place.asks_for_nothing_more(WINDOW).await?;
+    let deleted = place.deleted();
+    ensure!(deleted.get(&name) == Some(&(1, 1)), "{deleted:?}");
+    Ok(())
 }
 
 async fn both(setting: &Setting, case: &Case<'_>, place: &Place) -> Result<()> {

@@ -26,15 +26,16 @@ mod watches;
 mod webhooks;
 mod workloads;
 
-use std::env;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
+use std::{env, io};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use e2e::faults::retention::{Ground, Place};
 use e2e::fixtures::shared::Shared;
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 
 /// Longer than an engine that is about to do something wrong hesitates.
 const WINDOW: Duration = Duration::from_secs(3);
@@ -66,12 +67,19 @@ impl Deref for WidePlace {
 /// A namespace of the box in which one engine sees all of them; it runs.
 async fn wide_place(prefix: &str) -> Result<WidePlace> {
     static ENGINE: Shared<Place> = Shared::new();
+    // Its proxy outlives the test that starts it, and the runtime of that.
+    static LASTING: LazyLock<io::Result<Runtime>> = LazyLock::new(Runtime::new);
+    let runtime = LASTING.as_ref().map_err(|error| anyhow!("no runtime: {error}"))?;
     let engine = ENGINE
         .get(async || {
-            let place = Place::in_sight_of_all(Arc::new(Ground::start().await?), "wide").await?;
-            place.proxy.shift_dates(AHEAD);
-            place.launch().await?;
-            Ok(place)
+            let started = runtime.spawn(async {
+                let place =
+                    Place::in_sight_of_all(Arc::new(Ground::start().await?), "wide").await?;
+                place.proxy.shift_dates(AHEAD);
+                place.launch().await?;
+                anyhow::Ok(place)
+            });
+            started.await?
         })
         .await?;
     Ok(WidePlace { place: engine.another(prefix).await?, _engine: engine })

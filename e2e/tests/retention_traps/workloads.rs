@@ -8,7 +8,6 @@ use e2e::faults::retention::{Ground, Place, QUEUED, Testbed, policy};
 use e2e::fixtures::status::now;
 use e2e::fixtures::{COMPLETES, PATIENCE, RUNS};
 use e2e::kueue::{Ask, Case, Clock, GPU, QUEUE_LABEL, QueueOptions, Setting, Workload};
-use e2e::proxy::{Call, Fault};
 use e2e::until::until_ok;
 use invariants::retention::Terms;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -141,34 +140,6 @@ async fn workload_goes_only_where_its_job_does_not_run_again_and_with_its_job_if
         case.both_gone("given-up").await?;
         ensure!(case.workload("out-of-sync").await?.is_some(), "its job would run again");
         case.tenant.jobs.get("done").await?;
-        Ok(())
-    })
-    .await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn job_whose_workload_is_activated_again_right_before_its_deletion_runs_on() -> Result<()> {
-    let setting = Setting::shared(Clock::Creation).await?;
-    test(&setting, "activated", QueueOptions::default(), async |case, place| {
-        let workload = given_up(case, "again").await?;
-        // The first time it asks whether the owner may go, and then for the version that it deletes.
-        let is_read = |call: &Call| call.verb == "get" && call.resource == "trainjobs";
-        let reads = place.proxy.inject(is_read, 2..=2, Fault::HoldRequest);
-        place.apply(workloads(true)).await?;
-        place.launch().await?;
-        reads.reached().await?;
-        let active = json!({"spec": {"active": true, "maximumExecutionTimeSeconds": 3600}});
-        place.edit("workloads", &workload.0.name_any(), &active).await?;
-        until_ok("the engine knows of no end", PATIENCE, || async {
-            let ended = place.metric("trainjob_retention_objects").await?;
-            ensure!(ended == 0.0, "{ended} have ended");
-            Ok(())
-        })
-        .await?;
-        reads.remove();
-        place.asks_for_nothing_more(WINDOW).await?;
-        ensure!(place.deletions() == 0, "it was to be deleted");
-        case.runs("again").await?;
         Ok(())
     })
     .await

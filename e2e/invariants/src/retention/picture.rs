@@ -249,10 +249,10 @@ impl<'a> Picture<'_, 'a> {
         governing: &Governing<'a>,
         by_rule: bool,
     ) -> Result<Timestamp, &'static str> {
-        let owned = governing.policy.owned;
+        let mode = governing.policy.owned;
         if governing.rule.delete == Delete::Owner {
             let owner = self.owner(object).ok_or("has no owner that could go instead")?;
-            let is_kept = owner.owner.is_some() && owned != Owned::Any;
+            let is_kept = owner.owner.is_some() && mode != Owned::Any;
             return [
                 (owner.deleting.is_some(), "has an owner that is terminating"),
                 (is_kept, "has an owner that belongs to somebody"),
@@ -268,14 +268,13 @@ impl<'a> Picture<'_, 'a> {
         }
         // Kueue would make another one, and the job would run again (R26).
         let waits = is_workload && outcome == Some(Outcome::Other);
-        match (&object.owner, owned) {
-            (None, _) => Ok(Timestamp(0)),
+        match (&object.owner, mode) {
             (Some(_), Owned::Skip) if by_rule => Err("belongs to somebody"),
             (Some(_), Owned::AfterOwner) if by_rule => self.end_of_owner(object),
             (Some(_), Owned::Any | Owned::AfterOwner | Owned::Skip) if waits => {
                 self.end_of_owner(object)
             }
-            (Some(_), Owned::Any | Owned::AfterOwner | Owned::Skip) => Ok(Timestamp(0)),
+            (None, _) | (Some(_), Owned::Any | Owned::AfterOwner | Owned::Skip) => Ok(Timestamp(0)),
         }
     }
 
