@@ -267,7 +267,7 @@ fn cluster_policy_is_about_the_namespaces_that_have_its_labels() {
         let selecting = Policy { is_of_cluster: true, namespace_labels, ..policy(vec![ttl(60)]) };
         let mut scenario = life(selecting, of_target("a", target()), Some(DELETED));
         let state = State::Namespace(labelled(team));
-        let namespace = Object { namespace: "".into(), ..object("n", "ns", None, 900, state) };
+        let namespace = Object { namespace: String::new(), ..object("n", "ns", None, 900, state) };
         scenario.store(940_000, namespace);
         assert_eq!(broken(&scenario), expected, "team {team}");
     }
