@@ -20,10 +20,9 @@ use trainjob_api::lifecycle::v1alpha1::{
     record_words::{DeletedReason, Outcome, RecordReason},
 };
 
-use crate::{amounts::add, pod::Pod, settings::Settings, share::Share, verdict::Verdict};
-
 use self::key::{Key, key_of};
 pub use self::totals::hours;
+use crate::{amounts::add, pod::Pod, settings::Settings, share::Share, verdict::Verdict};
 
 /// A record that is written.
 #[derive(Debug)]

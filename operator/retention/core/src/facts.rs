@@ -8,14 +8,11 @@
 
 mod finishes;
 
-use std::{
-    ops::{Deref, DerefMut},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use trainjob_api::{constants::MULTIKUEUE_ORIGIN_LABEL, time::Timestamp};
 
-pub use self::finishes::Finishes;
+pub use self::finishes::{Finish, Finishes};
 use crate::{
     finished::{self, Definition},
     interner::Interner,
@@ -77,31 +74,6 @@ pub struct Controller {
     pub name: Box<str>,
     /// The UID.
     pub uid: Uid,
-}
-
-/// The end of an object by one definition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finish {
-    /// The definition.
-    pub definition: Arc<Definition>,
-    /// When; `None` if nothing tells.
-    pub time: Option<Timestamp>,
-    /// How.
-    pub ending: Arc<Ending>,
-}
-
-impl Deref for Finish {
-    type Target = Ending;
-
-    fn deref(&self) -> &Ending {
-        &self.ending
-    }
-}
-
-impl DerefMut for Finish {
-    fn deref_mut(&mut self) -> &mut Ending {
-        Arc::make_mut(&mut self.ending)
-    }
 }
 
 impl Facts {

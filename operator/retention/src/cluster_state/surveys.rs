@@ -9,6 +9,7 @@ use super::{found::Register, object::Object};
 const ROUNDS: usize = 32;
 /// Before a survey so many policies may be in the register that are not there any more.
 const GONE: usize = 64;
+
 /// What the surveys of a kind need.
 #[derive(Debug, Default)]
 pub(super) struct Surveys {

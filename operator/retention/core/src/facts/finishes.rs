@@ -1,8 +1,39 @@
 //! The ends of an object, which are mostly one.
 
-use std::{ops::Deref, slice};
+use std::{
+    ops::{Deref, DerefMut},
+    slice,
+    sync::Arc,
+};
 
-use super::Finish;
+use trainjob_api::time::Timestamp;
+
+use crate::{finished::Definition, outcome::Ending};
+
+/// The end of an object by one definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finish {
+    /// The definition.
+    pub definition: Arc<Definition>,
+    /// When; `None` if nothing tells.
+    pub time: Option<Timestamp>,
+    /// How.
+    pub ending: Arc<Ending>,
+}
+
+impl Deref for Finish {
+    type Target = Ending;
+
+    fn deref(&self) -> &Ending {
+        &self.ending
+    }
+}
+
+impl DerefMut for Finish {
+    fn deref_mut(&mut self) -> &mut Ending {
+        Arc::make_mut(&mut self.ending)
+    }
+}
 
 /// Ends by several definitions. One takes no room of its own.
 #[derive(Debug, Clone)]
