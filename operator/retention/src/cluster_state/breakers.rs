@@ -205,11 +205,12 @@ impl Breakers {
         self.judged.get(policy).map(|judged| judged.breaker.record())
     }
 
-    /// Takes in that a record was stored. The kind of which objects may go because of that.
+    /// Takes in that a record was stored. The kind whose objects may go because of that.
     pub(super) fn stored(&mut self, policy: &Uid, record: Record) -> Option<TargetId> {
         self.records.insert(policy.clone(), record.clone());
         let judged = self.judged.get_mut(policy)?;
-        judged.breaker.stored(record).then_some(judged.target)
+        judged.breaker.stored(record);
+        Some(judged.target)
     }
 
     /// What waits for an acknowledgement under a policy.
