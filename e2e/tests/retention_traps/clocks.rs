@@ -34,7 +34,8 @@ async fn jump_of_the_api_servers_clock_deletes_nothing() -> Result<()> {
         let place = place("jump").await?;
         place.apply(policy("jobs", "Job", &ttl(600))).await?;
         place.finished(named("job", 3), &Value::Null).await?;
-        place.launch_with(&json!({"clockJumpPauseSeconds": 2}), Vec::new()).await?;
+        // Long enough to be seen on a busy machine.
+        place.launch_with(&json!({"clockJumpPauseSeconds": 10}), Vec::new()).await?;
         place.status("jobs", is_enforcing).await?;
         place.proxy.shift_dates(seconds);
         if seconds > 0 {
