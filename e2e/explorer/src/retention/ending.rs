@@ -14,6 +14,11 @@ use crate::random::Random;
 
 /// How long an object that is due may be there at the end, in seconds.
 const LATE: i64 = 120;
+/// How long after it came due an object may be there that nothing keeps, in seconds. What goes through all objects, which
+/// makes good what was missed, comes less often.
+const PROMPT: i64 = 25;
+/// How long it takes until nothing is left of what went wrong before, in seconds: a pause, a right that was missing.
+const RECOVERY: i64 = 100;
 /// How old `enforcedThrough` may be at the end, in seconds.
 const OLD: i64 = 130;
 
@@ -25,10 +30,16 @@ const TURNS: u32 = 30;
 /// Lets everything come to rest, and judges that.
 pub fn end(world: &mut World, random: &mut Random) {
     calm_down(world, random);
+    let begin = world.server.seconds();
     for (steps, length) in STEPS {
         for step in 0..steps {
             world.wait(length);
+            let is_fine = length < PROMPT * 1_000;
+            world.fails_first = is_fine && world.server.seconds() >= begin + RECOVERY;
             act(world);
+            if is_fine {
+                judge_promptness(world, begin);
+            }
             // Trips are counted anew while time passes, so they are acknowledged now and then.
             if step % 4 == 3 {
                 acknowledge_all(world);
@@ -64,14 +75,14 @@ fn calm_down(world: &mut World, random: &mut Random) {
 /// Everybody does all that there is to do.
 fn act(world: &mut World) {
     for _ in 0..TURNS {
-        let mut waits = false;
+        let (mut waits, mut is_evaluated) = (false, true);
         world.settle();
         for index in 0..world.processes.len() {
             world.tick(index, 1_000);
             // The rounds of an evaluation.
             for _ in 0..3 {
                 if let Some(process) = world.processes.get_mut(index) {
-                    process.evaluate(&world.server, 1_000);
+                    is_evaluated &= !process.evaluate(&world.server, 1_000);
                 }
             }
             let ready = world.processes.get(index).map(|it| it.ready.clone()).unwrap_or_default();
@@ -80,7 +91,14 @@ fn act(world: &mut World) {
             }
             waits |= world.give_leave(index);
         }
-        let is_idle = |process: &Process| process.ready.is_empty() && process.under_way.is_empty();
+        let server = &world.server;
+        let is_told = |process: &Process| (0..SOURCES).all(|it| !process.lags(it, server));
+        let is_idle = |process: &Process| {
+            is_evaluated
+                && process.ready.is_empty()
+                && process.under_way.is_empty()
+                && is_told(process)
+        };
         if waits {
             world.wait(1_000);
         } else if world.processes.iter().all(is_idle) {
@@ -93,6 +111,22 @@ fn acknowledge_all(world: &mut World) {
     let policies: Vec<PolicyId> = world.server.view.policies.keys().copied().collect();
     for id in policies {
         world.acknowledge(id);
+    }
+}
+
+/// What came due in the last while is gone, unless something stands in its way that has nothing to do with time.
+fn judge_promptness(world: &mut World, begin: i64) {
+    let server = &world.server;
+    let now = server.seconds();
+    for job in server.view.jobs.values().filter(|job| job.owner.is_none()) {
+        let Some(verdict) = server.view.verdict(job, &server.owners, now) else { continue };
+        let Some(policy) = server.view.policies.get(&verdict.policy) else { continue };
+        let is_stopped = policy.record.as_ref().is_none_or(|record| record.trip.is_some());
+        let is_recent = |due: i64| due >= begin + RECOVERY && due <= now - PROMPT;
+        let is_late = !verdict.by_count && verdict.due.is_some_and(is_recent);
+        world.judge.check(!is_late || is_stopped, Rule::Prompt, || {
+            format!("at {now}: {verdict:?} of {job:?}")
+        });
     }
 }
 

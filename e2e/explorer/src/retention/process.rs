@@ -34,6 +34,9 @@ use super::{
     server::{SOURCES, Server},
 };
 
+/// How far the clock may jump without a trip (R46), with what a replica may be wrong, in milliseconds.
+pub const JUMP: i64 = 400_000;
+
 /// The only kind that is deleted here.
 pub const TARGET: TargetId = TargetId(0);
 
@@ -59,6 +62,10 @@ pub struct Process {
     pub pauses_until: i64,
     /// The jumps that it has not been told to go on after, by the UIDs of policies.
     pub stepped: BTreeSet<u64>,
+    /// Those of them that it has not noticed yet. If the clock is back by then, nothing has happened.
+    pub unnoticed: BTreeSet<u64>,
+    /// How far the clock had moved when it noticed the time last.
+    noticed: Option<i64>,
     /// When it heard of each watch last, in milliseconds.
     pub heard: [Option<i64>; SOURCES],
     /// Until when each watch is silent.
@@ -118,6 +125,8 @@ impl Process {
             clock: Some((0, 0)),
             pauses_until: 0,
             stepped: BTreeSet::new(),
+            unnoticed: BTreeSet::new(),
+            noticed: None,
             heard: [None; SOURCES],
             frozen_until: [0; SOURCES],
             lacks_right: false,
@@ -215,11 +224,12 @@ impl Process {
         timers.chain(self.retries.values().map(|at| at.saturating_add(server.stepped))).min()
     }
 
-    /// Evaluates so many objects, after judging; what every second does.
-    pub fn evaluate(&mut self, server: &Server, count: usize) {
+    /// Evaluates so many objects, after judging; what every second does. False if there was nothing to evaluate.
+    pub fn evaluate(&mut self, server: &Server, count: usize) -> bool {
+        self.notice_time(server);
         let (now, monotonic) = (self.now(server), self.monotonic(server));
         let _ = self.state.judge(now, monotonic);
-        let Some(slice) = self.state.evaluate(count, now) else { return };
+        let Some(slice) = self.state.evaluate(count, now) else { return false };
         for (key, at) in slice.later {
             if self.leads && !self.has(Defect::TimerLost) {
                 self.timers.insert(key, at);
@@ -228,6 +238,21 @@ impl Process {
         for (_, key) in slice.look {
             self.wake(key);
         }
+        true
+    }
+
+    /// Compares the API server's clock with the one that nobody sets.
+    fn notice_time(&mut self, server: &Server) {
+        let (now, monotonic) = (self.now(server), self.monotonic(server));
+        if now.reached().is_none() {
+            return;
+        }
+        let before = self.noticed.replace(server.stepped);
+        let unnoticed = std::mem::take(&mut self.unnoticed);
+        if before.is_none_or(|before| (before - server.stepped).abs() <= JUMP) {
+            self.stepped.retain(|policy| !unnoticed.contains(policy));
+        }
+        self.state.notice_time(now, monotonic);
     }
 
     /// The key of a Job that it may look at.

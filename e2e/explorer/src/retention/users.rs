@@ -103,6 +103,12 @@ fn create_policy(world: &mut World, random: &mut Random) {
     if namespace.is_some() {
         (spec.env, spec.limits) = (None, Limits::default());
     }
+    // An end that is told late makes others due by number since long ago, which the breaker takes for an edit.
+    for rule in spec.rules.iter_mut().filter(|_| world.is_steady) {
+        if matches!(rule.action, Action::KeepLast { .. }) {
+            rule.action = Action::Ttl(ttl(random));
+        }
+    }
     let (namespace, name) = id;
     let policy = Policy {
         namespace,
@@ -150,9 +156,13 @@ pub(super) fn work(world: &mut World, random: &mut Random) {
 
 fn end(world: &mut World, random: &mut Random, id: JobId) {
     let outcome = if random.percent(40) { Outcome::Failed } else { Outcome::Succeeded };
-    let now = world.server.seconds();
+    let mut ended = world.server.seconds();
+    if world.is_steady && random.percent(60) {
+        // Its controller is late. It had not ended before it was there.
+        ended -= random.between(0, 400);
+    }
     world.note(|| format!("job {id:?} ends"));
-    world.server.edit_job(id, |job| job.end = Some((outcome, now)));
+    world.server.edit_job(id, |job| job.end = Some((outcome, ended.max(job.created))));
 }
 
 fn create_job(world: &mut World, random: &mut Random) {

@@ -1,6 +1,6 @@
 //! A cluster, the replicas on it, and what can happen to them.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use trainjob_retention::{
     cluster_state::{Reply, Verb},
@@ -12,7 +12,7 @@ use super::{
     judge::{ALL_PER_SECOND, Judge, Rule},
     objects::job_key,
     options::Options,
-    process::{Answer, Process, Request, UnderWay, owner_answer, policy_uid},
+    process::{Answer, JUMP, Process, Request, UnderWay, owner_answer, policy_uid},
     report::Report,
     rules::PolicyId,
     server::{Deleted, SOURCES, Server},
@@ -68,8 +68,14 @@ pub struct World {
     pub judge: Judge,
     /// Whether nobody edits anything.
     pub is_calm: bool,
+    /// Whether no replica begins anew, so that controllers may tell ends late.
+    pub is_steady: bool,
     /// What happened so far.
     pub report: Report,
+    /// Whether the first deletion of each of a few objects fails.
+    pub fails_first: bool,
+    /// The UIDs of those.
+    failed_first: BTreeSet<Option<String>>,
     /// Ids of trips that statuses showed.
     pub trips: Vec<(u64, String)>,
     /// When each replica ends that has lost the election, by a clock that nobody sets, in milliseconds.
@@ -88,7 +94,10 @@ impl World {
             strays: Vec::new(),
             judge: Judge::default(),
             is_calm,
+            is_steady: false,
             report: Report::default(),
+            fails_first: false,
+            failed_first: BTreeSet::new(),
             trips: Vec::new(),
             deposed: Vec::new(),
             options,
@@ -150,12 +159,14 @@ impl World {
             let was_known =
                 process.clock.is_some() && self.server.monotonic() >= process.pauses_until;
             process.pauses_until = self.server.monotonic() + PAUSE;
-            if !was_known || milliseconds.abs() <= 400_000 {
+            if !was_known || milliseconds.abs() <= JUMP {
                 continue;
             }
             for policy in process.view.policies.values() {
                 if policy.spec.enforces && process.state.record(&policy_uid(policy.uid)).is_some() {
-                    process.stepped.insert(policy.uid);
+                    if process.stepped.insert(policy.uid) {
+                        process.unnoticed.insert(policy.uid);
+                    }
                 }
             }
         }
@@ -247,6 +258,11 @@ impl World {
                 if !self.server.may_delete {
                     return Answer::Forbidden;
                 }
+                // Fewer than make a flow back off (R35).
+                let may_fail = self.fails_first && self.failed_first.len() < 4;
+                if may_fail && self.failed_first.insert(fence.uid.clone()) {
+                    return Answer::Failed;
+                }
                 let deleted = self.server.delete_job(*id, fence);
                 self.note(|| format!("{sender}'s DELETE of {id:?}: {deleted:?}"));
                 Answer::Deletion(match deleted {
@@ -282,7 +298,7 @@ impl World {
             return Answer::Deletion(Reply::Conflict);
         };
         if let Some(process) = self.processes.iter_mut().find(|it| it.number == sender) {
-            self.judge.stored(process, *uid, before.as_ref(), record.as_ref());
+            self.judge.stored(process, &self.server, *uid, [before.as_ref(), record.as_ref()]);
         }
         if let Some(trip) = record.as_ref().and_then(|record| record.trip.as_ref()) {
             self.report.trips += 1;

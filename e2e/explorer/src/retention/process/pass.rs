@@ -39,6 +39,7 @@ impl Process {
         if let Some(planned) = self.planned(key) {
             return Some(planned);
         }
+        self.notice_time(server);
         let (now, monotonic) = (self.now(server), self.monotonic(server));
         match self.state.look(key, now, monotonic) {
             Step::Gone => self.arm(key, None, None, server),
