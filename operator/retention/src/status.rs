@@ -5,6 +5,7 @@
 //! it has changed.
 
 mod conditions;
+mod found;
 mod seen;
 mod told;
 mod written;
@@ -43,6 +44,7 @@ use trainjob_retention_core::{
 pub use self::seen::SeenPolicy;
 use self::{
     conditions::{Said, Situation, conditions},
+    found::Found,
     written::Written,
 };
 use crate::{
@@ -68,21 +70,6 @@ pub struct StatusWriter {
     policies: BTreeMap<PolicyKey, Written>,
     /// What a policy finds that finds nothing.
     nothing: Tally,
-}
-
-/// A policy as the state has it.
-#[derive(Debug, Clone, PartialEq)]
-struct Found {
-    key: PolicyKey,
-    uid: Option<Uid>,
-    target: Option<TargetId>,
-    rules: Vec<Arc<str>>,
-    situation: Situation,
-    record: Option<Record>,
-    /// Whether it is in Audit, so that its status has no record.
-    is_audited: bool,
-    /// The trip that the annotation names.
-    acknowledged: Option<Arc<str>>,
 }
 
 impl StatusWriter {
@@ -296,11 +283,6 @@ fn compose(
         status.next = Some(tally.next());
     }
     status
-}
-
-/// Whether conditions say this already.
-fn is_said(said: &[Said], stored: &[Condition]) -> bool {
-    said.len() == stored.len() && said.iter().zip(stored).all(|(said, stored)| said.is(stored))
 }
 
 /// Conditions with the times since when they are so.

@@ -167,6 +167,11 @@ fn how_to_acknowledge(trip: &Trip) -> String {
     )
 }
 
+/// Whether conditions say this already.
+pub(super) fn is_said(said: &[Said], stored: &[Condition]) -> bool {
+    said.len() == stored.len() && said.iter().zip(stored).all(|(said, stored)| said.is(stored))
+}
+
 #[cfg(test)]
 mod tests {
     use trainjob_api::time::Timestamp;

@@ -1,6 +1,6 @@
 use trainjob_api::lifecycle::v1alpha1::status::{Counts, PolicyCondition, PolicyReason};
 
-use super::*;
+use super::{conditions::is_said, *};
 
 fn said(status: bool, reason: PolicyReason) -> Said {
     Said { condition: PolicyCondition::Ready, status, reason, message: "why".to_owned() }

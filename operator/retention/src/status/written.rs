@@ -5,7 +5,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 use trainjob_retention_core::breaker::Record;
 
-use super::{Found, conditions::conditions, is_said, seen::SeenPolicy};
+use super::{
+    conditions::{conditions, is_said},
+    found::Found,
+    seen::SeenPolicy,
+};
 
 /// How often the numbers are counted and written, at most.
 const COUNTED_EVERY: Duration = Duration::from_secs(30);

@@ -1,0 +1,23 @@
+//! What there is to say about a policy.
+
+use std::sync::Arc;
+
+use trainjob_retention_core::{breaker::Record, uid::Uid};
+
+use super::conditions::Situation;
+use crate::{cluster_state::PolicyKey, key::TargetId};
+
+/// A policy as the state has it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Found {
+    pub(super) key: PolicyKey,
+    pub(super) uid: Option<Uid>,
+    pub(super) target: Option<TargetId>,
+    pub(super) rules: Vec<Arc<str>>,
+    pub(super) situation: Situation,
+    pub(super) record: Option<Record>,
+    /// Whether it is in Audit, so that its status has no record.
+    pub(super) is_audited: bool,
+    /// The trip that the annotation names.
+    pub(super) acknowledged: Option<Arc<str>>,
+}
