@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, consistently};
+use e2e::fixtures::{COMPLETES, RUNS, consistently};
 use e2e::kueue::Setting;
 use e2e::kueue::{Ask, Case, Clock, Kueue, KueueOptions, NAMESPACE, QueueOptions, SERVICE_ACCOUNT};
-use e2e::until::until_ok;
 use e2e::yaml;
 use serde_json::{Value, json};
 
@@ -47,7 +46,7 @@ async fn zero(case: &Case<'_>) -> Result<()> {
     case.submit("kept", COMPLETES, Ask::low(4), json!({})).await?;
     case.submit("brief", COMPLETES, Ask::low(4), json!({TTL: 2})).await?;
     case.tenant.completes("kept").await?;
-    workload_gone(case, "kept").await?;
+    case.workload_is_gone("kept").await?;
     case.both_gone("brief").await?;
     consistently("the job stays without a Workload", Duration::from_secs(3), async || {
         let job = case.tenant.jobs.get("kept").await?;
@@ -66,7 +65,7 @@ async fn seconds(case: &Case<'_>) -> Result<()> {
     let both = json!({DEADLINE: 25, TTL: 2});
     case.submit_labelled("slow", RUNS, &labels, Ask::low(4), both).await?;
     case.tenant.completes("kept").await?;
-    workload_gone(case, "kept").await?;
+    case.workload_is_gone("kept").await?;
     ensure!(case.tenant.jobs.get_opt("kept").await?.is_some(), "Kueue deleted a finished job");
     let workload = case
         .workload_is("slow", "deactivated", |it| {
@@ -112,13 +111,4 @@ async fn may_delete(setting: &Setting) -> Result<()> {
     ensure!(setting.kueue.log()?.contains(refused), "Kueue could delete a TrainJob before");
     setting.world.cluster.apply_yaml("default", &yaml::stream(&[role, binding])).await?;
     Ok(())
-}
-
-async fn workload_gone(case: &Case<'_>, job: &str) -> Result<()> {
-    until_ok(format!("the Workload of {job} is gone"), PATIENCE, || async {
-        let workload = case.workload(job).await?;
-        ensure!(workload.is_none(), "{:?}", workload.map(|it| it.brief()));
-        Ok(())
-    })
-    .await
 }

@@ -6,9 +6,8 @@ use anyhow::{Context, Result, ensure};
 use e2e::apply::apply;
 use e2e::faults::retention::{Ground, Place, QUEUED, Testbed, policy};
 use e2e::fixtures::status::now;
-use e2e::fixtures::{COMPLETES, PATIENCE, RUNS};
+use e2e::fixtures::{COMPLETES, RUNS};
 use e2e::kueue::{Ask, Case, Clock, GPU, QUEUE_LABEL, QueueOptions, Setting, Workload};
-use e2e::until::until_ok;
 use invariants::retention::Terms;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
@@ -77,16 +76,6 @@ async fn given_up(case: &Case<'_>, name: &str) -> Result<Workload> {
     Ok(workload)
 }
 
-/// Waits until a job has no Workload.
-async fn workload_gone(case: &Case<'_>, job: &str) -> Result<()> {
-    until_ok(format!("the Workload of {job} is gone"), PATIENCE, || async {
-        let workload = case.workload(job).await?;
-        ensure!(workload.is_none(), "{:?}", workload.map(|it| it.brief()));
-        Ok(())
-    })
-    .await
-}
-
 /// A Job and the Workload that it names, of which it does not have as many Pods. Kueue says `OutOfSync` and does not run it.
 async fn out_of_sync(case: &Case<'_>) -> Result<()> {
     let resources = json!({"requests": {"cpu": "1", GPU: "1"}, "limits": {"cpu": "1", GPU: "1"}});
@@ -122,7 +111,7 @@ async fn workload_goes_only_where_its_job_does_not_run_again_and_with_its_job_if
         case.tenant.completes("done").await?;
         place.apply(workloads(false)).await?;
         place.launch().await?;
-        workload_gone(case, "done").await?;
+        case.workload_is_gone("done").await?;
         place
             .status("workloads", |it| {
                 let counts = &it["counts"];

@@ -69,8 +69,8 @@ pub fn definition(group: &str, version: &str, kind: &str, plural: &str) -> Value
     })
 }
 
-/// A policy in Enforce with the rule `action` for all objects of a kind of [`KINDS`] or [`QUEUED`]. Nobody collects garbage, so nobody
-/// would end a deletion in the foreground.
+/// A policy in Enforce with the rule `action` for all objects of a kind of [`KINDS`] or [`QUEUED`]. Nobody collects garbage, so
+/// nobody would end a deletion in the foreground.
 #[must_use]
 pub fn policy(name: &str, kind: &str, action: &Value) -> Value {
     let mut kinds = KINDS.iter().chain(&QUEUED);

@@ -123,6 +123,16 @@ impl Case<'_> {
         .await
     }
 
+    /// Waits until a job has no Workload.
+    pub async fn workload_is_gone(&self, job: &str) -> Result<()> {
+        until_ok(format!("the Workload of {job} is gone"), PATIENCE, || async {
+            let workload = self.workload(job).await?;
+            ensure!(workload.is_none(), "{:?}", workload.map(|it| it.brief()));
+            Ok(())
+        })
+        .await
+    }
+
     /// Waits until a job is admitted and a Pod of it runs, and returns when the job was resumed.
     pub async fn runs(&self, job: &str) -> Result<Timestamp> {
         self.workload_is(job, "admitted", |it| it.is("Admitted")).await?;

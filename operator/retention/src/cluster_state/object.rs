@@ -61,12 +61,12 @@ pub(super) struct Object {
     /// What policies found of it.
     pub(super) found: Found,
     /// What was done about it, which is nothing for most: they wait for their time.
-    dealings: Option<Box<Dealings>>,
+    activity: Option<Box<Activity>>,
 }
 
-/// What was done about an object.
+/// What was done about an object so far.
 #[derive(Debug, Default)]
-struct Dealings {
+struct Activity {
     /// How often its deletion has failed in a row.
     failures: u8,
     /// Until when it is left alone after a deletion that failed.
@@ -144,43 +144,43 @@ impl Object {
             pods,
             wishes_edited: false,
             found: Found::default(),
-            dealings: None,
+            activity: None,
         }
     }
 
     fn asked(&self) -> Option<&Asked> {
-        self.dealings.as_ref()?.asked.as_ref()
+        self.activity.as_ref()?.asked.as_ref()
     }
 
     fn release(&self) -> Option<(Release, Duration)> {
-        self.dealings.as_ref()?.release
+        self.activity.as_ref()?.release
     }
 
-    fn dealings(&mut self) -> &mut Dealings {
-        self.dealings.get_or_insert_default()
+    fn activity(&mut self) -> &mut Activity {
+        self.activity.get_or_insert_default()
     }
 
     /// What its users were told.
     pub(super) fn told(&self) -> &[Notice] {
-        self.dealings.as_ref().map_or(&[], |dealings| &dealings.told)
+        self.activity.as_ref().map_or(&[], |activity| &activity.told)
     }
 
     /// Its users were told all of this.
     pub(super) fn tell(&mut self, all: Box<[Notice]>) {
         self.wishes_edited = false;
         if *all != *self.told() {
-            self.dealings().told = all;
+            self.activity().told = all;
         }
     }
 
     /// The same object in another version. One that has ended another time may have Pods again, of which this is known.
     pub(super) fn changed(&mut self, facts: Facts, list: u32, pods: ObjectPods) {
         if facts.uid != self.facts.uid {
-            self.dealings = None;
+            self.activity = None;
         } else if facts.controller() != self.facts.controller()
-            && let Some(dealings) = &mut self.dealings
+            && let Some(activity) = &mut self.activity
         {
-            dealings.asked = None;
+            activity.asked = None;
         }
         if facts.uid != self.facts.uid || facts.finishes != self.facts.finishes {
             self.pods = pods;
@@ -240,7 +240,7 @@ impl Object {
 
     /// Takes in whether it is released.
     pub(super) fn release_answered(&mut self, answer: Release, now: Duration) {
-        self.dealings().release = Some((answer, now));
+        self.activity().release = Some((answer, now));
         self.found = Found::default();
     }
 
@@ -249,14 +249,14 @@ impl Object {
         let is_unfinished = matches!(answer, OwnerAnswer::Found(FoundOwner { finished: None, .. }));
         let before = self.asked().map_or(0, |asked| asked.unfinished);
         let unfinished = if is_unfinished { before.saturating_add(1) } else { 0 };
-        self.dealings().asked = Some(Asked { answer, at: now, unfinished });
+        self.activity().asked = Some(Asked { answer, at: now, unfinished });
         self.found = Found::default();
     }
 
     /// How long it is still left alone after a deletion that failed, or, if its Pods are what is to go, because they may not
     /// go yet; `None`: it is not.
     pub(super) fn rests(&self, now: Duration, plan: &Plan<'_>) -> Option<Duration> {
-        let until = self.dealings.as_ref().map_or(Duration::ZERO, |dealings| dealings.rests_until);
+        let until = self.activity.as_ref().map_or(Duration::ZERO, |activity| activity.rests_until);
         let rest = Some(until.saturating_sub(now)).filter(|rest| !rest.is_zero());
         rest.max(self.pods.rests(now).filter(|_| plan.act == Act::DeletePods))
     }
@@ -277,21 +277,21 @@ impl Object {
 
     /// Its last deletion, or that of its Pods, has not failed.
     pub(super) fn has_not_failed(&mut self) {
-        if let Some(dealings) = &mut self.dealings {
-            dealings.failures = 0;
+        if let Some(activity) = &mut self.activity {
+            activity.failures = 0;
         }
     }
 
     /// Its deletion has failed. How long it is left alone: so long, or 1 s, doubling.
     pub(super) fn failed(&mut self, wait: Option<Duration>, now: Duration) -> Duration {
         self.progress = Progress::None;
-        let dealings = self.dealings();
+        let activity = self.activity();
         let wait = wait.unwrap_or_else(|| {
-            let doubled = Duration::from_secs(1).saturating_mul(1 << dealings.failures.min(9));
-            dealings.failures = dealings.failures.saturating_add(1);
+            let doubled = Duration::from_secs(1).saturating_mul(1 << activity.failures.min(9));
+            activity.failures = activity.failures.saturating_add(1);
             doubled.min(LONGEST_BACKOFF)
         });
-        dealings.rests_until = now.saturating_add(wait);
+        activity.rests_until = now.saturating_add(wait);
         wait
     }
 }
