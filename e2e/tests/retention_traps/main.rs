@@ -9,6 +9,7 @@
     reason = "what is not in a JSON value is null, which no test expects"
 )]
 
+mod admission_checks;
 mod clocks;
 mod edits;
 mod failures;
@@ -17,6 +18,8 @@ mod kueue_retention;
 mod loops;
 mod own_ttl;
 mod owners;
+mod pod_groups;
+mod reactivated;
 mod restarts;
 mod rules;
 mod scale;

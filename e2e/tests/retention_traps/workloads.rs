@@ -5,23 +5,19 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use e2e::apply::apply;
 use e2e::faults::retention::{Ground, Place, QUEUED, Testbed, policy};
-use e2e::fixtures::status::now;
 use e2e::fixtures::{COMPLETES, RUNS};
 use e2e::kueue::{Ask, Case, Clock, GPU, QUEUE_LABEL, QueueOptions, Setting, Workload};
 use invariants::retention::Terms;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
-use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
+use super::admission_checks::{answer_check, checked_queue, waits_for_check};
 use super::{WINDOW, is_enforcing, ttl};
 
 /// The label of a job whose Workload Kueue deactivates after so many seconds of running.
 const MAX_EXEC_TIME: &str = "kueue.x-k8s.io/max-exec-time-seconds";
 /// The label of a job that names the Workload it is to have.
 const PREBUILT: &str = "kueue.x-k8s.io/prebuilt-workload-name";
-/// An admission check, by which Kueue cannot start a job.
-const CHECK: &str = "e2e-refuses";
 
 /// Runs a test in a namespace with a queue and a place for an engine, and judges it.
 pub(crate) async fn test(
@@ -137,37 +133,16 @@ async fn workload_goes_only_where_its_job_does_not_run_again_and_with_its_job_if
 #[tokio::test(flavor = "multi_thread")]
 async fn workload_of_a_job_that_kueue_cannot_start_stays() -> Result<()> {
     let setting = Setting::shared(Clock::Creation).await?;
-    let client = setting.world.cluster.client().await?;
-    let check = json!({
-        "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck",
-        "metadata": {"name": CHECK}, "spec": {"controllerName": "e2e.trainjob.dev/refuses"},
-    });
-    apply(&client, "default", vec![check]).await?;
-    let is_active = json!({"status": {"conditions": [{
-        "type": "Active", "status": "True", "reason": "Active", "message": "",
-        "lastTransitionTime": Time::from(now()),
-    }]}});
-    let kind = e2e::recorder::kind("kueue.x-k8s.io", "v1beta2", "AdmissionCheck");
-    let checks: Api<DynamicObject> = Api::all_with(client, &kind);
-    checks.patch_status(CHECK, &PatchParams::default(), &Patch::Merge(is_active)).await?;
-
-    let checked =
-        QueueOptions { admission_checks: vec![CHECK.to_owned()], ..QueueOptions::default() };
+    let checked = checked_queue(&setting).await?;
     test(&setting, "refused", checked, async |case, place| {
         case.submit("refused", RUNS, Ask::low(1), json!({})).await?;
-        let waits = |it: &Workload| it.0.data.pointer("/status/admissionChecks/0/name").is_some();
-        let workload = case.workload_is("refused", "waiting for its check", waits).await?;
+        let workload = waits_for_check(case, "refused").await?;
         // It contradicts the node selector of the flavor.
         let update = json!({
             "name": workload.0.data["spec"]["podSets"][0]["name"],
             "nodeSelector": {"type": "other"},
         });
-        let answer = json!({"status": {"admissionChecks": [{
-            "name": CHECK, "state": "Ready", "message": "",
-            "lastTransitionTime": Time::from(now()), "podSetUpdates": [update],
-        }]}});
-        let (name, how) = (workload.0.name_any(), PatchParams::default());
-        case.workloads.patch_status(&name, &how, &Patch::Merge(answer)).await?;
+        answer_check(case, &workload, "Ready", json!([update])).await?;
         let is_over = |it: &Workload| it.reason("Finished") == Some("FailedToStart");
         case.workload_is("refused", "given up", is_over).await?;
 

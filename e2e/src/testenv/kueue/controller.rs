@@ -71,13 +71,13 @@ impl Kueue {
         })
         .await??;
         let (webhook, health) = (Port::take()?, Port::take()?);
-        install::install(cluster, &files, &webhook.address()).await?;
+        let config = configuration(&webhook, &health, &options.config)?;
+        install::install(cluster, &files, &webhook.address(), manages_pods(&config)).await?;
 
         let kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?;
         let name = format!("kueue-{}", COUNT.fetch_add(1, Ordering::Relaxed));
         let root = cluster.folder().join(&name);
         furnish(&root, cluster.serving_certificate(), binaries.path(Program::Kueue), &kubeconfig)?;
-        let config = configuration(&webhook, &health, &options.config)?;
         fs::write(root.join("kueue.yaml"), config.to_string())?;
 
         let mut arguments = confined(&root, Path::new("/kueue"));
@@ -213,6 +213,12 @@ fn configuration(webhook: &Port, health: &Port, more: &Value) -> Result<Value> {
         }
     }
     Ok(config)
+}
+
+/// Whether Pods are among the frameworks of a configuration.
+fn manages_pods(config: &Value) -> bool {
+    let frameworks = config.pointer("/integrations/frameworks").and_then(Value::as_array);
+    frameworks.is_some_and(|it| it.contains(&json!("pod")))
 }
 
 #[cfg(test)]

@@ -28,9 +28,17 @@ const ACCOUNT: [&str; 9] = [
 ];
 /// The groups whose kinds it is asked about here.
 const GROUPS: [&str; 4] = ["kueue.x-k8s.io", "trainer.kubeflow.org", "jobset.x-k8s.io", "batch"];
+/// The group of Pods.
+const CORE: &str = "";
 
-/// Brings its definitions, RBAC and webhook configurations into a cluster, for webhooks at `address`.
-pub(super) async fn install(cluster: &Cluster, files: &ModuleFiles, address: &str) -> Result<()> {
+/// Brings its definitions, RBAC and webhook configurations into a cluster, for webhooks at `address`, which are asked about
+/// every Pod if it manages Pods.
+pub(super) async fn install(
+    cluster: &Cluster,
+    files: &ModuleFiles,
+    address: &str,
+    manages_pods: bool,
+) -> Result<()> {
     let client = cluster.client().await?;
     let mut definitions = Vec::new();
     for file in files.yaml_files(DEFINITIONS)? {
@@ -44,8 +52,11 @@ pub(super) async fn install(cluster: &Cluster, files: &ModuleFiles, address: &st
     apply(&client, NAMESPACE, account(files)?).await?;
     // It ends if a kind of its own is not served when it starts.
     established(&client, &definitions).await?;
+    let mut groups = GROUPS.to_vec();
+    groups.extend(manages_pods.then_some(CORE));
     let text = files.read(WEBHOOKS)?;
-    apply(&client, "default", webhook_configurations(&text, address, cluster.authority())?).await?;
+    let webhooks = webhook_configurations(&text, &groups, address, cluster.authority())?;
+    apply(&client, "default", webhooks).await?;
     Ok(())
 }
 
@@ -77,8 +88,13 @@ fn prefix(object: &mut Value, pointer: &str) -> Result<()> {
     Ok(())
 }
 
-/// Its webhook configurations for the kinds that the box has, pointed at `address`.
-fn webhook_configurations(text: &str, address: &str, authority: &str) -> Result<Vec<Value>> {
+/// Its webhook configurations for the kinds of these groups, pointed at `address`.
+fn webhook_configurations(
+    text: &str,
+    groups: &[&str],
+    address: &str,
+    authority: &str,
+) -> Result<Vec<Value>> {
     let mut objects = yaml::documents(text)?;
     let authority = ByteString(authority.into());
     for object in &mut objects {
@@ -87,7 +103,7 @@ fn webhook_configurations(text: &str, address: &str, authority: &str) -> Result<
         let webhooks = webhooks.context("a webhook configuration has no webhooks")?;
         webhooks.retain(|webhook| {
             let group = webhook.pointer("/rules/0/apiGroups/0").and_then(Value::as_str);
-            group.is_some_and(|group| GROUPS.contains(&group))
+            group.is_some_and(|group| groups.contains(&group))
         });
         for webhook in webhooks {
             let path = webhook.pointer("/clientConfig/service/path").and_then(Value::as_str);
@@ -114,7 +130,7 @@ mod tests {
         let webhooks = [webhook("ray.io", "rayjob"), webhook("trainer.kubeflow.org", "trainjob")];
         let given = json!({"metadata": {"name": "mutating"}, "webhooks": webhooks});
         let objects =
-            webhook_configurations(&yaml::stream(&[given]), "127.0.0.1:1", "PEM").unwrap();
+            webhook_configurations(&yaml::stream(&[given]), &GROUPS, "127.0.0.1:1", "PEM").unwrap();
         assert_eq!(objects[0]["metadata"]["name"], "kueue-mutating");
         let webhooks = objects[0]["webhooks"].as_array().unwrap();
         assert_eq!(webhooks.len(), 1);
