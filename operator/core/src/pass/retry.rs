@@ -90,9 +90,10 @@ impl Retries {
             }
             Class::NamespaceGoing => NAMESPACE_GOING,
             Class::Denied => {
-                // What somebody has to change first is seldom changed within seconds: the waits quadruple. A policy that
-                // denies a thousand jobs of a namespace would otherwise have most of the API server's time.
-                self.failures = self.failures.saturating_add(self.failures.min(1));
+                // What somebody has to change first is seldom changed within seconds: each wait is eight times the one
+                // before. A policy that denies thousands of jobs of a namespace would otherwise have most of the API
+                // server's time.
+                self.failures = self.failures.saturating_add(2 * self.failures.min(1));
                 Duration::ZERO
             }
             Class::Conflict
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_after_denials_quadruple() {
+    fn waits_after_denials_grow_eightfold() {
         let waits = |class| {
             let mut retries = Retries::default();
             [(); 6].map(|()| {
@@ -188,7 +189,7 @@ mod tests {
             })
         };
         assert_eq!(waits(Class::Transient), [100, 200, 400, 800, 1_600, 3_200]);
-        assert_eq!(waits(Class::Denied), [100, 400, 1_600, 6_400, 25_600, 60_000]);
+        assert_eq!(waits(Class::Denied), [100, 800, 6_400, 51_200, 60_000, 60_000]);
     }
 
     #[test]
