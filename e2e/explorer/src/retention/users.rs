@@ -167,11 +167,10 @@ pub(super) fn work(world: &mut World, random: &mut Random) {
         }
         1..=4 => {
             // A controller that is late is so for all.
-            let many = if world.is_steady && random.percent(30) { open.len() } else { 1 };
-            for _ in 0..many {
-                if let Some(id) = random.pick(&open) {
-                    end(world, random, id);
-                }
+            let all = world.is_steady && random.percent(30);
+            let ended = if all { open } else { random.pick(&open).into_iter().collect() };
+            for id in ended {
+                end(world, random, id);
             }
         }
         _ => create_job(world, random),
