@@ -70,6 +70,8 @@ pub struct Remover {
     in_line: Notify,
     /// It has changed what is watched.
     watches: watch::Sender<()>,
+    /// An evaluation has ended.
+    evaluations: watch::Sender<()>,
 }
 
 /// What a remover needs.
@@ -119,6 +121,7 @@ impl Remover {
             to_evaluate: Notify::new(),
             in_line: Notify::new(),
             watches: watch::Sender::new(()),
+            evaluations: watch::Sender::new(()),
         }
     }
 
@@ -181,6 +184,12 @@ impl Remover {
     #[must_use]
     pub fn watches(&self) -> watch::Receiver<()> {
         self.watches.subscribe()
+    }
+
+    /// Tells when an evaluation has ended.
+    #[must_use]
+    pub fn evaluations(&self) -> watch::Receiver<()> {
+        self.evaluations.subscribe()
     }
 
     /// A target kind, and in which version it is served.
