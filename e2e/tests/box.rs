@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use e2e::cluster::{Cluster, Options};
 use e2e::component::Component;
+use e2e::fixtures::COMPLETES_AFTER;
 use e2e::fixtures::shared::Shared;
 use e2e::until::{until, until_ok};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
@@ -74,7 +75,7 @@ async fn a_jobset_runs_to_completion_and_one_that_fails_fails() -> Result<()> {
     let cluster = shared().await?;
     let namespace = cluster.namespace("outcome").await?;
     let api = jobsets(cluster.client().await?, &namespace);
-    let delay = json!({"pod-complete.stage.kwok.x-k8s.io/delay": "100ms"});
+    let delay = json!({COMPLETES_AFTER: "100ms"});
     cluster.apply_yaml(&namespace, &jobset("good", &delay)).await?;
     cluster
         .apply_yaml(&namespace, &jobset("bad", &json!({"e2e.trainjob.dev/outcome": "fail"})))

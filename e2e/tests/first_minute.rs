@@ -8,7 +8,7 @@ use e2e::chart::install_crds;
 use e2e::cluster::Options;
 use e2e::discovered::{is_discovered, until_discovered};
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{COMPLETES, PATIENCE, POOL, RUNS, SYSTEM, World, runtime};
+use e2e::fixtures::{COMPLETES, COMPLETES_AFTER, PATIENCE, POOL, RUNS, SYSTEM, World, runtime};
 use e2e::operator::SERVICE_ACCOUNT;
 use e2e::proxy::{Call, Fault};
 use e2e::until::until_ok;
@@ -81,7 +81,7 @@ async fn jobs_created_right_after_the_definitions_run_and_nobody_is_told_of_a_fa
     the_api_server_has_looked_for_new_kinds(&world).await?;
     install_crds(&world.cluster.client().await?).await?;
     let operator = world.start_operator().await?;
-    let delay = json!({"pod-complete.stage.kwok.x-k8s.io/delay": "1s"});
+    let delay = json!({COMPLETES_AFTER: "1s"});
     let manifest = runtime(COMPLETES, &delay, 3, None).to_string();
     world.cluster.apply_yaml("default", &manifest).await?;
     world

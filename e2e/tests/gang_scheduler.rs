@@ -13,7 +13,7 @@ use e2e::cluster::Options;
 use e2e::coscheduling::{Coscheduling, SCHEDULER_NAME};
 use e2e::fixtures::shared::Shared;
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{PATIENCE, World, consistently, runtime};
+use e2e::fixtures::{COMPLETES_AFTER, PATIENCE, World, consistently, runtime};
 use e2e::until::until_ok;
 use e2e::yaml;
 use k8s_openapi::api::core::v1::Pod;
@@ -136,7 +136,7 @@ async fn gang_waits(tenant: &Tenant<'_>, job: &str) -> Result<()> {
 /// Lets the Pods of a job complete, and waits until the job has.
 async fn complete(tenant: &Tenant<'_>, job: &str) -> Result<()> {
     let completes = json!({"metadata": {"annotations": {
-        "pod-complete.stage.kwok.x-k8s.io/delay": "0s",
+        COMPLETES_AFTER: "0s",
     }}});
     for pod in tenant.pods_of(job).await? {
         let name = pod.metadata.name.unwrap_or_default();

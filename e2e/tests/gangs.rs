@@ -13,7 +13,7 @@ use e2e::coscheduling;
 use e2e::fixtures::shared::Shared;
 use e2e::fixtures::status::conditions_of;
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{PATIENCE, World, consistently, runtime};
+use e2e::fixtures::{COMPLETES_AFTER, PATIENCE, World, consistently, runtime};
 use e2e::until::until_ok;
 use e2e::{volcano, yaml};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams};
@@ -56,8 +56,6 @@ const VOLCANO: Scheduler = Scheduler {
 
 /// Longer than an operator that is about to do something wrong hesitates.
 const WINDOW: Duration = Duration::from_secs(3);
-/// Makes a fake Pod end well after a second.
-const DELAY: &str = "pod-complete.stage.kwok.x-k8s.io/delay";
 
 impl Scheduler {
     fn pod_groups(&self, tenant: &Tenant<'_>) -> Api<DynamicObject> {
@@ -130,7 +128,8 @@ async fn waits(tenant: &Tenant<'_>, job: &str, reason: &str) -> Result<()> {
 /// The life of a scheduler, from before it is installed on. One test each: what is installed stays.
 async fn gangs_of(scheduler: &Scheduler, prefix: &str) -> Result<()> {
     test(prefix, async |tenant| {
-        let completes = scheduler.runtime(tenant, "completes", &json!({DELAY: "1s"})).await?;
+        let completes =
+            scheduler.runtime(tenant, "completes", &json!({COMPLETES_AFTER: "1s"})).await?;
         tenant.create("early", &completes, json!({})).await?;
         waits(tenant, "early", "PodGroupNotServed").await?;
         ensure!(tenant.job_sets.get_opt("early").await?.is_none(), "it has a JobSet");

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::status::conditions_of;
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{PATIENCE, World, consistently};
+use e2e::fixtures::{COMPLETES_AFTER, PATIENCE, World, consistently};
 use e2e::until::until_ok;
 use e2e::{workspace, yaml};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -114,9 +114,9 @@ impl Shipped {
                 None => json!({"e2e.trainjob.dev/outcome": "hang"}),
                 Some("trainer") if fails => json!({
                     "e2e.trainjob.dev/outcome": "fail",
-                    "pod-complete.stage.kwok.x-k8s.io/delay": "100ms",
+                    COMPLETES_AFTER: "100ms",
                 }),
-                Some(_) => json!({"pod-complete.stage.kwok.x-k8s.io/delay": "100ms"}),
+                Some(_) => json!({COMPLETES_AFTER: "100ms"}),
             };
             let pod = json!({"metadata": {"annotations": annotations}});
             json!({"name": replicated_job["name"], "template": {"spec": {"template": pod}}})

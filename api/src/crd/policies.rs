@@ -299,6 +299,7 @@ pub(super) const FACTS: &[Facts] = &[
         ],
     ),
     of("RuleStatus", &[], &[("name", &[Fact::Required])]),
+    of("WaitingObjects", &[], &[("namespaces", &[MapBy(&["name"])])]),
     of("Trip", &[], &[("id", &[Fact::Required]), ("namespaces", &[MapBy(&["name"])])]),
     of("TrippedNamespace", &[], &[("name", &[Fact::Required])]),
     of(

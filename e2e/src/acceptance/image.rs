@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-use crate::testenv::fixtures::{COMPLETES, runtime, train_job};
+use crate::testenv::fixtures::{COMPLETES, COMPLETES_AFTER, runtime, train_job};
 use crate::testenv::product::{UNSHARE, confined};
 use crate::testenv::release::Release;
 use crate::testenv::release::programs::Program;
@@ -54,7 +54,7 @@ pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     }
     let _programs = release.start_in(&root).await?;
     tell("with nothing else in sight, they are ready");
-    let completes = json!({"pod-complete.stage.kwok.x-k8s.io/delay": "1s"});
+    let completes = json!({COMPLETES_AFTER: "1s"});
     let runtime = runtime(COMPLETES, &completes, 1, None);
     let (user, namespace) = release.user("image").await?;
     release.cluster.apply_yaml("default", &runtime.to_string()).await?;

@@ -3,13 +3,10 @@
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use crate::testenv::fixtures::train_job;
+use crate::testenv::fixtures::{COMPLETES_AFTER, train_job};
 use crate::testenv::release::{PATIENCE, Release};
 use crate::testenv::tools::Tools;
 use crate::testenv::until::until_ok;
-
-/// What makes a fake Pod complete.
-const DELAY: &str = "pod-complete.stage.kwok.x-k8s.io/delay";
 
 /// Shows all of it; `tell` hears of each step.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
@@ -201,7 +198,7 @@ impl User {
         let annotations = "jsonpath={.items[*].metadata.annotations}";
         let pods = ["get", "pods", "-l", shared, "-o", annotations];
         let annotations = self.kubectl(&pods).await?;
-        contains(&annotations, &["\"queued\":\"yes\"", DELAY])
+        contains(&annotations, &["\"queued\":\"yes\"", COMPLETES_AFTER])
     }
 
     async fn deletes_what_is_left(&self) -> Result<()> {
@@ -237,7 +234,7 @@ impl User {
 
 /// A TrainJob whose Pod completes after a second, with this much more in its spec.
 fn job(name: &str, more: &Value) -> Value {
-    let completes = patch("example.com/user", &json!({DELAY: "1s"}));
+    let completes = patch("example.com/user", &json!({COMPLETES_AFTER: "1s"}));
     let mut job = train_job(name, "torch-distributed", more);
     if let Some(spec) = job.pointer_mut("/spec").and_then(Value::as_object_mut) {
         spec.insert("runtimePatches".to_owned(), json!([completes]));

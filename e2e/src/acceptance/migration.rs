@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::guide::Guide;
 use crate::testenv::chart::CHART;
 use crate::testenv::cluster::{Cluster, Options};
-use crate::testenv::fixtures::{FAILS, runtime, train_job};
+use crate::testenv::fixtures::{COMPLETES_AFTER, FAILS, runtime, train_job};
 use crate::testenv::ports::Port;
 use crate::testenv::product::Product;
 use crate::testenv::release::programs::Programs;
@@ -259,7 +259,7 @@ impl<'a> Journey<'a> {
     /// What all jobs need, and one that waits longer than it may run.
     async fn submit(&self) -> Result<()> {
         let fails = json!({
-            "pod-complete.stage.kwok.x-k8s.io/delay": "100ms",
+            COMPLETES_AFTER: "100ms",
             "e2e.trainjob.dev/outcome": "fail",
         });
         let mut runtimes = self.manifests.runtimes.clone();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::testenv::chart::CHART;
 use crate::testenv::cluster::{Cluster, Options};
-use crate::testenv::fixtures::{audit_flags, requests_of};
+use crate::testenv::fixtures::{COMPLETES_AFTER, audit_flags, requests_of};
 use crate::testenv::release::{NAMESPACE, PATIENCE, RELEASE, Release};
 use crate::testenv::until::until_ok;
 use crate::testenv::{workspace, yaml};
@@ -26,8 +26,6 @@ const USER: &str = "system:serviceaccount:kubeflow-system:trainjob-operator-rete
 const ADMIN: &str = "admin";
 const EDITOR: &str = "editor";
 const WRITER: &str = "writer";
-/// What makes a fake Pod complete.
-const DELAY: &str = "pod-complete.stage.kwok.x-k8s.io/delay";
 
 /// Shows all of it; `tell` hears of each step.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
@@ -355,7 +353,7 @@ fn policy(
 
 fn pods() -> Value {
     json!({"template": {
-        "metadata": {"annotations": {DELAY: "1s"}},
+        "metadata": {"annotations": {COMPLETES_AFTER: "1s"}},
         "spec": {"restartPolicy": "Never", "containers": [{"name": "node", "image": "example.com/train:1"}]},
     }})
 }

@@ -17,7 +17,7 @@ use super::{Size, judge};
 use crate::testenv::apply::apply;
 use crate::testenv::cluster::Options;
 use crate::testenv::fixtures::status::{conditions_of, finished_at, is_failed_by_deadline};
-use crate::testenv::fixtures::{COMPLETES, PATIENCE, RUNS, runtime};
+use crate::testenv::fixtures::{COMPLETES, COMPLETES_AFTER, PATIENCE, RUNS, runtime};
 use crate::testenv::until::{until, until_ok};
 
 /// Seconds that a job of [`RUNS`] may run.
@@ -97,7 +97,7 @@ pub(super) async fn run(size: Size, progress: &Progress) -> Result<Report> {
 async fn prepare(size: Size, progress: &Progress) -> Result<Rig> {
     let rig = Rig::start(Options { fsync: size.fsync, ..Options::default() }, progress).await?;
     rig.verbatim_namespace().await?;
-    let delay = json!({"pod-complete.stage.kwok.x-k8s.io/delay": "1s"});
+    let delay = json!({COMPLETES_AFTER: "1s"});
     let runtimes = vec![runtime(RUNS, &json!({}), 1, None), runtime(COMPLETES, &delay, 1, None)];
     apply(&rig.admin, "default", runtimes).await?;
     Ok(rig)

@@ -17,6 +17,7 @@ pub mod tenant;
 mod test_webhook;
 mod world;
 
+pub use crate::testenv::kwok::COMPLETES_AFTER;
 pub use crate::testenv::until::consistently;
 
 pub(crate) use policy::denial;

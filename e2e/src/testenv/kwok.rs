@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use crate::testenv::site::Site;
 use crate::testenv::yaml;
 
+/// The annotation by which a fake Pod completes so long after it became ready (`stages/outcome.yaml`).
+pub const COMPLETES_AFTER: &str = "pod-complete.stage.kwok.x-k8s.io/delay";
+
 /// The file of its configuration in the box.
 pub(crate) const CONFIGURATION: &str = "kwok.yaml";
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::status::{conditions_of, finished_at};
 use e2e::fixtures::tenant::{Tenant, hold, let_go};
-use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, consistently};
+use e2e::fixtures::{COMPLETES, COMPLETES_AFTER, PATIENCE, RUNS, consistently};
 use e2e::until::{until, until_ok};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, DynamicObject, PostParams};
@@ -19,7 +19,7 @@ use super::{WINDOW, test};
 /// A JobSet made by hand.
 fn foreign_job_set(name: &str, completes_after: Option<&str>) -> Result<DynamicObject> {
     let annotations = match completes_after {
-        Some(delay) => json!({"pod-complete.stage.kwok.x-k8s.io/delay": delay}),
+        Some(delay) => json!({COMPLETES_AFTER: delay}),
         None => json!({}),
     };
     let pod = json!({"restartPolicy": "Never", "terminationGracePeriodSeconds": 3,

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::status::conditions_of;
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{COMPLETES, MPI, PATIENCE, RUNS, mpi, runtime};
+use e2e::fixtures::{COMPLETES, COMPLETES_AFTER, MPI, PATIENCE, RUNS, mpi, runtime};
 use e2e::rbac::Grant;
 use e2e::until::until_ok;
 use e2e::yaml;
@@ -182,7 +182,7 @@ async fn waits(tenant: &Tenant<'_>) -> Result<()> {
 }
 
 async fn gang_runtime(tenant: &Tenant<'_>, scheduler: Scheduler) -> Result<String> {
-    let delay = json!({"pod-complete.stage.kwok.x-k8s.io/delay": "100ms"});
+    let delay = json!({COMPLETES_AFTER: "100ms"});
     let name = tenant.namespace.clone();
     let mut manifest = runtime(&name, &delay, 1, None);
     let spec = manifest.pointer_mut("/spec").and_then(Value::as_object_mut);

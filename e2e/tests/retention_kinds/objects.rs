@@ -2,13 +2,11 @@
 
 use anyhow::{Context, Result};
 use e2e::apply::apply;
-use e2e::fixtures::{COMPLETES, FAILS, RUNS, train_job};
+use e2e::fixtures::{COMPLETES, COMPLETES_AFTER, FAILS, RUNS, train_job};
 use e2e::kueue::{Ask, Case, GPU};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-/// Makes a fake Pod complete.
-const DELAY: &str = "pod-complete.stage.kwok.x-k8s.io/delay";
 /// Makes it fail.
 const OUTCOME: &str = "e2e.trainjob.dev/outcome";
 /// The label of a job whose Workload Kueue deactivates after so many seconds of running.
@@ -46,7 +44,7 @@ fn template(annotations: &Value) -> Value {
 }
 
 fn completes() -> Value {
-    template(&json!({DELAY: "100ms"}))
+    template(&json!({COMPLETES_AFTER: "100ms"}))
 }
 
 fn fails() -> Value {
@@ -96,7 +94,7 @@ fn pods() -> Vec<Value> {
         })
     };
     let mut pods = [
-        ("completes", json!({DELAY: "100ms"})),
+        ("completes", json!({COMPLETES_AFTER: "100ms"})),
         ("fails", json!({OUTCOME: "fail"})),
         ("out-of-memory", json!({OUTCOME: "oom"})),
         ("runs", json!({})),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use e2e::faults::retention::Place;
-use e2e::fixtures::{PATIENCE, consistently};
+use e2e::fixtures::{COMPLETES_AFTER, PATIENCE, consistently};
 use e2e::kueue::{
     Case, Clock, Kueue, KueueOptions, NAMESPACE, QUEUE_LABEL, QueueOptions, SERVICE_ACCOUNT,
     Setting, Workload,
@@ -20,8 +20,6 @@ use serde_json::{Value, json};
 use super::workloads::{submit_limited, test, workloads};
 use super::{WINDOW, named, scaled};
 
-/// Makes a fake Pod complete.
-const DELAY: &str = "pod-complete.stage.kwok.x-k8s.io/delay";
 /// The annotation of a Job that may grow while it runs.
 const ELASTIC: &str = "kueue.x-k8s.io/elastic-job";
 /// The finalizer of Kueue.
@@ -97,7 +95,7 @@ async fn slices(case: &Case<'_>, place: &Place) -> Result<()> {
     place.status("workloads", |it| it["counts"]["owned"] == 1).await?;
     place.asks_for_nothing_more(WINDOW).await?;
     ensure!(place.deletions() == 0, "a slice of a job that runs was to be deleted");
-    let ends = Patch::Merge(json!({"metadata": {"annotations": {DELAY: "100ms"}}}));
+    let ends = Patch::Merge(json!({"metadata": {"annotations": {COMPLETES_AFTER: "100ms"}}}));
     for pod in case.tenant.pods.list(&ListParams::default()).await?.items {
         let name = pod.metadata.name.unwrap_or_default();
         case.tenant.pods.patch(&name, &PatchParams::default(), &ends).await?;
@@ -133,7 +131,7 @@ async fn both(setting: &Setting, case: &Case<'_>, place: &Place) -> Result<()> {
     for some in names.chunks(AT_A_TIME) {
         let jobs = &jobs;
         let created = some.iter().map(|name| async move {
-            let job = job(name, &json!({DELAY: "100ms"}), &json!({}))?;
+            let job = job(name, &json!({COMPLETES_AFTER: "100ms"}), &json!({}))?;
             anyhow::Ok(jobs.create(&PostParams::default(), &job).await?)
         });
         try_join_all(created).await?;

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use e2e::apply::apply;
 use e2e::faults::retention::policy;
-use e2e::fixtures::PATIENCE;
+use e2e::fixtures::{COMPLETES_AFTER, PATIENCE};
 use e2e::kueue::{Clock, QueueOptions, Setting};
 use e2e::until::until_ok;
 use serde_json::{Value, json};
@@ -11,8 +11,6 @@ use serde_json::{Value, json};
 use super::workloads::test;
 use super::{is_enforcing, named, scaled, ttl};
 
-/// Makes a fake Pod complete.
-const DELAY: &str = "pod-complete.stage.kwok.x-k8s.io/delay";
 /// Jobs that are created together.
 const TOGETHER: usize = 50;
 
@@ -21,7 +19,7 @@ fn job(name: &str, own_ttl: Option<i64>) -> Value {
     let mut job = json!({
         "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
         "spec": {"template": {
-            "metadata": {"annotations": {DELAY: "100ms"}},
+            "metadata": {"annotations": {COMPLETES_AFTER: "100ms"}},
             "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]},
         }},
     });

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use e2e::apply::apply;
@@ -123,6 +124,7 @@ async fn enforces(place: &Place) -> Result<()> {
 async fn namespace_whose_deletions_hang_delays_no_other() -> Result<()> {
     let hangs = wide_place("hangs").await?;
     let webhook = Webhook::register(&hangs, Answer::Hang).await?;
+    let begun = Instant::now();
     enforces(&hangs).await?;
     // More than there are places for requests.
     hangs.finished(named("job", 40), &Value::Null).await?;
@@ -141,8 +143,10 @@ async fn namespace_whose_deletions_hang_delays_no_other() -> Result<()> {
     let there = hangs.names("jobs").await?;
     ensure!(there.len() == 40, "of those that hang, {} are there", there.len());
 
+    // The flow backs off twice as long after each probe, so by now for as long as the deletions have hung.
+    let backs_off = begun.elapsed();
     webhook.remove().await?;
-    hangs.becomes("jobs", &[]).await?;
+    hangs.becomes_within("jobs", &[], PATIENCE + backs_off).await?;
     hangs.judge(&Terms::default()).await?;
     Ok(())
 }

@@ -65,7 +65,7 @@ pub use self::{
     source::Source,
     step::{Deletion, PodsDeletion, Reply, Step, Wait},
     survey::SOON,
-    tally::{KindState, Survey, Tally, source_name},
+    tally::{KindState, Survey, Tally, Unreadable, source_name},
 };
 use crate::{
     config::Target,

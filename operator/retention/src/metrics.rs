@@ -170,7 +170,7 @@ impl Metrics {
     }
 
     fn accepted(&self, kind: &str, deletion: &Deletion, source: &str, now: SystemTime) {
-        let (policy, kind) = (self.policies.shown(&deletion.policy), self.kinds.shown(kind));
+        let (policy, kind) = (self.policies.shown(&deletion.policy.name), self.kinds.shown(kind));
         let labels = [&*policy, &*kind, outcome(deletion.outcome), source];
         self.deletions.accepted.with_label_values(&labels).inc();
         let due = deletion.due.at;

@@ -37,6 +37,10 @@ use trainjob_retention_core::facts;
 
 pub use self::path::collection;
 use self::served::Served;
+pub(crate) use self::{
+    owners::{ask as ask_owner, plural},
+    release::ask as ask_release,
+};
 use crate::{
     cluster_state::{ClusterState, Effects, SOON, Step, Verb as RightVerb},
     config::Target,
@@ -70,6 +74,8 @@ pub struct Remover {
     in_line: Notify,
     /// It has changed what is watched.
     watches: watch::Sender<()>,
+    /// An evaluation has ended.
+    evaluations: watch::Sender<()>,
 }
 
 /// What a remover needs.
@@ -119,6 +125,7 @@ impl Remover {
             to_evaluate: Notify::new(),
             in_line: Notify::new(),
             watches: watch::Sender::new(()),
+            evaluations: watch::Sender::new(()),
         }
     }
 
@@ -181,6 +188,12 @@ impl Remover {
     #[must_use]
     pub fn watches(&self) -> watch::Receiver<()> {
         self.watches.subscribe()
+    }
+
+    /// Tells when an evaluation has ended.
+    #[must_use]
+    pub fn evaluations(&self) -> watch::Receiver<()> {
+        self.evaluations.subscribe()
     }
 
     /// A target kind, and in which version it is served.

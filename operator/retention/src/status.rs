@@ -1,9 +1,10 @@
 //! The status of policies (`docs/retention.md`, 7 and R50).
 //!
-//! Conditions are written at once, and so is what the [breaker](trainjob_retention_core::breaker) decides, because
+//! Conditions are written at once, those of a policy that was edited as soon as its kind is evaluated, and so is what the [breaker](trainjob_retention_core::breaker) decides, because
 //! deletions wait for that. The rest takes a look at all objects, so it is counted every 30 seconds at most, and written if
 //! it has changed.
 
+mod compose;
 mod conditions;
 mod found;
 mod seen;
@@ -13,11 +14,11 @@ mod written;
 use std::{
     collections::{BTreeMap, BTreeSet},
     convert::Infallible,
+    mem,
     sync::Arc,
     time::Duration,
 };
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{
     Client,
     api::{Patch, PatchParams},
@@ -26,10 +27,10 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::{
     sync::mpsc,
-    time::{Instant, sleep},
+    time::{Instant, sleep_until, timeout_at},
 };
 use trainjob_api::{
-    lifecycle::v1alpha1::status::{MissingRule, RetentionPolicyStatus, RuleStatus},
+    lifecycle::v1alpha1::status::{MissingRule, RetentionPolicyStatus},
     time::Timestamp,
 };
 use trainjob_engine::{answer::timed, error::RequestError};
@@ -43,7 +44,8 @@ use trainjob_retention_core::{
 
 pub use self::seen::SeenPolicy;
 use self::{
-    conditions::{Said, Situation, conditions},
+    compose::compose,
+    conditions::{Situation, Stops},
     found::Found,
     written::Written,
 };
@@ -68,6 +70,8 @@ pub struct StatusWriter {
     client: Client,
     seen: mpsc::UnboundedReceiver<(PolicyKey, Option<Box<SeenPolicy>>)>,
     policies: BTreeMap<PolicyKey, Written>,
+    /// Whether a policy was new or edited before the last look.
+    was_edited: bool,
     /// What a policy finds that finds nothing.
     nothing: Tally,
 }
@@ -81,15 +85,23 @@ impl StatusWriter {
         seen: mpsc::UnboundedReceiver<(PolicyKey, Option<Box<SeenPolicy>>)>,
     ) -> Self {
         let (policies, nothing) = (BTreeMap::new(), Tally::default());
-        Self { remover, client, seen, policies, nothing }
+        Self { remover, client, seen, policies, was_edited: false, nothing }
     }
 
     /// Writes statuses while this process leads, for ever.
     pub async fn write(mut self) -> Infallible {
+        let mut evaluations = self.remover.evaluations();
         loop {
-            sleep(LOOKED_AT_EVERY).await;
+            let look = Instant::now() + LOOKED_AT_EVERY;
+            if let Some(edited) = self.edited(look).await {
+                // Until then the conditions are those of the last generation.
+                while self.is_syncing(&edited)
+                    && matches!(timeout_at(look, evaluations.changed()).await, Ok(Ok(())))
+                {
+                }
+            }
             while let Ok((key, seen)) = self.seen.try_recv() {
-                self.see(key, seen);
+                self.was_edited |= self.see(&key, seen);
             }
             if self.remover.leader().holds() {
                 self.write_changed().await;
@@ -97,15 +109,40 @@ impl StatusWriter {
         }
     }
 
-    fn see(&mut self, key: PolicyKey, seen: Option<Box<SeenPolicy>>) {
+    /// Takes in what is seen of policies until `look`, or until one that is new or was edited, which it returns. Edits that
+    /// follow each other are waited for until then: what each look counts costs time.
+    async fn edited(&mut self, look: Instant) -> Option<PolicyKey> {
+        let was_edited = mem::take(&mut self.was_edited);
+        while let Ok(news) = timeout_at(look, self.seen.recv()).await {
+            let Some((key, seen)) = news else {
+                // Nobody tells any more: the process ends.
+                sleep_until(look).await;
+                break;
+            };
+            self.was_edited |= self.see(&key, seen);
+            if self.was_edited && !was_edited {
+                return Some(key);
+            }
+        }
+        None
+    }
+
+    fn is_syncing(&self, policy: &PolicyKey) -> bool {
+        let state = self.remover.state();
+        state.stored(policy).is_some_and(|stored| state.kind_of(stored).1 == KindState::Syncing)
+    }
+
+    /// Takes in how a policy is; `None`: it is gone. Whether it is new or was edited.
+    fn see(&mut self, key: &PolicyKey, seen: Option<Box<SeenPolicy>>) -> bool {
         let Some(seen) = seen else {
-            self.policies.remove(&key);
-            return;
+            self.policies.remove(key);
+            return false;
         };
-        if let Some(written) = self.policies.get_mut(&key) {
-            written.see(*seen);
+        if let Some(written) = self.policies.get_mut(key) {
+            written.see(*seen)
         } else {
-            self.policies.insert(key, Written::new(*seen));
+            self.policies.insert(key.clone(), Written::new(*seen));
+            true
         }
     }
 
@@ -142,8 +179,11 @@ impl StatusWriter {
             let (target, kind) = state.kind_of(stored);
             let is_gone = target.is_some_and(|target| self.remover.is_gone(target));
             let uid = policy_uid(stored);
-            let tripped = uid.and_then(|uid| state.tripped(uid)).cloned();
-            let missing = uid.map(|uid| state.missing_rules(uid)).unwrap_or_default();
+            let stops = uid.map(|uid| Stops {
+                tripped: state.tripped(uid).cloned(),
+                waiting: state.waiting(uid),
+                missing: state.missing_rules(uid),
+            });
             Found {
                 key: key.clone(),
                 uid: uid.cloned(),
@@ -152,7 +192,7 @@ impl StatusWriter {
                 situation: Situation::of(
                     stored,
                     (kind, is_gone),
-                    (tripped, missing),
+                    stops.unwrap_or_default(),
                     is_time_known,
                 ),
                 record: uid.and_then(|uid| state.record(uid)),
@@ -203,6 +243,10 @@ async fn write_one(
     if status == written.seen.status && !(stores && written.stored.is_none()) {
         return;
     }
+    if tally.is_some() {
+        // By itself that is no reason to write (R50).
+        status.counted_at = Some(now.into());
+    }
     match send(client, &found.key, &patch(&status, &written.seen)).await {
         Ok(version) => {
             for news in told::news(&written.seen.status, &status, found.acknowledged.as_deref()) {
@@ -237,7 +281,8 @@ fn policy_uid(stored: &Stored) -> Option<&Uid> {
 #[must_use]
 pub fn is_ready(stored: &Stored, kind: (KindState, bool), missing: Vec<MissingRule>) -> bool {
     // Neither a trip nor the time makes a difference to that.
-    let (is_ready, _, _) = Situation::of(stored, kind, (None, missing), true).ready();
+    let stops = Stops { missing, ..Stops::default() };
+    let (is_ready, _, _) = Situation::of(stored, kind, stops, true).ready();
     is_ready
 }
 
@@ -247,61 +292,6 @@ fn rules(stored: &Stored) -> Vec<Arc<str>> {
     let deciding = stored.policy.rules.iter();
     let deciding = deciding.filter(|rule| matches!(rule.action, RuleAction::Decide(_)));
     deciding.map(|rule| Arc::clone(&rule.name)).collect()
-}
-
-/// The status of a policy.
-fn compose(
-    found: &Found,
-    tally: Option<&Tally>,
-    version: Option<&str>,
-    seen: &SeenPolicy,
-    now: Timestamp,
-) -> RetentionPolicyStatus {
-    let mut situation = found.situation.clone();
-    situation.stuck = tally.map_or(0, |tally| tally.stuck);
-    situation.limits_cross = tally.is_some_and(|tally| tally.limits_cross);
-    let said = conditions(&situation);
-    let before = seen.status.conditions.as_deref().unwrap_or_default();
-    let mut status = RetentionPolicyStatus {
-        observed_generation: Some(seen.generation),
-        served_version: version.map(str::to_owned),
-        missing_rules: Some(situation.missing).filter(|missing| !missing.is_empty()),
-        conditions: Some(dated(said, before, seen.generation, now)),
-        ..seen.status.clone()
-    };
-    if !matches!(situation.kind, KindState::Known { .. }) {
-        // Numbers of a kind that is not known would be wrong.
-        (status.counts, status.rules, status.would_delete, status.next) = (None, None, None, None);
-    } else if let Some(tally) = tally {
-        let rule = |name: &Arc<str>| {
-            let (matched, due) = tally.rule(name);
-            RuleStatus { name: name.to_string(), matched, due }
-        };
-        status.counts = Some(tally.counts);
-        status.rules = Some(found.rules.iter().map(rule).collect());
-        status.would_delete = Some(tally.would_delete);
-        status.next = Some(tally.next());
-    }
-    status
-}
-
-/// Conditions with the times since when they are so.
-fn dated(said: Vec<Said>, before: &[Condition], generation: i64, now: Timestamp) -> Vec<Condition> {
-    let dated = said.into_iter().map(|said| {
-        let same = before.iter().find(|before| {
-            before.type_ == said.condition.as_str() && before.status == said.status_text()
-        });
-        Condition {
-            type_: said.condition.as_str().to_owned(),
-            status: said.status_text().to_owned(),
-            reason: said.reason.as_str().to_owned(),
-            last_transition_time: same
-                .map_or_else(|| now.into(), |same| same.last_transition_time.clone()),
-            message: said.message,
-            observed_generation: Some(generation),
-        }
-    });
-    dated.collect()
 }
 
 /// A merge patch to this status. It is refused if the policy is another one by now, or was written meanwhile (R40).

@@ -72,7 +72,9 @@ pub struct RetentionPolicySpec {
     #[schemars(length(min = 1, max = 32))]
     pub rules: Vec<Rule>,
     /// What happens to an object that a controller owns. Skip leaves it alone. `AfterOwner` deletes it once its owner is
-    /// finished or gone. Any deletes it regardless; a controller that still runs makes it anew. Default Skip.
+    /// finished or gone; the retention engine then needs the right to get objects of the owner's kind, which the chart
+    /// gives it by `owners` of the target (`retention.targets`). Any deletes it regardless; a controller that still runs
+    /// makes it anew. Default Skip.
     #[serde(default)]
     pub owned: Owned,
     /// What an object may say itself about its TTL.

@@ -28,6 +28,10 @@ pub struct RetentionPolicyStatus {
     /// All that was due until then has been handed on for deletion under this digest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforced_through: Option<Time>,
+    /// When counts, rules, wouldDelete and next were counted. They are counted every half minute, and this time is
+    /// written only together with something else that has changed: until then they still hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted_at: Option<Time>,
     /// How many finished objects the policy selects, and how they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,
@@ -42,6 +46,9 @@ pub struct RetentionPolicyStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 10))]
     pub next: Option<Vec<NextDeletion>>,
+    /// What is due because of an edit and waits for two minutes before it is deleted. Absent: nothing does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<WaitingObjects>,
     /// What waits for an acknowledgement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trip: Option<Trip>,
@@ -138,6 +145,24 @@ pub struct NextDeletion {
     /// When.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Time>,
+    /// When the kind's own controller deletes it by the TTL in its own field, if that is earlier. No policy stops that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub native_at: Option<Time>,
+}
+
+/// Objects that an edit of a policy, of labels, annotations or a namespace made due, and that nobody has to acknowledge
+/// (R41, R42).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WaitingObjects {
+    /// How many wait.
+    pub unexpected: u64,
+    /// When the last of them may be deleted, unless more come until then than `breaker.maxCount` allows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Time>,
+    /// In which namespaces, up to 10.
+    #[schemars(length(max = 10))]
+    pub namespaces: Vec<TrippedNamespace>,
 }
 
 /// Deletions that wait for an acknowledgement (R42, R43).

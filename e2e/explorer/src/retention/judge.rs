@@ -131,7 +131,7 @@ impl Judge {
             format!("at {}: {verdict:?} of {job:?}", server.seconds())
         });
         let Some(policy) = process.view.policies.get(&verdict.policy).cloned() else { return };
-        let is_named = *deletion.policy == *format!("p{}", policy.name);
+        let is_named = *deletion.policy.name == *format!("p{}", policy.name);
         self.check(is_named, Rule::Governed, || format!("{deletion:?} by {verdict:?}"));
         self.sends_when(process, server, &policy);
         self.sends_so_often(process, server, (&job, &policy), verdict);

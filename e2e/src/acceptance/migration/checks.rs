@@ -7,7 +7,7 @@ use super::{
     BROKEN, Crew, DEFINITIONS, DOWNGRADE, GUIDE, Journey, KEPT, NAMESPACE, OPERATOR, PATIENCE,
     PATIENT,
 };
-use crate::testenv::fixtures::{COMPLETES, FAILS, runtime, train_job};
+use crate::testenv::fixtures::{COMPLETES, COMPLETES_AFTER, FAILS, runtime, train_job};
 use crate::testenv::release::programs::Programs;
 use crate::testenv::until::until_ok;
 
@@ -107,7 +107,7 @@ impl Journey<'_> {
 
     /// Jobs with a TTL complete; one is deleted, the other one stays.
     pub(super) async fn enforces_ttl(&self) -> Result<()> {
-        let delay = json!({"pod-complete.stage.kwok.x-k8s.io/delay": "100ms"});
+        let delay = json!({COMPLETES_AFTER: "100ms"});
         let completes = runtime(COMPLETES, &delay, 1, None);
         self.cluster.apply_yaml("default", &completes.to_string()).await?;
         for (name, ttl) in [(KEPT, 3600), ("short", 0)] {

@@ -17,7 +17,7 @@ use crate::testenv::cluster::Cluster;
 use crate::testenv::fixtures::status::{
     brief, conditions_of, created_at, finished_at, is_failed_by_deadline,
 };
-use crate::testenv::fixtures::train_job;
+use crate::testenv::fixtures::{COMPLETES_AFTER, train_job};
 use crate::testenv::until::until_ok;
 use crate::testenv::yaml;
 
@@ -29,7 +29,6 @@ const NAMESPACE: &str = "default";
 const DEADLINE: i64 = 60;
 /// Pods of each job that train.
 const PODS: usize = 2;
-const COMPLETES: &str = "pod-complete.stage.kwok.x-k8s.io/delay";
 
 /// A framework: what it is called here, its runtime, and the replicated job whose end is that of training.
 struct Framework {
@@ -234,7 +233,7 @@ impl Crew {
 
     /// Lets the Pods complete that the end of training depends on.
     async fn complete_pods(&self, job: String, framework: &'static Framework) -> Result<()> {
-        let patch = Patch::Merge(json!({"metadata": {"annotations": {COMPLETES: "100ms"}}}));
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {COMPLETES_AFTER: "100ms"}}}));
         for pod in self.pods_of(&job).await? {
             let of = pod.labels().get("jobset.sigs.k8s.io/replicatedjob-name");
             if of.is_some_and(|of| of == framework.trains) {
@@ -363,7 +362,7 @@ fn phase(pod: &Pod) -> &str {
 /// A patch that lets the initializers of torchtune complete; training waits for them.
 fn initializers_complete() -> Value {
     let replicated_job = |name: &str| {
-        let pod = json!({"metadata": {"annotations": {COMPLETES: "100ms"}}});
+        let pod = json!({"metadata": {"annotations": {COMPLETES_AFTER: "100ms"}}});
         json!({"name": name, "template": {"spec": {"template": pod}}})
     };
     let jobs = json!([replicated_job("dataset-initializer"), replicated_job("model-initializer")]);

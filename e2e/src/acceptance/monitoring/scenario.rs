@@ -9,7 +9,9 @@ use super::alerts::{self, BY_FAULTS};
 use super::faults::{self, RbacBackup, VETOED};
 use super::prometheus::Prometheus;
 use super::replicas::Replicas;
-use crate::testenv::fixtures::{COMPLETES, FAILS, RUNS, STUBBORN, runtime, train_job};
+use crate::testenv::fixtures::{
+    COMPLETES, COMPLETES_AFTER, FAILS, RUNS, STUBBORN, runtime, train_job,
+};
 use crate::testenv::release::programs::Program;
 use crate::testenv::release::{PATIENCE, Release};
 use crate::testenv::tools::Tools;
@@ -59,7 +61,7 @@ impl<'a> Scenario<'a> {
     /// All of it, until everything is well again; `tell` hears of each act.
     pub(super) async fn play(&mut self, tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
         let ends = |more: Value| {
-            let mut annotations = json!({"pod-complete.stage.kwok.x-k8s.io/delay": "1s"});
+            let mut annotations = json!({COMPLETES_AFTER: "1s"});
             if let (Some(all), Some(more)) = (annotations.as_object_mut(), more.as_object()) {
                 all.extend(more.clone());
             }

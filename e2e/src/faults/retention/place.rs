@@ -183,7 +183,17 @@ impl Place {
 
     /// Waits until just these objects of a kind are there.
     pub async fn becomes(&self, plural: &str, expected: &[&str]) -> Result<()> {
-        until_ok(format!("of {plural} {expected:?} are left"), PATIENCE, || async {
+        self.becomes_within(plural, expected, PATIENCE).await
+    }
+
+    /// The same for so long at most.
+    pub async fn becomes_within(
+        &self,
+        plural: &str,
+        expected: &[&str],
+        patience: Duration,
+    ) -> Result<()> {
+        until_ok(format!("of {plural} {expected:?} are left"), patience, || async {
             let names = self.names(plural).await?;
             ensure!(names == expected, "{} are there: {names:?}", names.len());
             Ok(())

@@ -13,11 +13,9 @@ use super::controller::MANAGER;
 use super::queues::{GPU, Queue};
 use super::workload::Workload;
 use crate::testenv::fixtures::status::{brief, conditions_of};
-use crate::testenv::fixtures::{PATIENCE, Tenant};
+use crate::testenv::fixtures::{COMPLETES_AFTER, PATIENCE, Tenant};
 use crate::testenv::until::until_ok;
 
-/// Makes a fake Pod that runs complete.
-const DELAY: &str = "pod-complete.stage.kwok.x-k8s.io/delay";
 /// The node selector in a patch of the first replicated job.
 const NODE_SELECTOR: &str =
     "/trainingRuntimeSpec/template/spec/replicatedJobs/0/template/spec/template/spec/nodeSelector";
@@ -155,7 +153,7 @@ impl Case<'_> {
 
     /// Makes the running Pods of a job complete.
     pub async fn finish(&self, job: &str) -> Result<()> {
-        let patch = Patch::Merge(json!({"metadata": {"annotations": {DELAY: "100ms"}}}));
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {COMPLETES_AFTER: "100ms"}}}));
         for pod in self.tenant.pods_of(job).await? {
             self.tenant.pods.patch(&pod.name_any(), &PatchParams::default(), &patch).await?;
         }

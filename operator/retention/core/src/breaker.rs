@@ -57,6 +57,7 @@ mod tests;
 
 pub use self::{
     judge::Verdict,
+    ledger::WaitingObjects,
     limits::{CLOCK_AHEAD, PATIENCE, SETTLING, SLACK, STORE_INTERVAL},
     object::{DueObject, Hold, News, Stage, Standing},
     record::{Reason, Record, Scope, Trip, TripId},

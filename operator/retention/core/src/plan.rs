@@ -57,6 +57,9 @@ pub struct Plan<'p> {
     pub due: Option<Due>,
     /// When it would be due if nothing held it; `None`: never, as things are.
     pub due_unheld: Option<Timestamp>,
+    /// When the kind's own controller deletes it by its own TTL, if that is before it is due, and before it is held by
+    /// anything that this controller heeds.
+    pub native: Option<Timestamp>,
     /// When its Pods are due, if they go before it and are not known to be gone.
     pub pods_due: Option<Due>,
     /// Which Pods these are; `None` if none go before it.
@@ -117,6 +120,7 @@ impl<'p> Governed<'p, '_> {
         Plan {
             due: object.due,
             due_unheld: object.unheld,
+            native: self.native(object, start),
             pods_due: pods.due,
             pods: pods.due.and_then(|_| self.pods_before(pods)),
             act: if is_others { Act::Nothing } else { act },
@@ -169,6 +173,7 @@ impl<'p> Governed<'p, '_> {
             state,
             due: None,
             due_unheld: None,
+            native: None,
             pods_due: None,
             pods: None,
             act: Act::Nothing,
@@ -215,6 +220,14 @@ impl<'p> Governed<'p, '_> {
         Some(PodsBefore { stage, unheld, maximum_hold: hold::maximum(self) })
     }
 
+    /// When the kind's own controller deletes the object, if that is before it is due.
+    fn native(&self, object: Stage, start: Timestamp) -> Option<Timestamp> {
+        let heeds_holds = self.kind.is_some_and(BuiltIn::own_ttl_waits_for_hold);
+        let is_held = matches!(object.due, Some(Due { delay: Some(Delay::Hold(_)), .. }));
+        let end = value::own_ttl_ends(self, start).filter(|_| !(heeds_holds && is_held));
+        end.filter(|end| object.due.is_none_or(|due| *end < due.at))
+    }
+
     /// As what the object is counted while it is not due.
     fn waiting(&self, value: &Value, object: Stage, start: Timestamp) -> State {
         if let OwnerStep::Kept(state) = object.owner {
@@ -226,7 +239,7 @@ impl<'p> Governed<'p, '_> {
         let waits_for_hold = self.kind.is_some_and(BuiltIn::own_ttl_waits_for_hold);
         let ours = if waits_for_hold { value.due } else { object.due };
         let is_earlier = |native| ours.is_none_or(|ours| native < ours.at);
-        if value::native(self, start).is_some_and(is_earlier) {
+        if value::backstop(self, start).is_some_and(is_earlier) {
             return State::NativeTtl;
         }
         match object.due {

@@ -6,6 +6,7 @@
 //! and nothing is deleted that it might select.
 
 mod error;
+mod reference;
 mod rule;
 mod rules;
 
@@ -15,6 +16,7 @@ use trainjob_api::time::Timestamp;
 
 pub use self::{
     error::PolicyError,
+    reference::PolicyReference,
     rule::{Decide, Delete, GroupValues, KeepLast, Lifetime, Match, Phases, PodsStage},
     rules::{Rule, RuleAction, Rules},
 };
@@ -261,6 +263,16 @@ impl Reach {
 }
 
 impl Policy {
+    /// As people name it.
+    #[must_use]
+    pub fn reference(&self) -> PolicyReference {
+        let namespace = match &self.scope {
+            Scope::Namespace(name) => Some(Arc::clone(name)),
+            Scope::Cluster { .. } => None,
+        };
+        PolicyReference { namespace, name: Arc::clone(&self.name) }
+    }
+
     /// The bounds it sets.
     #[must_use]
     pub fn limits(&self) -> Limits {

@@ -12,7 +12,9 @@ use std::{
 
 use trainjob_api::time::Timestamp;
 use trainjob_retention_core::{
-    breaker::{Breaker, DueObject, Hold, News, PolicyVersion, Reason, Record, Trip},
+    breaker::{
+        Breaker, DueObject, Hold, News, PolicyVersion, Reason, Record, Trip, WaitingObjects,
+    },
     stored::StoredPolicy,
     uid::Uid,
 };
@@ -223,6 +225,11 @@ impl Breakers {
     /// What waits for an acknowledgement under a policy.
     pub(super) fn tripped(&self, policy: &Uid) -> Option<&Trip> {
         self.judged.get(policy).and_then(|judged| judged.breaker.tripped())
+    }
+
+    /// What of a policy is unexpected and waits where it has not tripped.
+    pub(super) fn waiting(&self, policy: &Uid) -> Option<WaitingObjects> {
+        self.judged.get(policy).and_then(|judged| judged.breaker.waiting())
     }
 
     /// How many objects of a policy are unexpected and wait; 0 if it was not judged.

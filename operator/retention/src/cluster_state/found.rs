@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use trainjob_api::time::Timestamp;
 use trainjob_retention_core::{
-    plan::{Plan, State},
+    plan::{Delay, Due, HoldEnd, OverrideProblem, Plan, State},
     policies::Governed,
     uid::Uid,
 };
@@ -22,9 +22,13 @@ pub(super) struct Finding {
     /// The rule, by its number there.
     pub(super) rule: u16,
     pub(super) state: State,
-    /// Whether the bounds cross.
-    pub(super) limits_cross: bool,
+    /// What the condition `Ready` has to say of it.
+    pub(super) remarks: Remarks,
 }
+
+/// What the condition `Ready` of a policy has to say of an object, in one byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Remarks(u8);
 
 /// What all policies find of an object; mostly that is one.
 #[derive(Debug, Default)]
@@ -67,13 +71,38 @@ impl Finding {
     ) -> Self {
         let goes = plan.due.filter(|_| is_to_be_deleted(plan.state)).map_or(NEVER, |due| due.at);
         let (policy, rule) = register.number(&plan.policy.uid, &plan.rule.name);
-        let limits_cross = governed.bounds.cross();
-        Self { goes, policy, rule, state: plan.state, limits_cross }
+        Self { goes, policy, rule, state: plan.state, remarks: Remarks::of(governed, plan) }
     }
 
     /// When the object goes; `None`: it does not, as things are.
     pub(super) fn goes(&self) -> Option<Timestamp> {
         Some(self.goes).filter(|goes| *goes < NEVER)
+    }
+}
+
+impl Remarks {
+    const LIMITS_CROSS: u8 = 1;
+    const UNREADABLE: u8 = 2;
+
+    fn of(governed: &Governed<'_, '_>, plan: &Plan<'_>) -> Self {
+        let unreadable = Some(Delay::Hold(HoldEnd::Unreadable));
+        let is_unreadable = plan.override_problem == Some(OverrideProblem::Unreadable)
+            || plan.due.is_some_and(|Due { delay, .. }| delay == unreadable);
+        let remark = |is_so, remark| if is_so { remark } else { 0 };
+        Self(
+            remark(governed.bounds.cross(), Self::LIMITS_CROSS)
+                | remark(is_unreadable, Self::UNREADABLE),
+        )
+    }
+
+    /// Whether the bounds cross.
+    pub(super) const fn limits_cross(self) -> bool {
+        self.0 & Self::LIMITS_CROSS != 0
+    }
+
+    /// Whether it asks for a hold or a TTL in words that cannot be read.
+    pub(super) const fn is_unreadable(self) -> bool {
+        self.0 & Self::UNREADABLE != 0
     }
 }
 
@@ -196,7 +225,7 @@ mod tests {
             policy,
             rule: 0,
             state: State::Pending,
-            limits_cross: false,
+            remarks: Remarks::default(),
         };
         for count in 0..3 {
             let findings: Vec<_> = (0..count).map(finding).collect();

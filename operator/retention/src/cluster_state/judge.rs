@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use trainjob_core::Now;
 use trainjob_retention_core::{
-    breaker::{Record, Trip},
+    breaker::{Record, Trip, WaitingObjects},
     policy::Mode,
     uid::Uid,
 };
@@ -72,6 +72,12 @@ impl ClusterState {
     #[must_use]
     pub fn tripped(&self, policy: &Uid) -> Option<&Trip> {
         self.breakers.tripped(policy)
+    }
+
+    /// What is unexpected under a policy and waits where it has not tripped (R41).
+    #[must_use]
+    pub fn waiting(&self, policy: &Uid) -> Option<WaitingObjects> {
+        self.breakers.waiting(policy)
     }
 
     /// How many objects are unexpected under a policy and wait (R41).

@@ -1,6 +1,6 @@
 //! What is to be done about one object now, and what came of it.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use trainjob_api::time::Timestamp;
 use trainjob_core::Now;
@@ -75,7 +75,7 @@ impl ClusterState {
         let mut plan = governed.plan(&object.answers(monotonic), &kind.groups, reached);
         let told = Told::of(&governed, &plan, object, reached);
         plan.next = plan.next.into_iter().chain(told.next).min();
-        let name = Arc::clone(&governed.policy.name);
+        let reference = governed.policy.reference();
         let (policy, due) = (governed.policy.uid.clone(), due_of(&plan));
         let is_paused = self.rights.is_paused(&policy);
         let step = without_deletion(&governed, &plan, object.asks_again_in(monotonic), is_paused);
@@ -84,7 +84,7 @@ impl ClusterState {
         let observed = observed.map(|object| (&policy, object));
         self.breakers.observe(object, observed, reached);
         object.due = due.map(|due| due.at);
-        told.tell(object, (key, &name), &mut self.news);
+        told.tell(object, (key, reference), &mut self.news);
         let Some((deletion, due)) = deletion.zip(object.due) else {
             object.leave_line(&mut self.rates, &policy, key);
             lose_leave(object);
@@ -303,7 +303,7 @@ fn deletion_of(governed: &Governed<'_, '_>, plan: &Plan<'_>, due: Due) -> Deleti
         resource_version: object.resource_version.to_string().into(),
         propagation: governed.policy.propagation,
         owner: object.controller().filter(|_| plan.act == Act::DeleteOwner).cloned(),
-        policy: governed.policy.name.clone(),
+        policy: governed.policy.reference(),
         rule: governed.rule.name.clone(),
         due,
         outcome: governed.finish.outcome,

@@ -1,6 +1,6 @@
 //! Names that policies delete and somebody makes again, and what else users are to be told (`docs/retention.md`, R47).
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
@@ -50,7 +50,7 @@ impl ClusterState {
             return;
         }
         if let Some(governed) = policies.governing(&known.facts) {
-            let policy = Arc::clone(&governed.policy.name);
+            let policy = governed.policy.reference();
             let origin = origin(&known.facts, text);
             let (uid, what) = (known.facts.uid.clone(), What::RecreateLoop(origin));
             self.news.add(ObjectNews { key, uid, policy, what });

@@ -137,15 +137,17 @@ impl ClusterState {
         let Some(kind) = self.kinds.get_mut(target.0) else { return Effects::default() };
         let policies = kind.there(&mut self.namespaces, &named.namespace);
         let mut look = kind.place(&named, &policies, now.reached().unwrap_or(now.stamp()));
-        if !kind.is_listed || !kind.evaluation.is_judged() {
-            // The evaluation looks at everything.
-            return Effects::default();
-        }
-        if key.is_some() && known.is_none() {
+        let (is_listed, is_judged) = (kind.is_listed, kind.evaluation.is_judged());
+        if is_listed && key.is_some() && known.is_none() {
+            // Also while an evaluation is under way, which cannot tell that it has just ended.
             if let Some(object) = kind.objects.get_mut(&named) {
                 object.end_is_news = true;
             }
             self.observe(&Key { target, object: named.clone() }, now);
+        }
+        if !is_listed || !is_judged {
+            // The evaluation looks at everything.
+            return Effects::default();
         }
         look.push(named);
         looked_at(target, look)

@@ -3,13 +3,14 @@
 //! Looks and the watch find what there is to tell, and whoever asked for them takes it from here. Each object remembers what
 //! was told of it, so that this is told once.
 
-use std::{mem, sync::Arc};
+use std::mem;
 
 use trainjob_api::time::Timestamp;
 use trainjob_core::recreation::Origin;
 use trainjob_retention_core::{
     plan::{Notice, Plan},
     policies::Governed,
+    policy::PolicyReference,
     uid::Uid,
 };
 
@@ -27,7 +28,7 @@ pub struct ObjectNews {
     /// Which of all objects of the name.
     pub uid: Uid,
     /// The policy that governs it.
-    pub policy: Arc<str>,
+    pub policy: PolicyReference,
     /// What to tell.
     pub what: What,
 }
@@ -87,10 +88,15 @@ impl Told {
     }
 
     /// Hands it on, and remembers that.
-    pub(super) fn tell(self, object: &mut Object, (key, policy): (&Key, &Arc<str>), to: &mut News) {
+    pub(super) fn tell(
+        self,
+        object: &mut Object,
+        (key, policy): (&Key, PolicyReference),
+        to: &mut News,
+    ) {
         for notice in self.untold {
             let (uid, what) = (object.facts.uid.clone(), What::Notice(notice));
-            to.add(ObjectNews { key: key.clone(), uid, policy: Arc::clone(policy), what });
+            to.add(ObjectNews { key: key.clone(), uid, policy: policy.clone(), what });
         }
         object.tell(self.all);
     }

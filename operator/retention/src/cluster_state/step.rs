@@ -7,7 +7,7 @@ use trainjob_retention_core::{
     facts::Controller,
     outcome::Outcome,
     plan::{Due, PodsBefore},
-    policy::Propagation,
+    policy::{PolicyReference, Propagation},
     uid::Uid,
 };
 
@@ -73,7 +73,7 @@ pub struct Deletion {
     /// The owner that is deleted instead, if the rule says so. Its UID is the fence; its version is read right before.
     pub owner: Option<Controller>,
     /// The policy that wants it.
-    pub policy: Arc<str>,
+    pub policy: PolicyReference,
     /// The rule of it that fits.
     pub rule: Arc<str>,
     /// Since when, and why then.

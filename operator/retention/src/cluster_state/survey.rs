@@ -13,7 +13,7 @@ use super::{
     kind::Kind,
     numbers::Numbers,
     object::{Object, ObjectPods},
-    tally::{KindState, Survey, is_stuck},
+    tally::{KindState, Survey},
 };
 use crate::key::{Key, TargetId};
 
@@ -81,7 +81,7 @@ impl ClusterState {
             let plan = governed.plan(&answers, &kind.groups, time);
             let finding = Finding::of(&governed, &plan, kind.surveys.register_mut());
             if let Some(tally) = survey.of(finding.policy, kind.surveys.register()) {
-                tally.count(&finding, is_stuck(&object.facts, time), time);
+                tally.count(&finding, &object.facts, time);
                 tally.counts.recreated += u64::from(is_loop);
                 tally.expect(&governed, &plan, &finding);
             }
@@ -198,10 +198,9 @@ impl Survey {
                 return false;
             }
         }
-        let is_stuck = is_stuck(&object.facts, now);
         for finding in findings {
             if let Some(tally) = self.of(finding.policy, register) {
-                tally.count(finding, is_stuck, now);
+                tally.count(finding, &object.facts, now);
             }
         }
         true

@@ -93,8 +93,19 @@ pub struct Tally {
     pub stuck: u64,
     /// Whether the bounds cross for some object.
     pub limits_cross: bool,
+    /// The objects that ask for a hold or a TTL in words that cannot be read, if there are any.
+    pub unreadable: Option<Unreadable>,
     /// The earliest deletions, the last of them first.
     next: BinaryHeap<(Timestamp, Earliest)>,
+}
+
+/// Objects that ask for a hold or a TTL in words that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// How many there are.
+    pub count: u64,
+    /// The first of them.
+    pub first: ObjectKey,
 }
 
 /// A deletion to come.
@@ -106,17 +117,21 @@ struct Earliest {
     rule: Arc<str>,
     source: &'static str,
     action: &'static str,
+    native_at: Option<Timestamp>,
 }
 
 impl Tally {
     /// Counts an object that the policy governs.
-    pub(super) fn count(&mut self, finding: &Finding, is_stuck: bool, now: Timestamp) {
+    pub(super) fn count(&mut self, finding: &Finding, object: &Facts, now: Timestamp) {
         self.counts.finished += 1;
         if let Some(count) = of_state(&mut self.counts, finding.state) {
             *count += 1;
         }
-        self.stuck += u64::from(is_stuck);
-        self.limits_cross |= finding.limits_cross;
+        self.stuck += u64::from(is_stuck(object, now));
+        self.limits_cross |= finding.remarks.limits_cross();
+        if finding.remarks.is_unreadable() {
+            self.count_unreadable(object);
+        }
         if let Some((_, matched, due)) = self.rules.get_mut(usize::from(finding.rule)) {
             *matched += 1;
             *due += u64::from(finding.state == State::Due);
@@ -128,6 +143,16 @@ impl Tally {
             self.would_delete.day += within(24 * HOUR);
             self.would_delete.week += within(7 * 24 * HOUR);
         }
+    }
+
+    fn count_unreadable(&mut self, object: &Facts) {
+        let (namespace, name) = (Arc::clone(&object.namespace), Arc::clone(&object.name));
+        let key = ObjectKey { namespace, name };
+        let known = self.unreadable.take();
+        let count = known.as_ref().map_or(0, |known| known.count).saturating_add(1);
+        // The first by name, so that a status stays as it is as long as nothing changes.
+        let first = known.into_iter().map(|known| known.first).chain([key.clone()]).min();
+        self.unreadable = Some(Unreadable { count, first: first.unwrap_or(key) });
     }
 
     /// Whether an object is among the earliest to go, as far as is known.
@@ -172,6 +197,7 @@ impl Tally {
             source: earliest.source.to_owned(),
             action: earliest.action.to_owned(),
             at: Some((*at).into()),
+            native_at: earliest.native_at.map(Into::into),
         };
         next.into_iter().map(written).collect()
     }
@@ -188,6 +214,7 @@ fn earliest(object: &Facts, plan: &Plan<'_>, due: Due) -> Earliest {
             RuleAction::Decide(decide) if decide.delete() == Delete::Owner => "Owner",
             RuleAction::Decide(_) | RuleAction::Defer => "Object",
         },
+        native_at: plan.native,
     }
 }
 

@@ -12,7 +12,7 @@ use trainjob_engine::error::RequestError;
 use trainjob_retention_core::{
     outcome::Outcome,
     plan::{Due, Source, State},
-    policy::{Mode, Propagation},
+    policy::{Mode, PolicyReference, Propagation},
     uid::Uid,
 };
 
@@ -139,7 +139,7 @@ fn shown() -> BTreeMap<String, Shape> {
         resource_version: "7".into(),
         propagation: Propagation::Background,
         owner: None,
-        policy: "p".into(),
+        policy: PolicyReference { namespace: None, name: "p".into() },
         rule: "all".into(),
         due: Due { at: Timestamp(0), source: Source::Policy, delay: None },
         outcome: Outcome::Succeeded,

@@ -1,5 +1,9 @@
 use prometheus::TextEncoder;
-use trainjob_retention_core::{plan::Due, policy::Propagation, uid::Uid};
+use trainjob_retention_core::{
+    plan::Due,
+    policy::{PolicyReference, Propagation},
+    uid::Uid,
+};
 
 use super::*;
 
@@ -9,7 +13,7 @@ fn deletion(policy: &str, due: i64) -> Deletion {
         resource_version: "7".into(),
         propagation: Propagation::Background,
         owner: None,
-        policy: policy.into(),
+        policy: PolicyReference { namespace: None, name: policy.into() },
         rule: "all".into(),
         due: Due { at: Timestamp(due), source: Source::OwnTtl, delay: None },
         outcome: Outcome::Failed,

@@ -20,15 +20,14 @@ pub(super) fn deleted(key: &Key, served: &Served, deletion: &Deletion) -> Event 
         None => "it".to_owned(),
         Some(owner) => format!("its owner {} {}", owner.kind, owner.name),
     };
-    let note = format!("Policy {} deletes {what}: {}", deletion.policy, reason(deletion));
+    let note = format!("{} deletes {what}: {}", deletion.policy, reason(deletion));
     event(key, served, deletion, (Severity::Normal, "RetentionDeleted", note))
 }
 
 /// So many Pods of an object were deleted.
 pub(super) fn pods_deleted(key: &Key, served: &Served, deletion: &Deletion, count: u32) -> Event {
     let pods = if count == 1 { "Pod" } else { "Pods" };
-    let note =
-        format!("Policy {} deletes {count} {pods} of it: {}", deletion.policy, reason(deletion));
+    let note = format!("{} deletes {count} {pods} of it: {}", deletion.policy, reason(deletion));
     event(key, served, deletion, (Severity::Normal, "RetentionPodsDeleted", note))
 }
 
@@ -59,7 +58,7 @@ fn failed_to(
 ) -> Option<Event> {
     error.reason()?;
     let error: String = error.to_string().chars().take(LONGEST_ERROR).collect();
-    let note = format!("Policy {} cannot {what} ({}): {error}", deletion.policy, reason(deletion));
+    let note = format!("{} cannot {what} ({}): {error}", deletion.policy, reason(deletion));
     Some(event(key, served, deletion, (Severity::Warning, "DeletionFailed", note)))
 }
 

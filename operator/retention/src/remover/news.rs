@@ -13,6 +13,7 @@ use trainjob_core::{event::Severity, recreation::Origin};
 use trainjob_engine::{answer::timed, error::RequestError};
 use trainjob_retention_core::{
     plan::Notice,
+    policy::PolicyReference,
     uid::Uid,
     wish::{HOLD_ANNOTATION, TTL_ANNOTATION},
 };
@@ -77,37 +78,37 @@ impl Remover {
 }
 
 /// What is said that follows from what is known; `None` where finalizers have to be asked for.
-fn said(policy: &str, notice: Notice) -> Option<Said> {
+fn said(policy: &PolicyReference, notice: Notice) -> Option<Said> {
     Some(match notice {
         Notice::Held { until } => {
-            let note = format!("A hold keeps it from policy {policy} until {until}");
+            let note = format!("A hold keeps it from {policy} until {until}");
             (Severity::Normal, "Held", note)
         }
         Notice::HoldEnding { until } => {
-            let note = format!("Its hold ends at {until}; policy {policy} deletes it then");
+            let note = format!("Its hold ends at {until}; {policy} deletes it then");
             (Severity::Normal, "HoldEnding", note)
         }
         Notice::HoldCapped { until } => {
             let note = format!(
-                "Annotation {HOLD_ANNOTATION} asks for more than is allowed; policy {policy} deletes it at {until}"
+                "Annotation {HOLD_ANNOTATION} asks for more than is allowed; {policy} deletes it at {until}"
             );
             (Severity::Warning, "HoldCapped", note)
         }
         Notice::HoldInvalid { until } => {
             let note = format!(
-                "Annotation {HOLD_ANNOTATION} is no RFC 3339 time; policy {policy} deletes it at {until}, as late as a hold may last"
+                "Annotation {HOLD_ANNOTATION} is no RFC 3339 time; {policy} deletes it at {until}, as late as a hold may last"
             );
             (Severity::Warning, "HoldInvalid", note)
         }
         Notice::OverrideInvalid => {
             let note = format!(
-                "Annotation {TTL_ANNOTATION} is no number of seconds; policy {policy} keeps it as long as a hold may last"
+                "Annotation {TTL_ANNOTATION} is no number of seconds; {policy} keeps it as long as a hold may last"
             );
             (Severity::Warning, "OverrideInvalid", note)
         }
         Notice::OverrideClamped { due } => {
             let note = format!(
-                "Annotation {TTL_ANNOTATION} is out of the limits of cluster policies; policy {policy} deletes it at {due}"
+                "Annotation {TTL_ANNOTATION} is out of the limits of cluster policies; {policy} deletes it at {due}"
             );
             (Severity::Warning, "OverrideClamped", note)
         }
@@ -115,9 +116,9 @@ fn said(policy: &str, notice: Notice) -> Option<Said> {
     })
 }
 
-fn said_of_loop(policy: &str, origin: &Origin) -> Said {
+fn said_of_loop(policy: &PolicyReference, origin: &Origin) -> Said {
     let note = format!(
-        "Policy {policy} has deleted its name three times within an hour, and it was made again by {origin}"
+        "{policy} has deleted its name three times within an hour, and it was made again by {origin}"
     );
     (Severity::Warning, "RecreateLoop", cut(note))
 }
@@ -165,6 +166,10 @@ mod tests {
 
     const AT: Timestamp = Timestamp(1_795_329_000);
 
+    fn policy() -> PolicyReference {
+        PolicyReference { namespace: Some("a".into()), name: "p".into() }
+    }
+
     #[test]
     fn a_note_names_finalizers_as_far_as_there_is_room() {
         let metadata = |finalizers: &[String]| ObjectMeta {
@@ -187,9 +192,12 @@ mod tests {
     fn a_note_says_who_makes_an_object_again() {
         let labels = json!({"labels": {"app.kubernetes.io/instance": "train"}});
         let origin = Origin::of(&serde_json::from_value(labels).unwrap());
-        let (severity, reason, note) = said_of_loop("p", &origin);
+        let (severity, reason, note) = said_of_loop(&policy(), &origin);
         assert_eq!((severity, reason), (Severity::Warning, "RecreateLoop"));
-        assert!(note.starts_with("Policy p") && note.contains("instance train"), "{note}");
+        assert!(
+            note.starts_with("RetentionPolicy a/p") && note.contains("instance train"),
+            "{note}"
+        );
     }
 
     #[test]
@@ -203,8 +211,11 @@ mod tests {
             (Notice::OverrideClamped { due: AT }, Some((Severity::Warning, "OverrideClamped"))),
             (Notice::StuckTerminating { since: AT }, None),
         ] {
-            let found = said("p", notice);
-            assert!(found.iter().all(|(.., note)| note.contains("policy p")), "{found:?}");
+            let found = said(&policy(), notice);
+            assert!(
+                found.iter().all(|(.., note)| note.contains("RetentionPolicy a/p")),
+                "{found:?}"
+            );
             assert_eq!(found.map(|(severity, reason, _)| (severity, reason)), expected);
         }
     }

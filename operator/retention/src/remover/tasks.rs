@@ -34,6 +34,7 @@ impl Remover {
             }
             if is_evaluated {
                 self.metrics.evaluated(begun.elapsed());
+                self.evaluations.send_replace(());
             }
         }
     }

@@ -4,14 +4,17 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::json;
 use trainjob_api::lifecycle::v1alpha1::{
     ACKNOWLEDGE_ANNOTATION,
-    status::{MissingRule, PolicyCondition, PolicyReason},
+    status::{MissingRule, PolicyCondition, PolicyReason, TrippedNamespace, WaitingObjects},
 };
 use trainjob_retention_core::{
-    breaker::{Reason, Scope, Trip},
+    breaker::{self, Reason, Scope, Trip},
     policy::Mode,
 };
 
-use crate::cluster_state::{KindState, Stored};
+use crate::cluster_state::{KindState, Stored, Unreadable};
+
+/// How many namespaces a status names in which objects wait.
+const NAMESPACES: usize = 10;
 
 /// All that the conditions of a policy depend on.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +27,8 @@ pub(super) struct Situation {
     pub(super) is_gone: bool,
     /// What waits for an acknowledgement.
     pub(super) tripped: Option<Trip>,
+    /// What waits without one.
+    pub(super) waiting: Option<breaker::WaitingObjects>,
     /// The RBAC rules that the engine lacks for it.
     pub(super) missing: Vec<MissingRule>,
     /// Whether the API server's time is known.
@@ -32,6 +37,16 @@ pub(super) struct Situation {
     pub(super) stuck: u64,
     /// Whether bounds cross for some object.
     pub(super) limits_cross: bool,
+    /// The objects that ask for something in words that cannot be read.
+    pub(super) unreadable: Option<Unreadable>,
+}
+
+/// What the breaker and the rights of a policy say of it.
+#[derive(Debug, Default)]
+pub(super) struct Stops {
+    pub(super) tripped: Option<Trip>,
+    pub(super) waiting: Option<breaker::WaitingObjects>,
+    pub(super) missing: Vec<MissingRule>,
 }
 
 /// What a condition says.
@@ -57,18 +72,29 @@ impl Said {
 }
 
 impl Situation {
-    /// That of a policy whose kind is so, and maybe gone, and that has tripped or lacks rules.
+    /// That of a policy whose kind is so, and maybe gone, and that this stops.
     pub(super) fn of(
         stored: &Stored,
         (kind, is_gone): (KindState, bool),
-        (tripped, missing): (Option<Trip>, Vec<MissingRule>),
+        Stops { tripped, waiting, missing }: Stops,
         is_time_known: bool,
     ) -> Self {
         let mode = match stored {
             Ok(stored) => Ok(stored.policy.mode),
             Err(not_understood) => Err(not_understood.error.to_string()),
         };
-        Self { mode, kind, is_gone, tripped, missing, is_time_known, stuck: 0, limits_cross: false }
+        Self {
+            mode,
+            kind,
+            is_gone,
+            tripped,
+            waiting,
+            missing,
+            is_time_known,
+            stuck: 0,
+            limits_cross: false,
+            unreadable: None,
+        }
     }
 
     pub(super) fn ready(&self) -> (bool, PolicyReason, String) {
@@ -99,6 +125,7 @@ impl Situation {
                 if self.limits_cross {
                     message.push("a minimum is above the maximum of another policy".to_owned());
                 }
+                message.extend(self.unreadable.as_ref().map(unreadable));
                 (true, PolicyReason::Watching, message.join("; "))
             }
         }
@@ -115,9 +142,35 @@ impl Situation {
             _ if !self.is_time_known => {
                 no(PolicyReason::ClockSuspect, "the API server's time is not known well enough")
             }
-            _ => (true, PolicyReason::Enforcing, String::new()),
+            _ => {
+                let message = self.waiting.as_ref().map(how_long).unwrap_or_default();
+                (true, PolicyReason::Enforcing, message)
+            }
         }
     }
+
+    /// What waits without an acknowledgement, as the status has it.
+    pub(super) fn waiting_objects(&self) -> Option<WaitingObjects> {
+        let waiting = self.waiting.as_ref()?;
+        let mut counts: Vec<_> = waiting.namespaces.iter().collect();
+        // The largest first; among equals the order of names stays.
+        counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let named = counts
+            .into_iter()
+            .take(NAMESPACES)
+            .map(|(name, count)| TrippedNamespace { name: name.to_string(), unexpected: *count });
+        let (unexpected, until) = (waiting.count(), Some(waiting.until.into()));
+        Some(WaitingObjects { unexpected, until, namespaces: named.collect() })
+    }
+}
+
+fn unreadable(Unreadable { count, first }: &Unreadable) -> String {
+    format!("{count} objects ask for a hold or a TTL that cannot be read, such as {first}")
+}
+
+fn how_long(waiting: &breaker::WaitingObjects) -> String {
+    let (count, until) = (waiting.count(), waiting.until);
+    format!("{count} objects that an edit has made due wait until {until}, and are deleted then")
 }
 
 fn not_a_target() -> String {
@@ -175,12 +228,28 @@ pub(super) fn is_said(said: &[Said], stored: &[Condition]) -> bool {
 #[cfg(test)]
 mod tests {
     use trainjob_api::time::Timestamp;
+    use trainjob_core::facts::ObjectKey;
     use trainjob_retention_core::breaker::TripId;
 
     use super::*;
 
     fn trip(scope: Scope) -> Trip {
         Trip { id: TripId::from("7-d-1"), at: Timestamp(1), stock: 60, scope }
+    }
+
+    fn good() -> Situation {
+        Situation {
+            mode: Ok(Mode::Enforce),
+            kind: KindState::Known { skipped: 0 },
+            is_gone: false,
+            tripped: None,
+            waiting: None,
+            missing: Vec::new(),
+            is_time_known: true,
+            stuck: 0,
+            limits_cross: false,
+            unreadable: None,
+        }
     }
 
     /// The reasons of all conditions, each behind its status.
@@ -195,16 +264,7 @@ mod tests {
         let everywhere = Scope::Policy { reason: Reason::MassDelete, count: 51 };
         let somewhere = Scope::Namespaces([("a".into(), 51)].into());
         let clock = Scope::Policy { reason: Reason::ClockStep, count: 51 };
-        let good = Situation {
-            mode: Ok(Mode::Enforce),
-            kind: KindState::Known { skipped: 0 },
-            is_gone: false,
-            tripped: None,
-            missing: Vec::new(),
-            is_time_known: true,
-            stuck: 0,
-            limits_cross: false,
-        };
+        let good = good();
         let syncing = Situation { kind: KindState::Syncing, ..good.clone() };
         let with = |scope| Situation { tripped: Some(trip(scope)), ..good.clone() };
         let missing = vec![MissingRule {
@@ -254,6 +314,33 @@ mod tests {
         ] {
             assert_eq!(short(&situation).join(" "), expected, "{situation:?}");
         }
+    }
+
+    #[test]
+    fn what_waits_and_what_cannot_be_read_is_said_though_the_policy_works() {
+        let namespaces = (0..12_u64).map(|index| (format!("n{index:02}").into(), index + 1));
+        let waiting =
+            breaker::WaitingObjects { until: Timestamp(60), namespaces: namespaces.collect() };
+        let object = |name: &str| ObjectKey { namespace: "a".into(), name: name.into() };
+        let situation = Situation {
+            waiting: Some(waiting),
+            unreadable: Some(Unreadable { count: 2, first: object("j") }),
+            ..good()
+        };
+        let said = conditions(&situation);
+        let messages: Vec<_> = said.iter().map(|said| said.message.as_str()).collect();
+        let expected = [
+            "2 objects ask for a hold or a TTL that cannot be read, such as a/j",
+            "78 objects that an edit has made due wait until 1970-01-01T00:01:00Z, and are deleted then",
+            "",
+            "",
+        ];
+        assert_eq!(messages, expected);
+        let waiting = situation.waiting_objects().unwrap();
+        let named: Vec<_> =
+            waiting.namespaces.iter().map(|it| (&*it.name, it.unexpected)).collect();
+        assert_eq!((waiting.unexpected, named.len()), (78, 10));
+        assert_eq!(named.first(), Some(&("n11", 12)));
     }
 
     #[test]

@@ -1,27 +1,6 @@
-use trainjob_api::lifecycle::v1alpha1::status::{Counts, PolicyCondition, PolicyReason};
+use trainjob_api::lifecycle::v1alpha1::status::Counts;
 
-use super::{conditions::is_said, *};
-
-fn said(status: bool, reason: PolicyReason) -> Said {
-    Said { condition: PolicyCondition::Ready, status, reason, message: "why".to_owned() }
-}
-
-#[test]
-fn a_condition_keeps_its_time_until_its_status_changes() {
-    let first = dated(vec![said(false, PolicyReason::Syncing)], &[], 1, Timestamp(100));
-    assert_eq!(first[0].last_transition_time, Timestamp(100).into());
-    for (status, reason, time, is_news) in [
-        (false, PolicyReason::Syncing, 100, false),
-        (false, PolicyReason::KindNotServed, 100, true),
-        (true, PolicyReason::Watching, 200, true),
-    ] {
-        let now = vec![said(status, reason)];
-        assert_eq!(is_said(&now, &first), !is_news, "{reason:?}");
-        let then = dated(now, &first, 2, Timestamp(200));
-        assert_eq!(then[0].last_transition_time, Timestamp(time).into(), "{reason:?}");
-        assert_eq!((&*then[0].reason, then[0].observed_generation), (reason.as_str(), Some(2)));
-    }
-}
+use super::*;
 
 #[test]
 fn a_patch_removes_what_is_not_said_any_more_and_is_fenced() {

@@ -32,12 +32,14 @@ impl Written {
         Self { seen, counted: None, stored: None, settled: None }
     }
 
-    /// It is there in this version.
-    pub(super) fn see(&mut self, seen: SeenPolicy) {
-        if self.seen.generation != seen.generation {
+    /// It is there in this version. Whether its spec is another one.
+    pub(super) fn see(&mut self, seen: SeenPolicy) -> bool {
+        let is_edited = self.seen.generation != seen.generation;
+        if is_edited {
             self.counted = None;
         }
         (self.seen, self.settled) = (seen, None);
+        is_edited
     }
 
     pub(super) fn is_to_be_counted(&self) -> bool {
@@ -57,6 +59,7 @@ impl Written {
         let is_due = self.is_urgent(found.record.as_ref(), found.is_audited)
             || found.situation.missing
                 != self.seen.status.missing_rules.as_deref().unwrap_or_default()
+            || found.situation.waiting.is_some() != self.seen.status.waiting.is_some()
             || !is_said(&said, self.seen.status.conditions.as_deref().unwrap_or_default());
         self.settled = Some(found).filter(|_| !is_due).cloned();
         is_due

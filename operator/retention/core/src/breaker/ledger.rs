@@ -95,6 +95,21 @@ impl Ledger {
         waiting
     }
 
+    /// What waits, where this says so, and until when the last of it does.
+    pub(super) fn waiting_where(&self, applies: impl Fn(&str) -> bool) -> Option<WaitingObjects> {
+        let mut found: Option<WaitingObjects> = None;
+        for row in self.rows.values().filter(|row| applies(&row.object.namespace)) {
+            let Standing::Waiting { since } = row.standing else { continue };
+            let until = since.plus(SETTLING);
+            let namespaces = BTreeMap::new();
+            let waiting = found.get_or_insert(WaitingObjects { until, namespaces });
+            waiting.until = waiting.until.max(until);
+            let namespace = Arc::clone(&row.object.namespace);
+            *waiting.namespaces.entry(namespace).or_default() += 1;
+        }
+        found
+    }
+
     /// When the next of those that wait has waited long enough.
     pub(super) fn next_settled(&self, now: Timestamp) -> Option<Timestamp> {
         let settles = self.rows.values().filter_map(|row| match row.standing {
@@ -102,6 +117,23 @@ impl Ledger {
             Standing::Expected { .. } => None,
         });
         settles.filter(|instant| *instant > now).min()
+    }
+}
+
+/// Objects that are unexpected and wait, without anybody having to acknowledge them (R42).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingObjects {
+    /// When the last of them becomes expected.
+    pub until: Timestamp,
+    /// How many there are in each namespace.
+    pub namespaces: BTreeMap<Arc<str>, u64>,
+}
+
+impl WaitingObjects {
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.namespaces.values().sum()
     }
 }
 

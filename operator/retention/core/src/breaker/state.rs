@@ -5,7 +5,7 @@ use std::{num::NonZeroU64, sync::Arc};
 use trainjob_api::time::Timestamp;
 
 use super::{
-    ledger::{Ledger, Row},
+    ledger::{Ledger, Row, WaitingObjects},
     limits::{CLOCK_AHEAD, SLACK},
     object::{DueObject, Hold, News, Standing},
     record::{Reason, Record, Scope, Trip, TripId},
@@ -249,6 +249,13 @@ impl Breaker {
     #[must_use]
     pub fn standing(&self, uid: &Uid) -> Option<Standing> {
         self.ledger.get(uid).map(|row| row.standing)
+    }
+
+    /// What is unexpected and waits where nothing has tripped.
+    #[must_use]
+    pub fn waiting(&self) -> Option<WaitingObjects> {
+        let trip = self.trip.as_ref();
+        self.ledger.waiting_where(|namespace| trip.is_none_or(|trip| !trip.stops(namespace)))
     }
 
     /// How many objects are unexpected and wait.

@@ -80,9 +80,14 @@ fn own_ttl(governed: &Governed<'_, '_>) -> Option<Seconds> {
     governed.finish.own_ttl.filter(|_| counts)
 }
 
-/// When the kind's own controller deletes the object, and the engine would follow.
-pub(super) fn native(governed: &Governed<'_, '_>, start: Timestamp) -> Option<Timestamp> {
-    governed.finish.own_ttl.map(|seconds| start.plus(seconds.get()).plus(BACKSTOP))
+/// When the kind's own controller deletes the object.
+pub(super) fn own_ttl_ends(governed: &Governed<'_, '_>, start: Timestamp) -> Option<Timestamp> {
+    governed.finish.own_ttl.map(|seconds| start.plus(seconds.get()))
+}
+
+/// When the engine would follow that controller.
+pub(super) fn backstop(governed: &Governed<'_, '_>, start: Timestamp) -> Option<Timestamp> {
+    own_ttl_ends(governed, start).map(|end| end.plus(BACKSTOP))
 }
 
 fn kept_until(

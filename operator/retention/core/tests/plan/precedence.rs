@@ -269,6 +269,30 @@ fn an_object_that_its_own_controller_deletes_too_early_is_counted() {
 }
 
 #[test]
+fn when_its_own_controller_deletes_an_object_is_told_if_that_is_earlier() {
+    let held = |seconds, object: Facts| Facts { wishes: hold(seconds), ..object };
+    let ignoring = || Policy { own_ttl: OwnTtl::Ignored, ..n() };
+    let keeping = || Policy { own_ttl: OwnTtl::Ignored, ..n_says(decide(Lifetime::Never)) };
+    let (job_kind, train_job) = (BuiltIn::Job, BuiltIn::TrainJob);
+    for (kind, object, policy, expected) in [
+        (job_kind, job(), n(), None),
+        (job_kind, own_ttl(60), n(), Some(60)),
+        (job_kind, held(700, own_ttl(60)), n(), Some(60)),
+        (job_kind, own_ttl(60), ignoring(), Some(60)),
+        (job_kind, own_ttl(3600), ignoring(), None),
+        (job_kind, own_ttl(7200), ignoring(), None),
+        (job_kind, own_ttl(60), keeping(), Some(60)),
+        (train_job, own_ttl(60), n(), Some(60)),
+        // Its operator heeds the hold.
+        (train_job, held(700, own_ttl(60)), n(), None),
+    ] {
+        let policies = there_for(kind, vec![policy]);
+        let native = plan_at(&object, &policies, 0).unwrap().native;
+        assert_eq!(native, expected.map(at), "{kind:?} {object:?}");
+    }
+}
+
+#[test]
 fn the_later_of_finish_and_creation_is_the_start() {
     for (finished, created, expected) in [(0, -100, 3600), (0, 500, 4100), (9000, -100, 12600)] {
         let object = job_with(|finish| finish.time = Some(at(finished)));

@@ -11,7 +11,10 @@ fn an_object_is_deleted_from_its_due_instant_on_with_its_uid_and_version() {
     let Step::Delete(deletion) = scene.step("j", at(60)) else { panic!() };
     assert_eq!((&deletion.uid, &*deletion.resource_version), (&Uid::from("uid of j"), "7"));
     assert_eq!(deletion.propagation, Propagation::Background);
-    assert_eq!((&*deletion.policy, &*deletion.rule, deletion.due.at), ("p", "all", END.plus(60)));
+    assert_eq!(
+        (&*deletion.policy.name, &*deletion.rule, deletion.due.at),
+        ("p", "all", END.plus(60))
+    );
     assert_eq!(deletion.owner, None);
 }
 

@@ -1,5 +1,7 @@
 //! What has to be known before anything is deleted, and what an edit changes.
 
+use trainjob_retention_core::policy::Policy;
+
 use super::*;
 
 #[test]
@@ -191,6 +193,19 @@ fn what_an_edit_of_labels_makes_due_waits_and_trips_if_it_is_too_much() {
     }
     scene.store(at(3_601));
     assert_eq!(scene.tripped(), None, "annotations are not allowed, so nothing is due");
+}
+
+#[test]
+fn an_end_that_the_watch_brings_during_an_evaluation_is_expected() {
+    let mut scene = Scene::new(vec![ttl(60)], &[], at(3_600));
+    // Another policy for the kind: everything is evaluated anew.
+    let mut other = audited(60);
+    let policy = Policy { name: "q".into(), uid: Uid::from("q"), ..(*other.policy).clone() };
+    other.policy = policy.into();
+    scene.set(other);
+    scene.see("j", &finished("j", 7, 0), at(3_600));
+    scene.evaluate(at(3_600));
+    assert!(scene.deletes("j", at(3_600)), "it waits though the watch has shown its end");
 }
 
 #[test]

@@ -11,7 +11,7 @@ impl Scene {
         self.look(name, now);
         let news = self.state.take_news().into_iter();
         let told = news.map(|news| {
-            assert_eq!((&news.key, &*news.policy), (&key(name), "p"));
+            assert_eq!((&news.key, &*news.policy.name), (&key(name), "p"));
             news.what
         });
         told.collect()

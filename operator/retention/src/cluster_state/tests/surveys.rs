@@ -92,3 +92,33 @@ fn a_record_that_says_no_more_than_the_time_queues_nothing_again() {
     scene.store(at(90));
     assert_eq!(scene.evaluate(at(90)), [""; 0], "another minute has passed");
 }
+
+#[test]
+fn what_its_own_controller_deletes_before_is_told_with_that_time() {
+    let mut own: Value = serde_json::from_str(&finished("j", 7, 0)).unwrap();
+    own["spec"] = json!({"ttlSecondsAfterFinished": 60});
+    let mut scene = Scene::new(vec![ttl(10)], &[own.to_string(), finished("k", 7, 0)], at(0));
+    let (.., next) = finds(&mut scene, at(0));
+    let told: Vec<_> = next.iter().map(|next| (&*next.name, next.native_at.clone())).collect();
+    assert_eq!(told, [("k", None), ("j", Some(END.plus(60).into()))]);
+}
+
+#[test]
+fn objects_whose_wishes_cannot_be_read_are_counted_in_audit_too() {
+    let unreadable = |name: &str| {
+        let mut object: Value = serde_json::from_str(&finished(name, 7, 0)).unwrap();
+        object["metadata"]["annotations"] =
+            json!({"lifecycle.trainjob.dev/hold-until": "tomorrow"});
+        object.to_string()
+    };
+    for policy in [audited(60), ttl(60)] {
+        let jobs = [finished("a", 7, 0), unreadable("c"), unreadable("b")];
+        let mut scene = Scene::new(vec![policy], &jobs, at(0));
+        for round in ["found anew", "remembered"] {
+            let mut survey = Survey::default();
+            while scene.state.survey(JOBS, &mut survey, 1, at(0)) {}
+            let found = survey.tally(&Uid::from("p")).unwrap().unreadable.clone();
+            assert_eq!(found, Some(Unreadable { count: 2, first: key("b").object }), "{round}");
+        }
+    }
+}

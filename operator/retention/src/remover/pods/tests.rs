@@ -10,7 +10,7 @@ use trainjob_retention_core::{
     outcome::Outcome,
     plan::{Due, PodsBefore, Source},
     pod_label::PodLabel,
-    policy::PodsStage,
+    policy::{PodsStage, PolicyReference},
     seconds::Seconds,
     uid::Uid,
 };
@@ -43,7 +43,7 @@ fn deletion((group, kind): (&str, &str), phases: Phases) -> PodsDeletion {
         resource_version: "7".into(),
         propagation: Propagation::Foreground,
         owner: None,
-        policy: "p".into(),
+        policy: PolicyReference { namespace: None, name: "p".into() },
         rule: "all".into(),
         due: Due { at: NOW, source: Source::Policy, delay: None },
         outcome: Outcome::Failed,

@@ -276,3 +276,28 @@ fn a_verdict_says_when_it_is_worth_judging_again() {
     assert_eq!(verdict.next, Some(at(since + 10 + SETTLING)));
     assert_eq!(scene.judge(None).tripped, None, "it is news once");
 }
+
+#[test]
+fn what_waits_without_an_acknowledgement_is_told_with_the_end_of_its_wait() {
+    let mut scene = Scene::at_rest();
+    scene.pass(600);
+    assert_eq!(scene.breaker.waiting(), None);
+    scene.arrive(&Objects("a", 3, scene.now), News::Other);
+    assert_eq!(scene.breaker.waiting(), None, "time made them due");
+    let since = scene.now;
+    scene.arrive(&Objects("a", 2, since - DAY), News::Other);
+    scene.pass(10);
+    scene.arrive(&Objects("b", 1, since - DAY), News::Other);
+    let told = |scene: &Scene| {
+        let waiting = scene.breaker.waiting()?;
+        let there = |name: &str| waiting.namespaces.get(name).copied().unwrap_or_default();
+        Some((waiting.count(), there("a"), there("b"), waiting.until))
+    };
+    assert_eq!(told(&scene), Some((3, 2, 1, at(since + 10 + SETTLING))));
+    scene.arrive(&Objects("a", 100, since - DAY), News::Other);
+    scene.settle();
+    assert_eq!(told(&scene), Some((1, 0, 1, at(since + 10 + SETTLING))), "the rest has tripped");
+    scene.pass(SETTLING);
+    scene.settle();
+    assert_eq!(told(&scene), None);
+}

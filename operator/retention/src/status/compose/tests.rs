@@ -1,0 +1,96 @@
+use trainjob_api::lifecycle::v1alpha1::status::Counts;
+use trainjob_retention_core::{policy::Mode, stored::PolicyKind};
+
+use super::*;
+use crate::{
+    cluster_state::PolicyKey,
+    status::conditions::{Situation, is_said},
+};
+
+fn said(status: bool, reason: PolicyReason) -> Said {
+    Said { condition: PolicyCondition::Ready, status, reason, message: "why".to_owned() }
+}
+
+#[test]
+fn a_condition_keeps_its_time_until_its_status_changes() {
+    let first = dated(vec![said(false, PolicyReason::Syncing)], &[], 1, Timestamp(100));
+    assert_eq!(first[0].last_transition_time, Timestamp(100).into());
+    for (status, reason, time, is_news) in [
+        (false, PolicyReason::Syncing, 100, false),
+        (false, PolicyReason::KindNotServed, 100, true),
+        (true, PolicyReason::Watching, 200, true),
+    ] {
+        let now = vec![said(status, reason)];
+        assert_eq!(is_said(&now, &first), !is_news, "{reason:?}");
+        let then = dated(now, &first, 2, Timestamp(200));
+        assert_eq!(then[0].last_transition_time, Timestamp(time).into(), "{reason:?}");
+        assert_eq!((&*then[0].reason, then[0].observed_generation), (reason.as_str(), Some(2)));
+    }
+}
+
+/// A policy in Audit whose kind is known.
+fn found() -> Found {
+    let situation = Situation {
+        mode: Ok(Mode::Audit),
+        kind: KindState::Known { skipped: 0 },
+        is_gone: false,
+        tripped: None,
+        waiting: None,
+        missing: Vec::new(),
+        is_time_known: true,
+        stuck: 0,
+        limits_cross: false,
+        unreadable: None,
+    };
+    let key = PolicyKey { kind: PolicyKind::Cluster, namespace: "".into(), name: "p".into() };
+    Found {
+        key,
+        uid: None,
+        target: None,
+        rules: Vec::new(),
+        situation,
+        record: None,
+        is_audited: true,
+        acknowledged: None,
+    }
+}
+
+#[test]
+fn what_ready_says_of_objects_stays_until_they_are_counted_again() {
+    let mut stuck = Tally::default();
+    stuck.stuck = 3;
+    let mut seen = SeenPolicy::default();
+    let mut message = |tally: Option<&Tally>| {
+        seen.status = compose(&found(), tally, None, &seen, Timestamp(100));
+        seen.status.conditions.as_ref().unwrap()[0].message.clone()
+    };
+    let says = "3 objects have been terminating for over 10 minutes";
+    for (tally, expected) in [(Some(&stuck), says), (None, says), (Some(&Tally::default()), "")] {
+        assert_eq!(message(tally), expected, "{tally:?}");
+    }
+}
+
+#[test]
+fn a_status_that_finds_the_same_is_the_same_whenever_it_is_made() {
+    let mut seen = SeenPolicy::default();
+    let tally = Tally::default();
+    seen.status = compose(&found(), Some(&tally), None, &seen, Timestamp(100));
+    seen.status.counted_at = Some(Timestamp(100).into());
+    for tally in [Some(&tally), None] {
+        assert_eq!(compose(&found(), tally, None, &seen, Timestamp(200)), seen.status);
+    }
+    let mut more = Tally::default();
+    more.counts.kept = 1;
+    assert_ne!(compose(&found(), Some(&more), None, &seen, Timestamp(200)), seen.status);
+}
+
+#[test]
+fn numbers_and_their_time_go_when_the_kind_is_not_known() {
+    let mut seen = SeenPolicy::default();
+    seen.status.counted_at = Some(Timestamp(100).into());
+    seen.status.counts = Some(Counts::default());
+    let mut found = found();
+    found.situation.kind = KindState::Syncing;
+    let status = compose(&found, None, None, &seen, Timestamp(200));
+    assert_eq!((status.counted_at, status.counts), (None, None));
+}
