@@ -7,6 +7,7 @@ use trainjob_core::Now;
 use trainjob_retention_core::{
     breaker::{DueObject, Hold, News},
     keep_last::Groups,
+    maybe::Maybe,
     plan::{Act, Due, OwnerAnswer, Plan, Release},
     policies::Governed,
     uid::Uid,
@@ -52,7 +53,7 @@ impl ClusterState {
         };
         let governed = policies.governing(&object.facts);
         let Some(governed) = governed else {
-            object.due = None;
+            object.due = Maybe::NONE;
             lose_leave(object);
             self.breakers.forget(object);
             let times = (reached, monotonic);
@@ -69,9 +70,9 @@ impl ClusterState {
         let deletion = due.filter(|_| !is_paused).and_then(|due| deletion(&governed, &plan, due));
         let observed = observed.map(|object| (&policy, object));
         self.breakers.observe(object, observed, News::Other, reached);
-        object.due = due.map(|due| due.at);
+        object.due = due.map(|due| due.at).into();
         told.tell(object, (key, &name), &mut self.news);
-        let Some((deletion, due)) = deletion.zip(object.due) else {
+        let Some((deletion, due)) = deletion.zip(object.due.get()) else {
             object.leave_line(&mut self.rates, &policy, key);
             lose_leave(object);
             let Step::Wait(wait) = step else { return step };
@@ -263,7 +264,7 @@ impl Go<'_> {
 
 fn wait_for_time(object: &Object) -> Wait {
     // A timer for an instant goes off once it is known to have come.
-    Wait { until: object.due.or(Some(Timestamp(0))), longest: None }
+    Wait { until: object.due.get().or(Some(Timestamp(0))), longest: None }
 }
 
 /// What is due first of an object: its Pods, if they go before it, or itself.

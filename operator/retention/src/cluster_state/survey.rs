@@ -43,7 +43,8 @@ impl ClusterState {
         let after = survey.after.take();
         let has_loops = self.recreations.loops(time) > 0;
         let (mut plan_anew, mut last, mut counted) = (Vec::new(), None, 0);
-        for (key, object) in kind.after(after.as_ref()).take(count) {
+        for object in kind.objects.after(after.as_ref()).take(count) {
+            let key = &object.key;
             (last, counted) = (Some(key), counted + 1);
             let named = || Key { target, object: key.clone() };
             let is_planned_anew = kind.surveys.checks(survey.counted + counted)
@@ -79,7 +80,7 @@ impl ClusterState {
             if let Some(tally) = survey.of(finding.policy, kind.surveys.register()) {
                 tally.count(&finding, is_stuck(&object.facts, time), time);
                 tally.counts.recreated += u64::from(is_loop);
-                tally.expect(&governed, &plan, &finding);
+                tally.expect(&key.object, &governed, &plan, &finding);
             }
             next = next.into_iter().chain(plan.next).min();
             if is_governing {

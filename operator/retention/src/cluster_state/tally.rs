@@ -140,12 +140,13 @@ impl Tally {
     /// Notes an object if it is among the earliest to go.
     pub(super) fn expect(
         &mut self,
+        key: &ObjectKey,
         governed: &Governed<'_, '_>,
         plan: &Plan<'_>,
         finding: &Finding,
     ) {
         if let Some(due) = plan.due.filter(|_| self.is_early(finding)) {
-            self.next.push((due.at, earliest(governed.object, plan, due)));
+            self.next.push((due.at, earliest(key, governed.object, plan, due)));
             if self.next.len() > NEXT {
                 self.next.pop();
             }
@@ -177,10 +178,10 @@ impl Tally {
     }
 }
 
-fn earliest(object: &Facts, plan: &Plan<'_>, due: Due) -> Earliest {
+fn earliest(key: &ObjectKey, object: &Facts, plan: &Plan<'_>, due: Due) -> Earliest {
     Earliest {
-        namespace: Arc::clone(&object.namespace),
-        name: Arc::clone(&object.name),
+        namespace: Arc::clone(&key.namespace),
+        name: Arc::clone(&key.name),
         uid: object.uid.to_string(),
         rule: Arc::clone(&plan.rule.name),
         source: source_name(due),
@@ -222,5 +223,5 @@ fn of_state(counts: &mut Counts, state: State) -> Option<&mut u64> {
 
 /// Whether an object has been terminating for so long that its users are told.
 pub(super) fn is_stuck(object: &Facts, now: Timestamp) -> bool {
-    object.terminating.is_some_and(|since| now >= since.plus(STUCK_AFTER))
+    object.terminating.get().is_some_and(|since| now >= since.plus(STUCK_AFTER))
 }
