@@ -18,6 +18,7 @@ mod breakers;
 mod evaluate;
 mod flows;
 mod found;
+mod hold_end;
 mod judge;
 mod kind;
 mod liveness;
@@ -43,6 +44,7 @@ mod surveys;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod turn;
 mod without_deletion;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};

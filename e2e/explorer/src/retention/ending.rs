@@ -64,14 +64,14 @@ fn calm_down(world: &mut World, random: &mut Random) {
 /// Everybody does all that there is to do.
 fn act(world: &mut World) {
     for _ in 0..TURNS {
-        let mut waits = false;
+        let (mut waits, mut is_evaluated) = (false, true);
         world.settle();
         for index in 0..world.processes.len() {
             world.tick(index, 1_000);
             // The rounds of an evaluation.
             for _ in 0..3 {
                 if let Some(process) = world.processes.get_mut(index) {
-                    process.evaluate(&world.server, 1_000);
+                    is_evaluated &= !process.evaluate(&world.server, 1_000);
                 }
             }
             let ready = world.processes.get(index).map(|it| it.ready.clone()).unwrap_or_default();
@@ -80,7 +80,14 @@ fn act(world: &mut World) {
             }
             waits |= world.give_leave(index);
         }
-        let is_idle = |process: &Process| process.ready.is_empty() && process.under_way.is_empty();
+        let server = &world.server;
+        let is_told = |process: &Process| (0..SOURCES).all(|it| !process.lags(it, server));
+        let is_idle = |process: &Process| {
+            is_evaluated
+                && process.ready.is_empty()
+                && process.under_way.is_empty()
+                && is_told(process)
+        };
         if waits {
             world.wait(1_000);
         } else if world.processes.iter().all(is_idle) {

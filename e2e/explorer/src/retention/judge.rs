@@ -42,7 +42,7 @@ impl fmt::Display for Violation {
 /// What has to hold. Rules `R…` are those of `docs/retention.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// A DELETE names the UID and the version (R33).
+    /// What is stored for a policy was judged under its version (R40).
     Fenced,
     /// Nothing is deleted that no policy in Enforce governs, in a namespace that goes included (R20, R30).
     Governed,
@@ -251,11 +251,25 @@ impl Judge {
     pub fn stored(
         &mut self,
         process: &mut Process,
+        server: &Server,
         uid: u64,
-        before: Option<&Record>,
-        after: Option<&Record>,
+        [before, after]: [Option<&Record>; 2],
     ) {
         self.writers.insert(uid, process.number);
+        let digest = |record: Option<&Record>| record.map(|record| Arc::clone(&record.digest));
+        let is_judged = process.since.get(&uid).map(|(known, _)| &**known);
+        let is_judged = after.filter(|after| Some(&*after.digest) == is_judged);
+        let is_current = is_judged.is_none_or(|it| server.digests.get(&uid) == Some(&it.digest));
+        self.check(is_current, Rule::Fenced, || format!("{after:?} is of an old version"));
+        let is_first = digest(before) != digest(after);
+        let known = process.since.get(&uid).filter(|_| is_first && is_judged.is_some());
+        if let (Some(begun), Some((digest, version))) = (self.begun.get_mut(&uid), known)
+            && *begun.digest == **digest
+        {
+            // R42 counts what the watch of the leader shows that judges the digest. Whoever goes on from its record cannot
+            // tell what it did not know from what came due later (R41).
+            begun.jobs.retain(|_, of| *of <= *version);
+        }
         let trip = |record: Option<&Record>| record.and_then(|record| record.trip.clone());
         let (before, after) = (trip(before), trip(after));
         let is_step = |trip: &Option<Trip>| {

@@ -17,7 +17,7 @@ use std::{
 use trainjob_api::time::Timestamp;
 use trainjob_core::Now;
 use trainjob_retention::{
-    cluster_state::{ClusterState, Deletion, Effects, Survey},
+    cluster_state::{ClusterState, Deletion, Effects, SOON, Survey},
     config::Target,
     key::{Key, TargetId},
 };
@@ -33,6 +33,9 @@ use super::{
     rules::{JobId, PolicyId, View},
     server::{SOURCES, Server},
 };
+
+/// How far the clock may jump without a trip (R46), with what a replica may be wrong, in milliseconds.
+pub const JUMP: i64 = 400_000;
 
 /// The only kind that is deleted here.
 pub const TARGET: TargetId = TargetId(0);
@@ -59,6 +62,10 @@ pub struct Process {
     pub pauses_until: i64,
     /// The jumps that it has not been told to go on after, by the UIDs of policies.
     pub stepped: BTreeSet<u64>,
+    /// Those of them that it has not noticed yet. If the clock is back by then, nothing has happened.
+    pub unnoticed: BTreeSet<u64>,
+    /// How far the clock had moved when it noticed the time last.
+    noticed: Option<i64>,
     /// When it heard of each watch last, in milliseconds.
     pub heard: [Option<i64>; SOURCES],
     /// Until when each watch is silent.
@@ -67,6 +74,8 @@ pub struct Process {
     pub lacks_right: bool,
     /// Policies by UID: under which digest it knows them, and the version of the Jobs that it knew then.
     pub since: BTreeMap<u64, (String, u64)>,
+    /// The same of the digests that it has judged last.
+    judged_since: BTreeMap<u64, (String, u64)>,
     /// Policies by UID of which it has stored a record.
     pub has_stored: BTreeSet<u64>,
     /// Jobs whose deletion was accepted, and which its watch has not shown to be gone.
@@ -108,9 +117,11 @@ impl Process {
             owner_delete: false,
         };
         let excluded = ["kube-system".into()].into();
+        let mut state = ClusterState::new(&[target], excluded, per_second);
+        state.stand_by();
         Self {
             number,
-            state: ClusterState::new(&[target], excluded, per_second),
+            state,
             view: View::default(),
             leads: false,
             ready: BTreeSet::new(),
@@ -118,10 +129,13 @@ impl Process {
             clock: Some((0, 0)),
             pauses_until: 0,
             stepped: BTreeSet::new(),
+            unnoticed: BTreeSet::new(),
+            noticed: None,
             heard: [None; SOURCES],
             frozen_until: [0; SOURCES],
             lacks_right: false,
             since: BTreeMap::new(),
+            judged_since: BTreeMap::new(),
             has_stored: BTreeSet::new(),
             accepted: BTreeSet::new(),
             failed: BTreeMap::new(),
@@ -167,10 +181,13 @@ impl Process {
         Duration::from_millis(u64::try_from(shown).unwrap_or_default())
     }
 
-    /// It has been elected: everything that it knows of is looked at.
+    /// It has been elected: everything that it knows of is evaluated.
     pub fn lead(&mut self) {
         self.leads = true;
-        self.ready.extend(self.state.keys());
+        let effects = self.state.take_over();
+        self.apply(effects);
+        let version = self.version_of_jobs();
+        self.since.values_mut().for_each(|(_, known)| *known = version);
     }
 
     fn apply(&mut self, effects: Effects) {
@@ -206,6 +223,15 @@ impl Process {
         }
     }
 
+    /// Has an object looked at when that instant comes; `None`: not any more. If it is far, surveys find it in time.
+    fn look_at(&mut self, key: &Key, at: Option<Timestamp>, server: &Server) {
+        let soon = self.now(server).stamp().plus(SOON);
+        match at.filter(|at| *at <= soon && self.leads && !self.has(Defect::TimerLost)) {
+            Some(at) => self.timers.insert(key.clone(), at),
+            None => self.timers.remove(key),
+        };
+    }
+
     /// When it rings next, by the API server's clock, in milliseconds; `None`: not by itself.
     #[must_use]
     pub fn rings_at(&self, server: &Server) -> Option<i64> {
@@ -215,19 +241,33 @@ impl Process {
         timers.chain(self.retries.values().map(|at| at.saturating_add(server.stepped))).min()
     }
 
-    /// Evaluates so many objects, after judging; what every second does.
-    pub fn evaluate(&mut self, server: &Server, count: usize) {
+    /// Evaluates so many objects, after judging; what every second does. False if there was nothing to evaluate.
+    pub fn evaluate(&mut self, server: &Server, count: usize) -> bool {
+        self.notice_time(server);
         let (now, monotonic) = (self.now(server), self.monotonic(server));
         let _ = self.state.judge(now, monotonic);
-        let Some(slice) = self.state.evaluate(count, now) else { return };
+        let Some(slice) = self.state.evaluate(count, now) else { return false };
         for (key, at) in slice.later {
-            if self.leads && !self.has(Defect::TimerLost) {
-                self.timers.insert(key, at);
-            }
+            self.look_at(&key, Some(at), server);
         }
         for (_, key) in slice.look {
             self.wake(key);
         }
+        true
+    }
+
+    /// Compares the API server's clock with the one that nobody sets.
+    fn notice_time(&mut self, server: &Server) {
+        let (now, monotonic) = (self.now(server), self.monotonic(server));
+        if now.reached().is_none() {
+            return;
+        }
+        let before = self.noticed.replace(server.stepped);
+        let unnoticed = std::mem::take(&mut self.unnoticed);
+        if before.is_none_or(|before| (before - server.stepped).abs() <= JUMP) {
+            self.stepped.retain(|policy| !unnoticed.contains(policy));
+        }
+        self.state.notice_time(now, monotonic);
     }
 
     /// The key of a Job that it may look at.

@@ -11,6 +11,8 @@ use crate::random::Random;
 
 /// The most Jobs of a namespace.
 const MOST_JOBS: usize = 7;
+/// How late a controller tells an end at most, in seconds.
+const LATEST_END: i64 = 400;
 const TTLS: [i64; 7] = [0, 5, 30, 60, 120, 600, 100_000];
 
 /// Namespaces and policies, and a few Jobs.
@@ -27,6 +29,20 @@ pub(super) fn begin(world: &mut World, random: &mut Random) {
             work(world, random);
         }
     }
+    if world.is_steady {
+        begin_with_old_jobs(world, random);
+    }
+}
+
+/// Jobs that have run for longer than an end may be late.
+fn begin_with_old_jobs(world: &mut World, random: &mut Random) {
+    for _ in 0..12 {
+        create_job(world, random);
+    }
+    for id in world.server.view.jobs.keys().copied().collect::<Vec<_>>() {
+        world.server.edit_job(id, |job| job.end = None);
+    }
+    world.wait(LATEST_END * 1_000);
 }
 
 fn number(random: &mut Random, below: usize) -> u32 {
@@ -103,6 +119,16 @@ fn create_policy(world: &mut World, random: &mut Random) {
     if namespace.is_some() {
         (spec.env, spec.limits) = (None, Limits::default());
     }
+    if world.is_steady {
+        // So that an end which is taken for an edit trips soon.
+        spec.max_count = 1;
+    }
+    // An end that is told late makes others due by number since long ago, which the breaker takes for an edit (R41).
+    for rule in spec.rules.iter_mut().filter(|_| world.is_steady) {
+        if matches!(rule.action, Action::KeepLast { .. }) {
+            rule.action = Action::Ttl(ttl(random));
+        }
+    }
     let (namespace, name) = id;
     let policy = Policy {
         namespace,
@@ -140,8 +166,12 @@ pub(super) fn work(world: &mut World, random: &mut Random) {
             }
         }
         1..=4 => {
-            if let Some(id) = random.pick(&open) {
-                end(world, random, id);
+            // A controller that is late is so for all.
+            let many = if world.is_steady && random.percent(30) { open.len() } else { 1 };
+            for _ in 0..many {
+                if let Some(id) = random.pick(&open) {
+                    end(world, random, id);
+                }
             }
         }
         _ => create_job(world, random),
@@ -150,9 +180,13 @@ pub(super) fn work(world: &mut World, random: &mut Random) {
 
 fn end(world: &mut World, random: &mut Random, id: JobId) {
     let outcome = if random.percent(40) { Outcome::Failed } else { Outcome::Succeeded };
-    let now = world.server.seconds();
+    let mut ended = world.server.seconds();
+    if world.is_steady && random.percent(60) {
+        // Its controller is late. It had not ended before it was there.
+        ended -= random.between(0, LATEST_END);
+    }
     world.note(|| format!("job {id:?} ends"));
-    world.server.edit_job(id, |job| job.end = Some((outcome, now)));
+    world.server.edit_job(id, |job| job.end = Some((outcome, ended.max(job.created))));
 }
 
 fn create_job(world: &mut World, random: &mut Random) {

@@ -12,7 +12,7 @@ use super::{
     judge::{ALL_PER_SECOND, Judge, Rule},
     objects::job_key,
     options::Options,
-    process::{Answer, Process, Request, UnderWay, owner_answer, policy_uid},
+    process::{Answer, JUMP, Process, Request, UnderWay, owner_answer, policy_uid},
     report::Report,
     rules::PolicyId,
     server::{Deleted, SOURCES, Server},
@@ -68,6 +68,8 @@ pub struct World {
     pub judge: Judge,
     /// Whether nobody edits anything.
     pub is_calm: bool,
+    /// Whether no replica begins anew, so that controllers may tell ends late.
+    pub is_steady: bool,
     /// What happened so far.
     pub report: Report,
     /// Ids of trips that statuses showed.
@@ -88,6 +90,7 @@ impl World {
             strays: Vec::new(),
             judge: Judge::default(),
             is_calm,
+            is_steady: false,
             report: Report::default(),
             trips: Vec::new(),
             deposed: Vec::new(),
@@ -150,12 +153,13 @@ impl World {
             let was_known =
                 process.clock.is_some() && self.server.monotonic() >= process.pauses_until;
             process.pauses_until = self.server.monotonic() + PAUSE;
-            if !was_known || milliseconds.abs() <= 400_000 {
+            if !was_known || milliseconds.abs() <= JUMP {
                 continue;
             }
-            for policy in process.view.policies.values() {
-                if policy.spec.enforces && process.state.record(&policy_uid(policy.uid)).is_some() {
-                    process.stepped.insert(policy.uid);
+            for policy in process.view.policies.values().filter(|policy| policy.spec.enforces) {
+                let is_judged = process.state.record(&policy_uid(policy.uid)).is_some();
+                if is_judged && process.stepped.insert(policy.uid) {
+                    process.unnoticed.insert(policy.uid);
                 }
             }
         }
@@ -201,6 +205,14 @@ impl World {
         let number = process.number;
         self.report.requests += 1;
         self.note(|| format!("{number} deletes {}: {deletion:?}", key.object));
+    }
+
+    /// A pass over an object for whose request no place is free: it passes again later.
+    pub fn pass_in_vain(&mut self, index: usize, key: &Key) {
+        let Some(process) = self.processes.get_mut(index) else { return };
+        if process.pass(key, &self.server).is_some() {
+            process.ready.insert(key.clone());
+        }
     }
 
     /// Something becomes of a request that is under way.
@@ -282,7 +294,7 @@ impl World {
             return Answer::Deletion(Reply::Conflict);
         };
         if let Some(process) = self.processes.iter_mut().find(|it| it.number == sender) {
-            self.judge.stored(process, *uid, before.as_ref(), record.as_ref());
+            self.judge.stored(process, &self.server, *uid, [before.as_ref(), record.as_ref()]);
         }
         if let Some(trip) = record.as_ref().and_then(|record| record.trip.as_ref()) {
             self.report.trips += 1;

@@ -6,10 +6,11 @@
 //!
 //! An object is dispensable from the moment at which so many newer ones had finished as are kept. One that was held counts
 //! from the end of its hold: that others are due since then, and not since long ago, is what time did. One of a group is
-//! deleted at a time: what the watch has not shown yet may have changed the ranks.
+//! deleted at a time: what the watch has not shown yet may have changed the ranks. The others wait for their turn, and the
+//! group knows which these are, so that somebody looks at the next of them.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::Arc,
 };
 
@@ -66,6 +67,8 @@ pub struct Group {
     held: BTreeMap<Rank, Timestamp>,
     /// The object whose deletion was sent and has not been seen.
     deleting: Option<Uid>,
+    /// The objects that could go if it were their turn.
+    waiting: BTreeSet<Rank>,
 }
 
 impl Group {
@@ -91,10 +94,18 @@ impl Group {
         self.deleting.as_ref().is_some_and(|deleting| deleting != uid)
     }
 
-    /// The objects that are dispensable, the oldest first.
-    pub fn dispensable(&self, count: u16) -> impl Iterator<Item = &Uid> {
+    /// The objects at the limit: the newest that is dispensable and the oldest that is kept. Of all that stay, these alone can
+    /// have passed it when one has come or gone.
+    pub fn at_limit(&self, count: u16) -> impl Iterator<Item = &Uid> {
         let dispensable = self.ranks.len().saturating_sub(usize::from(count));
-        self.ranks.iter().take(dispensable).map(|rank| &rank.uid)
+        let at_limit = self.ranks.iter().take(dispensable.saturating_add(1));
+        at_limit.skip(dispensable.saturating_sub(1)).map(|rank| &rank.uid)
+    }
+
+    /// The objects that wait for their turn, the oldest first; none while another one's deletion is under way.
+    pub fn next_in_turn(&self) -> impl Iterator<Item = &Uid> {
+        let waiting = self.waiting.iter().filter(|_| self.deleting.is_none());
+        waiting.map(|rank| &rank.uid)
     }
 
     fn add(&mut self, rank: Rank, counts_from: Timestamp) {
@@ -108,13 +119,14 @@ impl Group {
 
     fn remove(&mut self, rank: &Rank) {
         self.held.remove(rank);
+        self.waiting.remove(rank);
         if let Ok(index) = self.ranks.binary_search(rank) {
             self.ranks.remove(index);
         }
     }
 
     fn is_unused(&self) -> bool {
-        self.ranks.is_empty() && self.deleting.is_none()
+        self.ranks.is_empty() && self.deleting.is_none() && self.waiting.is_empty()
     }
 }
 
@@ -166,7 +178,18 @@ impl Groups {
         group.deleting = Some(candidate.rank.uid.clone());
     }
 
-    /// Notes that a deletion was refused, so that it does not hold up others.
+    /// Notes whether an object could go if it were its turn.
+    pub fn wait_for_turn(&mut self, candidate: &Candidate, waits: bool) {
+        self.change(&candidate.group, |group| {
+            if waits {
+                group.waiting.insert(candidate.rank.clone());
+            } else {
+                group.waiting.remove(&candidate.rank);
+            }
+        });
+    }
+
+    /// Notes that a deletion was refused or not sent, so that it does not hold up others.
     pub fn end_deletion(&mut self, candidate: &Candidate) {
         self.change(&candidate.group, |group| {
             group.deleting.take_if(|deleting| *deleting == candidate.rank.uid);

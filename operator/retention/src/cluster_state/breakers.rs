@@ -5,6 +5,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    mem,
     num::NonZeroU64,
     sync::Arc,
 };
@@ -100,17 +101,19 @@ impl Breakers {
         is_outdated
     }
 
-    /// Takes in what of an object is due, and under which policy; `None` if nothing is.
+    /// Takes in what of an object is due, and under which policy; `None` if nothing is. The first time after the watch has
+    /// brought its end, that is what made it due.
     pub(super) fn observe(
         &mut self,
         object: &mut Object,
         due: Option<(&Uid, DueObject)>,
-        news: News,
         now: Timestamp,
     ) {
         if object.judged_by.as_deref() != due.as_ref().map(|(policy, _)| *policy) {
             self.forget(object);
         }
+        let is_end = mem::take(&mut object.end_is_news);
+        let news = if is_end { News::End } else { News::Other };
         let Some((policy, due)) = due else { return };
         if let Some(judged) = self.judged.get_mut(policy) {
             let uid = object.facts.uid.clone();
@@ -183,9 +186,14 @@ impl Breakers {
 
     /// The clock has jumped, to `now`: everything that is due waits for an acknowledgement (R46).
     ///
-    /// A policy that is not judged at this moment has tripped as soon as it is.
-    pub(super) fn step_clock(&mut self, now: Timestamp) {
-        let others = self.records.keys().filter(|policy| !self.judged.contains_key(*policy));
+    /// One of the policies that enforce which is not judged at this moment has tripped as soon as it is, whether anything was
+    /// stored of it yet or not.
+    pub(super) fn step_clock<'u>(
+        &mut self,
+        enforcing: impl Iterator<Item = &'u Uid>,
+        now: Timestamp,
+    ) {
+        let others = enforcing.filter(|policy| !self.judged.contains_key(*policy));
         self.stepped.extend(others.cloned());
         for judged in self.judged.values_mut() {
             judged.breaker.step_clock(judged.stock, now);
@@ -205,12 +213,11 @@ impl Breakers {
         self.judged.get(policy).map(|judged| judged.breaker.record())
     }
 
-    /// Takes in that a record was stored. The kind whose objects may go because of that.
+    /// Takes in that a record was stored. The kind of which objects may go because of that.
     pub(super) fn stored(&mut self, policy: &Uid, record: Record) -> Option<TargetId> {
         self.records.insert(policy.clone(), record.clone());
         let judged = self.judged.get_mut(policy)?;
-        judged.breaker.stored(record);
-        Some(judged.target)
+        judged.breaker.stored(record).then_some(judged.target)
     }
 
     /// What waits for an acknowledgement under a policy.

@@ -12,13 +12,7 @@ use std::{
 
 use trainjob_api::time::Timestamp;
 use trainjob_core::{Now, facts::ObjectKey};
-use trainjob_retention_core::{
-    breaker::{DueObject, News},
-    maybe::Maybe,
-    policies::NamespacePolicies,
-    policy::Mode,
-    uid::Uid,
-};
+use trainjob_retention_core::{breaker::DueObject, maybe::Maybe, policy::Mode, uid::Uid};
 
 use super::{
     ClusterState, Slice, audit,
@@ -140,7 +134,7 @@ fn queue(
 ) {
     let policies = kind.there(namespaces, &key.namespace);
     let Some(reached) = now.reached() else { return };
-    kind.note_end_of_hold(key, &policies, reached);
+    kind.note_end_of_hold(key, &policies, breakers, reached);
     let Some(object) = kind.objects.get_mut(key) else { return };
     let answers = object.known_answers();
     let audited = audit::plans(&policies, object, answers, &kind.groups, reached);
@@ -152,7 +146,7 @@ fn queue(
         let plan = governed.plan(&answers, &kind.groups, reached);
         let told = Told::of(governed, &plan, object, reached);
         let due = DueObject::of(&plan, &key.namespace, reached);
-        breakers.observe(object, due.map(|due| (&plan.policy.uid, due)), News::Other, reached);
+        breakers.observe(object, due.map(|due| (&plan.policy.uid, due)), reached);
         object.due = due_of(&plan).map(|due| due.at).into();
         // Something is to be told, or it is not known yet whether it takes a place among those that a rule keeps.
         asks |= told.is_news() || audit::asks(&plan);
@@ -175,20 +169,6 @@ fn queue(
 }
 
 impl Kind {
-    /// A hold ends by time alone: then its object takes its place in its group, and others that this lets go are looked at
-    /// with the next evaluation.
-    pub(super) fn note_end_of_hold(
-        &mut self,
-        key: &ObjectKey,
-        policies: &NamespacePolicies,
-        now: Timestamp,
-    ) {
-        if self.objects.get(key).is_some_and(|object| object.facts.wishes.hold.is_some()) {
-            let looked_at = self.place(key, policies, now);
-            self.stale.add_objects(looked_at);
-        }
-    }
-
     /// Looks at so many single objects more, or at so many of the first namespace that has to be looked at again.
     pub(super) fn look_again(
         &mut self,

@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use trainjob_core::Now;
 use trainjob_retention_core::{
-    breaker::{DueObject, News, Record, Trip},
+    breaker::{Record, Trip},
+    policy::Mode,
     uid::Uid,
 };
 
@@ -16,20 +17,12 @@ const LARGEST_STEP: u64 = 300;
 
 impl ClusterState {
     /// Tells the breaker whether an object is due.
-    pub(super) fn observe(&mut self, key: &Key, news: News, now: Now) {
+    pub(super) fn observe(&mut self, key: &Key, now: Now) {
         let (Some(kind), Some(reached)) = (self.kinds.get_mut(key.target.0), now.reached()) else {
             return;
         };
         let policies = kind.there(&mut self.namespaces, &key.object.namespace);
-        let Some(object) = kind.objects.get_mut(&key.object) else { return };
-        let answers = object.known_answers();
-        let governed = policies.governing(&object.facts);
-        let plan = governed.map(|governed| governed.plan(&answers, &kind.groups, reached));
-        let due = plan.as_ref().and_then(|plan| {
-            let due = DueObject::of(plan, &key.object.namespace, reached)?;
-            Some((&plan.policy.uid, due))
-        });
-        self.breakers.observe(object, due, news, reached);
+        kind.observe(&key.object, &policies, &mut self.breakers, reached);
     }
 
     /// Trips all policies if the API server's clock has jumped (R46). To be called before any look: the first after a jump may
@@ -41,7 +34,9 @@ impl ClusterState {
         let before = self.clock_offset.replace(offset);
         if before.is_some_and(|before| before.abs_diff(offset) > LARGEST_STEP) {
             tracing::warn!("the API server's clock has jumped; all policies that enforce trip");
-            self.breakers.step_clock(reached);
+            let understood = self.book.iter().filter_map(|(_, stored)| stored.as_ref().ok());
+            let enforcing = understood.filter(|stored| stored.policy.mode == Mode::Enforce);
+            self.breakers.step_clock(enforcing.map(|stored| &stored.policy.uid), reached);
         }
     }
 

@@ -10,7 +10,7 @@ use trainjob_core::facts::ObjectKey;
 use trainjob_retention_core::{
     facts::{Facts, Finished, Reader},
     interner::Interner,
-    keep_last::{GroupKey, Groups},
+    keep_last::Groups,
     kind::{BuiltIn, GroupKind},
     labels::LabelKeys,
     policies::{Governed, NamespacePolicies, Policies},
@@ -30,10 +30,6 @@ use super::{
     surveys::Surveys,
 };
 use crate::config::Target;
-
-/// So many of the oldest objects of a group are looked at when one of it has changed: those that can go next, also if some
-/// of them cannot.
-const LOOKED_AT: usize = 8;
 
 /// How far a kind is evaluated: every object is looked at after each change of policies or of everything that is known,
 /// and before that nothing is deleted (`docs/retention.md`, R63 and R64).
@@ -302,16 +298,12 @@ impl Kind {
             self.groups.leave(&place.candidate);
         }
         let groups = places.iter().map(|place| (&place.candidate.group, place.count));
-        groups.flat_map(|(group, count)| self.dispensable(group, count)).collect()
+        groups.flat_map(|(group, count)| self.concerned(group, count)).collect()
     }
 
-    /// The objects of a group that may be able to go now.
-    pub(super) fn dispensable(&self, group: &GroupKey, count: u16) -> Vec<ObjectKey> {
-        let Some(group) = self.groups.get(group) else { return Vec::new() };
-        let oldest = group.dispensable(count).take(LOOKED_AT);
-        // One that has come makes one more dispensable, the newest of them.
-        let newest = group.dispensable(count).last();
-        oldest.chain(newest).filter_map(|uid| self.by_uid.get(uid).cloned()).collect()
+    /// The objects with these UIDs.
+    pub(super) fn named<'u>(&self, uids: impl Iterator<Item = &'u Uid>) -> Vec<ObjectKey> {
+        uids.filter_map(|uid| self.by_uid.get(uid).cloned()).collect()
     }
 
     /// The policies that apply in a namespace.
@@ -358,7 +350,7 @@ impl Kind {
             self.by_uid.insert(uid, key.clone());
         }
         for place in &places {
-            looked_at.extend(self.dispensable(&place.candidate.group, place.count));
+            looked_at.extend(self.concerned(&place.candidate.group, place.count));
         }
         if let Some(object) = self.objects.get_mut(key) {
             (object.places, object.found) = (places, Found::default());

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use trainjob_api::time::Timestamp;
 use trainjob_core::Now;
 use trainjob_retention_core::{
-    breaker::{DueObject, Hold, News},
+    breaker::{DueObject, Hold},
     keep_last::Groups,
     maybe::Maybe,
     plan::{Act, Due, OwnerAnswer, Plan, Release},
@@ -21,12 +21,15 @@ use super::{
     object::{Object, Progress},
     rates::Rates,
     step::{Deletion, PodsDeletion, Reply, Step, Wait},
+    turn::Turn,
     without_deletion::without_deletion,
 };
 use crate::key::Key;
 
 /// How long it is until another look when a watch is not live.
 const UNTIL_LIVE: Duration = Duration::from_secs(1);
+/// Until the time is known: any instant has come by then. What led to the look may have changed when the object is due.
+const WAIT_FOR_TIME: Wait = Wait { until: Some(Timestamp(0)), longest: None };
 
 impl ClusterState {
     /// What is to be done about an object now. `monotonic` is a time that nobody sets.
@@ -34,22 +37,32 @@ impl ClusterState {
     /// The plan is made anew, on all that is known at this moment. A deletion has the UID and the version of the facts that
     /// it was planned on (R33).
     pub fn look(&mut self, key: &Key, now: Now, monotonic: Duration) -> Step {
+        let (step, turn) = self.plan_step(key, now, monotonic);
+        if let Some(kind) = self.kinds.get_mut(key.target.0) {
+            kind.note_turn(&key.object, turn);
+        }
+        step
+    }
+
+    /// What is to be done about an object now, and what that means for the turns in its groups.
+    fn plan_step(&mut self, key: &Key, now: Now, monotonic: Duration) -> (Step, Turn) {
         let is_live = self.liveness.is_live(Self::sources(key.target), monotonic);
         let is_known = self.book.is_listed() && self.namespaces.is_listed();
-        let Some(kind) = self.kinds.get_mut(key.target.0) else { return Step::Gone };
+        let gone = (Step::Gone, Turn::Stays);
+        let Some(kind) = self.kinds.get_mut(key.target.0) else { return gone };
         let policies = kind.there(&mut self.namespaces, &key.object.namespace);
         if let Some(reached) = now.reached() {
-            kind.note_end_of_hold(&key.object, &policies, reached);
+            kind.note_end_of_hold(&key.object, &policies, &mut self.breakers, reached);
         }
-        let Some(object) = kind.objects.get_mut(&key.object) else { return Step::Gone };
+        let Some(object) = kind.objects.get_mut(&key.object) else { return gone };
         if !is_known || !kind.is_listed || !kind.evaluation.is_judged() {
             // The evaluation puts it into the queue.
             lose_leave(object);
-            return Step::Idle;
+            return (Step::Idle, Turn::Stays);
         }
         let Some(reached) = now.reached() else {
             lose_leave(object);
-            return Step::Wait(wait_for_time(object));
+            return (Step::Wait(WAIT_FOR_TIME), Turn::Stays);
         };
         let governed = policies.governing(&object.facts);
         let Some(governed) = governed else {
@@ -57,7 +70,8 @@ impl ClusterState {
             lose_leave(object);
             self.breakers.forget(object);
             let times = (reached, monotonic);
-            return audit::step(&policies, object, &kind.groups, &self.rights, times);
+            let step = audit::step(&policies, object, &kind.groups, &self.rights, times);
+            return (step, Turn::PassesOn);
         };
         let mut plan = governed.plan(&object.answers(monotonic), &kind.groups, reached);
         let told = Told::of(&governed, &plan, object, reached);
@@ -69,24 +83,25 @@ impl ClusterState {
         let observed = DueObject::of(&plan, &key.object.namespace, reached);
         let deletion = due.filter(|_| !is_paused).and_then(|due| deletion(&governed, &plan, due));
         let observed = observed.map(|object| (&policy, object));
-        self.breakers.observe(object, observed, News::Other, reached);
+        self.breakers.observe(object, observed, reached);
         object.due = due.map(|due| due.at).into();
         told.tell(object, (key, &name), &mut self.news);
         let Some((deletion, due)) = deletion.zip(object.due.get()) else {
             object.leave_line(&mut self.rates, &policy, key);
             lose_leave(object);
-            let Step::Wait(wait) = step else { return step };
             let times = (reached, monotonic);
-            return match audit::step(&policies, object, &kind.groups, &self.rights, times) {
-                Step::Wait(audited) => Step::Wait(wait.or_before(audited)),
-                question => question,
-            };
+            let audited = || audit::step(&policies, object, &kind.groups, &self.rights, times);
+            return (step.or_before(audited), Turn::without_deletion(&plan, is_paused));
         };
         let may = self.breakers.may_delete(&policy, &object.facts.uid);
-        let hindrance = hindrance(may, object.rests(monotonic, &plan), is_live, plan.next);
+        let rests = object.rests(monotonic, &plan);
+        let turn = Turn::before(&deletion, may, rests);
+        let hindrance = hindrance(may, rests, is_live, plan.next);
         let (groups, rates, flows) = (&mut kind.groups, &mut self.rates, &mut self.flows);
         let go = Go { groups, rates, flows, key, policy: &policy, due, next: plan.next, monotonic };
-        go.on(object, deletion, hindrance)
+        let step = go.on(object, deletion, hindrance);
+        let turn = if matches!(step, Step::Delete(_)) { Turn::Takes } else { turn };
+        (step, turn)
     }
 
     /// Gives leave to the object whose turn it is in the lines of its policy, and returns it.
@@ -172,7 +187,7 @@ impl ClusterState {
         let mut look = Vec::new();
         for place in &places {
             kind.groups.end_deletion(&place.candidate);
-            look.extend(kind.dispensable(&place.candidate.group, place.count));
+            look.extend(kind.next_in_turn(&place.candidate.group));
         }
         // Whose turn it is not waits for that; this one is tried again in its time.
         look.retain(|other| *other != key.object);
@@ -260,11 +275,6 @@ impl Go<'_> {
             self.rates.give_back(self.policy);
         }
     }
-}
-
-fn wait_for_time(object: &Object) -> Wait {
-    // A timer for an instant goes off once it is known to have come.
-    Wait { until: object.due.get().or(Some(Timestamp(0))), longest: None }
 }
 
 /// What is due first of an object: its Pods, if they go before it, or itself.

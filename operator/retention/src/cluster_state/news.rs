@@ -3,12 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use trainjob_core::{Now, facts::ObjectKey};
-use trainjob_retention_core::{
-    breaker::{News, Record},
-    facts::Finished,
-    metadata::Metadata,
-    policy::Mode,
-};
+use trainjob_retention_core::{breaker::Record, facts::Finished, metadata::Metadata, policy::Mode};
 
 use super::{
     ClusterState, Effects,
@@ -146,7 +141,10 @@ impl ClusterState {
             return Effects::default();
         }
         if key.is_some() && known.is_none() {
-            self.observe(&Key { target, object: named.clone() }, News::End, now);
+            if let Some(object) = kind.objects.get_mut(&named) {
+                object.end_is_news = true;
+            }
+            self.observe(&Key { target, object: named.clone() }, now);
         }
         look.push(named);
         looked_at(target, look)

@@ -61,6 +61,8 @@ pub(super) struct Object {
     pub(super) pods: ObjectPods,
     /// Whether its wishes were changed since its users were told something.
     pub(super) wishes_edited: bool,
+    /// Whether the watch has brought its end, and no breaker was told so far because the time is not known (R41).
+    pub(super) end_is_news: bool,
     /// What policies found of it.
     pub(super) found: Found,
     /// What was done about it, which is nothing for most: they wait for their time.
@@ -147,6 +149,7 @@ impl Object {
             judged_by: None,
             pods,
             wishes_edited: false,
+            end_is_news: false,
             found: Found::default(),
             activity: None,
         }

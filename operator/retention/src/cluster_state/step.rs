@@ -32,6 +32,17 @@ pub enum Step {
     Delete(Box<Deletion>),
 }
 
+impl Step {
+    /// A wait ends with another one that ends before it, and is none if that is no wait.
+    pub(super) fn or_before(self, other: impl FnOnce() -> Self) -> Self {
+        let Self::Wait(wait) = self else { return self };
+        match other() {
+            Self::Wait(other) => Self::Wait(wait.or_before(other)),
+            step => step,
+        }
+    }
+}
+
 /// When an object is looked at again, if nothing changes before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Wait {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use trainjob_api::time::Timestamp;
 use trainjob_core::Now;
-use trainjob_retention_core::breaker::{DueObject, News};
+use trainjob_retention_core::breaker::DueObject;
 
 use super::{
     ClusterState,
@@ -69,6 +69,10 @@ impl ClusterState {
         let is_loop = self.recreations.is_loop(&key, time);
         let Some(kind) = self.kinds.get_mut(key.target.0) else { return };
         let policies = kind.there(&mut self.namespaces, &key.object.namespace);
+        let until = kind.objects.get(&key.object).and_then(|object| object.found.until());
+        if let Some(reached) = now.reached() {
+            kind.note_end_of_hold(&key.object, &policies, &mut self.breakers, reached);
+        }
         let Some(object) = kind.objects.get_mut(&key.object) else { return };
         let answers = object.known_answers();
         let (mut findings, mut next, mut due) = (Vec::new(), None, None);
@@ -92,11 +96,13 @@ impl ClusterState {
         }
         let edition = kind.surveys.edition(object, &kind.groups);
         let found = Found::new(findings, next, edition, answers.pods_deleted);
+        let is_due = due.is_some();
         if let Some(reached) = now.reached() {
-            self.breakers.observe(object, due, News::Other, reached);
+            self.breakers.observe(object, due, reached);
         }
-        // If its time has come since, it is looked at once more: a timer may be lost.
-        let passed = object.found.until().filter(|until| *until <= time);
+        // If its time has come since, it is looked at once more: a timer may be lost. So it is if others of its group made it due.
+        let is_news = is_due && object.due.get().is_none_or(|due| due > time);
+        let passed = until.filter(|until| *until <= time).or(is_news.then_some(time));
         object.found = found;
         if let Some(until) = passed.or_else(|| soon(object, time)) {
             survey.soon.push((key, until));

@@ -102,7 +102,12 @@ fn held(name: &str, version: u32, until: i64) -> String {
 
 /// A finished Job that a JobSet controls.
 fn of_job_set(name: &str) -> String {
-    let mut object: Value = serde_json::from_str(&finished(name, 7, 0)).unwrap();
+    of_job_set_after(name, 0)
+}
+
+/// The same, finished so many seconds after the others.
+fn of_job_set_after(name: &str, after: i64) -> String {
+    let mut object: Value = serde_json::from_str(&finished(name, 7, after)).unwrap();
     object["metadata"]["ownerReferences"] = json!([{
         "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "s", "uid": "u",
         "controller": true,

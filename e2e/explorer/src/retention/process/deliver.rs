@@ -9,7 +9,10 @@ use trainjob_retention_core::{
     stored::{self, PolicyKind, StoredPolicy},
 };
 
-use super::{Process, TARGET, written::Written};
+use super::{
+    Process, TARGET,
+    written::{Written, policy_uid},
+};
 use crate::retention::{
     defect::Defect,
     objects::{self, Job, Policy, object_key},
@@ -120,6 +123,7 @@ impl Process {
         self.set_position(index, server.logs.get(index).map(Vec::len));
         let monotonic = self.monotonic(server);
         let effects = self.state.list_ends(source(index), monotonic);
+        self.forget_right();
         self.hear(index, server);
         self.apply(effects);
     }
@@ -143,7 +147,7 @@ impl Process {
     }
 
     /// The newest version of a Job that it knows.
-    fn version_of_jobs(&self) -> u64 {
+    pub(super) fn version_of_jobs(&self) -> u64 {
         self.view.jobs.values().map(|job| job.version).max().unwrap_or_default()
     }
 
@@ -176,6 +180,7 @@ impl Process {
         self.apply(effects);
         Written::see(&mut self.written, id, &policy);
         self.view.policies.insert(id, policy);
+        self.forget_right();
     }
 
     /// What a wrong program would read.
@@ -188,16 +193,38 @@ impl Process {
 
     /// What the judge has to know of when it knew what.
     fn note_policy(&mut self, policy: &Policy, digest: String, server: &Server) {
-        if self.since.get(&policy.uid).is_none_or(|(known, _)| *known != digest) {
-            let version = self.version_of_jobs();
-            self.since.insert(policy.uid, (digest, version));
-        }
+        self.note_digest(policy.uid, digest);
         let rate = policy.spec.rate;
         if self.rates.get(&policy.uid).is_none_or(|(known, _)| *known != rate) {
             self.rates.insert(policy.uid, (rate, server.monotonic()));
         }
         if !policy.spec.enforces || policy.spec.unknown {
             self.stepped.remove(&policy.uid);
+        }
+    }
+
+    /// A policy has this digest. Whoever sees that it is edited and edited back before it has judged that goes on with what
+    /// it has judged before: no digest is new to it (R42).
+    fn note_digest(&mut self, policy: u64, digest: String) {
+        let record = self.state.record(&policy_uid(policy));
+        let judged = record.map(|record| record.digest);
+        let is_judged = |known: &String| judged.as_ref().is_some_and(|it| **it == **known);
+        if let Some(since) = self.since.get(&policy).filter(|(known, _)| is_judged(known)) {
+            self.judged_since.insert(policy, since.clone());
+        }
+        if self.since.get(&policy).is_some_and(|(known, _)| *known == digest) {
+            return;
+        }
+        let before = self.judged_since.get(&policy).filter(|(known, _)| *known == digest);
+        let before = before.filter(|_| is_judged(&digest)).cloned();
+        let since = before.unwrap_or_else(|| (digest, self.version_of_jobs()));
+        self.since.insert(policy, since);
+    }
+
+    /// A right that no policy needs is not asked about, and so not known to be missing (R51).
+    fn forget_right(&mut self) {
+        if self.view.policies.values().all(|policy| policy.spec.unknown) {
+            self.lacks_right = false;
         }
     }
 
@@ -210,6 +237,7 @@ impl Process {
             let effects = self.state.policy_gone(&policy.key(), monotonic);
             self.apply(effects);
         }
+        self.forget_right();
     }
 
     fn see_namespace(&mut self, index: usize, namespace: Option<objects::Namespace>) {

@@ -39,6 +39,7 @@ impl Process {
         if let Some(planned) = self.planned(key) {
             return Some(planned);
         }
+        self.notice_time(server);
         let (now, monotonic) = (self.now(server), self.monotonic(server));
         match self.state.look(key, now, monotonic) {
             Step::Gone => self.arm(key, None, None, server),
@@ -222,10 +223,7 @@ impl Process {
         longest: Option<Duration>,
         server: &Server,
     ) {
-        match until.filter(|_| !self.has(Defect::TimerLost)) {
-            Some(until) => self.timers.insert(key.clone(), until),
-            None => self.timers.remove(key),
-        };
+        self.look_at(key, until, server);
         self.retry(key, longest, server);
     }
 

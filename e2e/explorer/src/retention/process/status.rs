@@ -24,7 +24,11 @@ impl Process {
             None if is_time && self.is_known() => (Survey::default(), self.now(server)),
             None => return,
         };
-        if self.state.survey(TARGET, &mut survey, count, began) {
+        let has_more = self.state.survey(TARGET, &mut survey, count, began);
+        for (key, at) in survey.take_soon() {
+            self.look_at(&key, Some(at), server);
+        }
+        if has_more {
             self.survey = Some((survey, began));
             return;
         }

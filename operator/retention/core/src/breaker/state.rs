@@ -49,7 +49,7 @@ pub(super) struct Occasion<'a> {
 }
 
 /// What is known of the status.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 enum Stored {
     /// Nothing of this start.
     Nothing,
@@ -219,11 +219,16 @@ impl Breaker {
         }
     }
 
-    /// Takes in that a record of this breaker was stored.
-    pub fn stored(&mut self, record: Record) {
-        if record.digest == self.version.digest {
-            self.stored = Stored::Trip(record.trip);
+    /// Takes in that a record of this breaker was stored. Returns whether objects may go because of that which could not go
+    /// before: it says more than how far everything was looked at.
+    pub fn stored(&mut self, record: Record) -> bool {
+        if record.digest != self.version.digest {
+            return false;
         }
+        let stored = Stored::Trip(record.trip);
+        let is_new = self.stored != stored;
+        self.stored = stored;
+        is_new
     }
 
     /// The trip that the status shows, as far as is known.

@@ -56,16 +56,44 @@ fn a_group_that_nothing_belongs_to_takes_no_memory() {
 }
 
 #[test]
-fn the_oldest_are_dispensable_first() {
+fn what_can_have_passed_the_limit_is_the_newest_that_is_dispensable_and_the_oldest_that_is_kept() {
     let mut groups = Groups::default();
     for (uid, finished) in [(1, 30), (2, 10), (3, 20), (4, 40)] {
         groups.enter(&candidate(uid, finished, true));
     }
     let group = groups.get(&candidate(1, 0, true).group).unwrap();
-    let uids = |count| group.dispensable(count).map(Uid::to_string).collect::<Vec<_>>();
-    assert_eq!(uids(1), ["2", "3", "1"]);
-    assert_eq!(uids(3), ["2"]);
-    assert!(uids(4).is_empty() && uids(9).is_empty());
+    for (count, expected) in
+        [(1, vec!["1", "4"]), (3, vec!["2", "3"]), (4, vec!["2"]), (9, vec!["2"])]
+    {
+        let uids: Vec<_> = group.at_limit(count).map(Uid::to_string).collect();
+        assert_eq!(uids, expected, "of the last {count}");
+    }
+}
+
+#[test]
+fn whoever_waits_for_a_turn_is_next_when_no_deletion_is_under_way() {
+    let mut groups = Groups::default();
+    let [one, two, three, held] = [1, 2, 3, 4].map(|uid| candidate(uid, uid.into(), uid < 4));
+    for candidate in [&one, &two, &three, &held] {
+        groups.enter(candidate);
+    }
+    let next = |groups: &Groups| {
+        let group = groups.get(&one.group);
+        group.map(|group| group.next_in_turn().map(Uid::to_string).collect::<Vec<_>>())
+    };
+    groups.begin_deletion(&one);
+    for candidate in [&held, &three, &two] {
+        groups.wait_for_turn(candidate, true);
+    }
+    assert_eq!(next(&groups), Some(vec![]), "another one's deletion is under way");
+    groups.leave(&one);
+    assert_eq!(next(&groups), Some(vec!["2".into(), "3".into(), "4".into()]));
+    groups.wait_for_turn(&two, false);
+    groups.leave(&three);
+    assert_eq!(next(&groups), Some(vec!["4".into()]));
+    groups.leave(&two);
+    groups.leave(&held);
+    assert_eq!(next(&groups), None, "a group that nothing belongs to takes no memory");
 }
 
 proptest! {

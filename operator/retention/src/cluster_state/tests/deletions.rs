@@ -19,9 +19,10 @@ fn an_object_is_deleted_from_its_due_instant_on_with_its_uid_and_version() {
 fn nothing_is_deleted_while_the_time_is_not_known() {
     let mut scene = Scene::new(vec![ttl(60)], &[finished("j", 7, 0)], at(0));
     let held = Now::Held { likely: END.plus(3_600) };
-    assert_eq!(scene.look("j", held), until(60));
+    let until_known = Step::Wait(Wait { until: Some(Timestamp(0)), longest: None });
+    assert_eq!(scene.look("j", held), until_known);
     assert!(scene.deletes("j", at(60)));
-    assert_eq!(scene.look("j", held), until(60), "with leave");
+    assert_eq!(scene.look("j", held), until_known, "with leave");
     assert_eq!(scene.state.give_leave(held, scene.monotonic), Err(None));
 }
 
@@ -126,6 +127,7 @@ fn a_deletion_that_was_refused_does_not_hold_up_its_group() {
     let jobs = [1, 2, 3].map(|after| finished(&format!("j{after}"), 7, after));
     let mut scene = Scene::new(vec![keep_last(1, "team")], &jobs, at(60));
     assert!(scene.deletes("j1", at(60)));
+    assert!(!scene.deletes("j2", at(60)), "not its turn");
     let uid = Uid::from("uid of j1");
     let (wait, effects) = scene.state.replied(&key("j1"), &uid, Reply::Failed, scene.monotonic);
     assert_eq!((wait, effects.look.contains(&key("j2"))), (Some(Duration::from_secs(1)), true));

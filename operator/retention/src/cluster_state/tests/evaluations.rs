@@ -292,3 +292,26 @@ fn a_look_right_after_a_jump_of_the_clock_deletes_nothing() {
     assert!(!scene.deletes("j", at(4_000)));
     assert!(scene.tripped().is_some());
 }
+
+#[test]
+fn a_policy_that_was_not_judged_before_the_clock_jumped_trips_as_soon_as_it_is() {
+    let mut scene = Scene::before_the_list(vec![ttl(60)]);
+    for now in [0, 4_000] {
+        scene.state.notice_time(at(now), scene.monotonic);
+    }
+    scene.list(&[finished("j", 7, 0)], at(4_000));
+    scene.evaluate(at(4_000));
+    assert_eq!(scene.tripped(), Some(1));
+    assert!(!scene.deletes("j", at(4_000)));
+}
+
+#[test]
+fn an_end_that_the_watch_shows_late_is_expected_even_if_the_time_is_not_known_then() {
+    let mut scene = Scene::new(vec![ttl(60)], &[], at(1_000));
+    scene.state.surveyed(JOBS, at(1_000), scene.monotonic);
+    for now in [Now::Held { likely: END.plus(1_000) }, at(1_000)] {
+        scene.see("j", &finished("j", 7, 0), now);
+    }
+    assert!(scene.deletes("j", at(1_001)));
+    assert_eq!(scene.state.unexpected(&Uid::from("p")), 0);
+}

@@ -83,3 +83,12 @@ fn what_has_to_be_looked_at_soon_is_told_and_again_if_its_timer_was_lost() {
     assert_eq!(soon(week + 1), due(), "it may not have been looked at");
     assert_eq!(soon(week + 31), [], "told once");
 }
+
+#[test]
+fn a_record_that_says_no_more_than_the_time_queues_nothing_again() {
+    let mut scene = Scene::new(vec![ttl(60)], &jobs(), at(70));
+    assert_eq!(scene.evaluate(at(70)), ["j0", "j1"], "the first record lets objects go");
+    scene.state.surveyed(JOBS, at(70), scene.monotonic);
+    scene.store(at(90));
+    assert_eq!(scene.evaluate(at(90)), [""; 0], "another minute has passed");
+}
