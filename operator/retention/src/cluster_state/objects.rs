@@ -16,6 +16,8 @@ const MOST: usize = 256;
 pub(super) struct Objects {
     #[expect(clippy::vec_box, reason = "a pointer is moved and kept unused, not an object")]
     pieces: Vec<Vec<Box<Object>>>,
+    /// How often any of them was taken in, taken out, or given out to be changed.
+    changes: u64,
 }
 
 /// A piece, and where in it an object is, or would be.
@@ -40,14 +42,21 @@ impl Objects {
         self.pieces.get(number)?.get(index.ok()?).map(|object| &**object)
     }
 
+    /// How often any of them may have changed.
+    pub(super) const fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// The object with this key, to be changed; its key stays.
     pub(super) fn get_mut(&mut self, key: &ObjectKey) -> Option<&mut Object> {
+        self.changes += 1;
         let (number, index) = self.find(key);
         self.pieces.get_mut(number)?.get_mut(index.ok()?).map(|object| &mut **object)
     }
 
     /// Takes in an object, in place of that with its key.
     pub(super) fn insert(&mut self, object: Object) {
+        self.changes += 1;
         let object = Box::new(object);
         let (number, index) = self.find(&object.key);
         let Some(piece) = self.pieces.get_mut(number) else {
@@ -75,6 +84,7 @@ impl Objects {
 
     /// Takes out the object with this key.
     pub(super) fn remove(&mut self, key: &ObjectKey) -> Option<Object> {
+        self.changes += 1;
         let (number, index) = self.find(key);
         let (piece, index) = (self.pieces.get_mut(number)?, index.ok()?);
         let object = (index < piece.len()).then(|| piece.remove(index));
@@ -86,6 +96,7 @@ impl Objects {
 
     /// Takes out all.
     pub(super) fn clear(&mut self) {
+        self.changes += 1;
         self.pieces = Vec::new();
     }
 
@@ -96,6 +107,7 @@ impl Objects {
 
     /// All, to be changed; their keys stay.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Object> {
+        self.changes += 1;
         self.pieces.iter_mut().flatten().map(|object| &mut **object)
     }
 

@@ -15,7 +15,10 @@ use trainjob_retention_core::{
     uid::Uid,
 };
 
-use super::found::{Finding, Register};
+use super::{
+    found::{Finding, Register},
+    surveys::Basis,
+};
 use crate::key::Key;
 
 const HOUR: i64 = 3_600;
@@ -32,6 +35,10 @@ pub struct Survey {
     pub(super) counted: usize,
     /// What has to be looked at soon, and when.
     pub(super) soon: Vec<(Key, Timestamp)>,
+    /// What it was counted of; `None` if that changed meanwhile.
+    pub(super) basis: Option<Basis>,
+    /// When it began, and from when on another plan may come of some object.
+    pub(super) holds: Option<(Timestamp, Timestamp)>,
 }
 
 /// How it is with a target kind.
