@@ -2,7 +2,7 @@
 //!
 //! One control plane, in three steps. At rest: the engine lists everything, and then nothing happens. Edits: while objects fall
 //! due one after the other, the policies of all kinds are edited, so that every object is evaluated anew. Backlog: a raw client
-//! deletes some objects, then the engine starts with a backlog of the same mixture, while others fall due.
+//! deletes some objects, then the engine starts anew, and half of all objects are due, while others fall due.
 
 mod kinds;
 mod stock;
@@ -77,7 +77,10 @@ struct Backlog {
 pub(super) async fn run(size: Size, progress: &Progress) -> Result<Report> {
     let objects = size.jobs.unwrap_or(OBJECTS).max(100);
     let rig = Rig::start(size.fsync, progress).await?;
-    let namespaces = rig.at_rest(objects).await?;
+    let due = objects / 2;
+    let namespaces = rig.at_rest(objects - due).await?;
+    let late = rig.namespace("backlog").await?;
+    rig.stored("storing those that will be due", due, from_ref(&late)).await?;
     let live = rig.namespace("live").await?;
     rig.policies(&namespaces).await?;
     let soon = DRIPPING.policy("soon", Some(&live), &all(SOON))?;
@@ -90,7 +93,7 @@ pub(super) async fn run(size: Size, progress: &Progress) -> Result<Report> {
     let at_rest = at_rest(&rig, &engine, size.seconds, listed_ms).await?;
     let edited = edited(&rig, &engine, &live, size.seconds).await?;
     drop(engine);
-    let backlog = backlog(&rig, &live, objects).await?;
+    let backlog = backlog(&rig, &live, &late, due).await?;
     Ok(report(size, objects, &at_rest, &edited, &backlog))
 }
 
@@ -135,17 +138,14 @@ async fn edited(rig: &Rig, engine: &Retention, live: &str, seconds: usize) -> Re
     Ok(Edited { cpu: with_edit - alone, once: times(&once), many: times(&many) })
 }
 
-async fn backlog(rig: &Rig, live: &str, objects: usize) -> Result<Backlog> {
-    let (for_raw, for_us) = (rig.namespace("raw").await?, rig.namespace("backlog").await?);
-    let (some, count) = (objects / 10, objects / 2);
-    let sample = rig.stored("storing for the raw client", some, from_ref(&for_raw)).await?;
-    rig.stored("storing the backlog", count, from_ref(&for_us)).await?;
+async fn backlog(rig: &Rig, live: &str, late: &str, count: usize) -> Result<Backlog> {
+    let for_raw = rig.namespace("raw").await?;
+    let sample = rig.stored("storing for the raw client", count / 5, from_ref(&for_raw)).await?;
     delete_raw(rig, &for_raw, sample).await?;
 
-    let due = KINDS
-        .iter()
-        .map(|kind| kind.policy(&format!("due-{}", kind.plural), Some(&for_us), &all(0)));
-    apply(&rig.admin, &for_us, due.collect::<Result<_>>()?).await?;
+    let due =
+        KINDS.iter().map(|kind| kind.policy(&format!("due-{}", kind.plural), Some(late), &all(0)));
+    apply(&rig.admin, late, due.collect::<Result<_>>()?).await?;
     let engine = rig.launch().await?;
     until_ok("the engine deletes", PATIENCE * 10, || async {
         let deleted = engine.metric("trainjob_retention_deletions_total").await?;
@@ -156,7 +156,7 @@ async fn backlog(rig: &Rig, live: &str, objects: usize) -> Result<Backlog> {
     rig.progress.step("the engine deletes the backlog", count);
     let (mut dues, mut turn) = (HashMap::new(), 0);
     let left = loop {
-        let left = rig.left(&for_us).await?;
+        let left = rig.left(late).await?;
         rig.progress.at(count.saturating_sub(left));
         if left == 0 || turn > TURNS {
             break left;
@@ -164,11 +164,16 @@ async fn backlog(rig: &Rig, live: &str, objects: usize) -> Result<Backlog> {
         dues.extend(drip(rig, live, &format!("beside-{turn}"), 1).await?);
         turn += 1;
     };
-    // What the last of them may be late.
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    // One that stays is counted.
+    let all_gone = until_ok("what fell due beside it is gone", PATIENCE, || async {
+        let left = rig.left(live).await?;
+        ensure!(left == 0, "{left} are left");
+        Ok(())
+    });
+    let _ = all_gone.await;
     let usage = usage::of(engine.process().id())?;
     let noted = rig.noted().await?;
-    let ours = deletions(&noted.operator, &for_us);
+    let ours = deletions(&noted.operator, late);
     let beside = since(&noted.operator, live, &dues);
     Ok(Backlog {
         raw: rate(&deletions(&noted.raw, &for_raw)).context("the raw client deleted nothing")?,

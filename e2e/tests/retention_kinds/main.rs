@@ -152,8 +152,8 @@ async fn look(client: &Client, namespace: &str) -> Result<Vec<Seen>> {
             for text in list(client, namespace, (kind, version, resource)).await? {
                 let object: Value = serde_json::from_str(text.get())?;
                 let told = Told::of(kind, &object)?;
-                let facts = reader.read(text.get(), &mut Interner::default())?;
-                told::compare(&object, told.as_ref(), facts.as_ref())
+                let read = reader.read(text.get(), &mut Interner::default())?;
+                told::compare(&object, told.as_ref(), read.as_ref())
                     .with_context(|| format!("{kind:?} in {version}: {object:#}"))?;
                 all.push(Seen { kind, object, told });
             }

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 use serde_json::Value;
 use trainjob_api::time::Timestamp;
-use trainjob_retention_core::facts::Facts;
+use trainjob_retention_core::facts::Finished;
 use trainjob_retention_core::kind::BuiltIn;
 use trainjob_retention_core::outcome::{Bond, Outcome};
 use trainjob_retention_core::seconds::Seconds;
@@ -110,14 +110,14 @@ impl Told {
 }
 
 /// Sees that what was read of an object is what it tells.
-pub(crate) fn compare(object: &Value, told: Option<&Told>, read: Option<&Facts>) -> Result<()> {
-    let (told, facts) = match (told, read) {
-        (Some(told), Some(facts)) => (told, facts),
+pub(crate) fn compare(object: &Value, told: Option<&Told>, read: Option<&Finished>) -> Result<()> {
+    let (told, Finished { namespace, name, facts }) = match (told, read) {
+        (Some(told), Some(read)) => (told, read),
         (None, None) => return Ok(()),
         (told, read) => anyhow::bail!("it tells {told:?}, and is read as {read:?}"),
     };
     let [finish] = &*facts.finishes else { anyhow::bail!("{:?}", facts.finishes) };
-    let end = (finish.outcome, &*finish.reason, finish.time);
+    let end = (finish.outcome, &*finish.reason, finish.time.get());
     ensure!(end == (told.outcome, &*told.reason, Some(told.time)), "{told:?}: {finish:?}");
     let own_ttl = finish.own_ttl.map(Seconds::get);
     ensure!(own_ttl == told.own_ttl, "{told:?}: {finish:?}");
@@ -127,14 +127,14 @@ pub(crate) fn compare(object: &Value, told: Option<&Told>, read: Option<&Facts>)
 
     let metadata = &object["metadata"];
     let version = facts.resource_version.to_string();
-    let identity = (facts.uid.to_string(), &*version, facts.terminating.is_some());
+    let identity = (facts.uid.to_string(), &*version, facts.terminating.get().is_some());
     let expected = (
         text(&metadata["uid"]).to_owned(),
         text(&metadata["resourceVersion"]),
         metadata.get("deletionTimestamp").is_some(),
     );
     ensure!(identity == expected, "{facts:?}");
-    let place = (&*facts.namespace, &*facts.name, facts.created);
+    let place = (&**namespace, &**name, facts.created);
     let created = time(&metadata["creationTimestamp"])?;
     let expected = (text(&metadata["namespace"]), text(&metadata["name"]), created);
     ensure!(place == expected, "{facts:?}");

@@ -1,8 +1,8 @@
 //! The two connections to the API server.
 //!
-//! One is for watches, which are long and must not wait; one is for work, which is short. Retries are
-//! the operator's own (per key, with backoff): the client library's would repeat creations inside a
-//! call and could not be ended. Every request of the work client has a time limit, and so has the beginning of a watch.
+//! One is for watches of the client library, which end when nothing comes for a while; one is for everything that has a
+//! time limit where it is sent. Retries are the operator's own (per key, with backoff): the client library's would repeat
+//! creations inside a call and could not be ended. The beginning of a watch has a time limit in both.
 //!
 //! | module | what it adds to the client library |
 //! |---|---|
@@ -56,7 +56,7 @@ const POD_NAMESPACE: &str = "POD_NAMESPACE";
 pub struct Clients {
     /// For lists and watches.
     pub watch: Client,
-    /// For everything else.
+    /// For everything that has a time limit where it is sent.
     pub work: Client,
     /// The namespace of this process: `$POD_NAMESPACE`; without it, that of the Pod's service account or
     /// of the kubeconfig's context.

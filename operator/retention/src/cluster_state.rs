@@ -29,6 +29,7 @@ mod news;
 mod notices;
 mod numbers;
 mod object;
+mod objects;
 mod pod_hints;
 mod pods;
 mod rates;
@@ -181,8 +182,8 @@ impl ClusterState {
         let kinds = self.kinds.iter().enumerate();
         let keys = kinds.flat_map(|(index, kind)| {
             kind.objects
-                .keys()
-                .map(move |object| Key { target: TargetId(index), object: object.clone() })
+                .iter()
+                .map(move |object| Key { target: TargetId(index), object: object.key.clone() })
         });
         keys.collect()
     }
@@ -191,7 +192,7 @@ impl ClusterState {
     #[must_use]
     pub fn position(&self, key: &Key, now: Now) -> Option<Position> {
         let object = self.kinds.get(key.target.0)?.objects.get(&key.object)?;
-        Some(position(object.due.filter(|due| now.has_come(*due)), now.reached()))
+        Some(position(object.due.get().filter(|due| now.has_come(*due)), now.reached()))
     }
 
     /// The watches that a deletion of an object of a kind rests on.

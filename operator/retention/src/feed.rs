@@ -31,7 +31,7 @@ use crate::{
     key::TargetId,
     remover::{Remover, collection},
     status::SeenPolicy,
-    watch::{self as stream, Ended, Named, News},
+    watch::{self as stream, Ended, Named, News, Span},
 };
 
 /// How long it is until a path is tried again that was not served.
@@ -54,7 +54,7 @@ pub type PolicySeen = (PolicyKey, Option<Box<SeenPolicy>>);
 pub struct Feed {
     /// Whom they tell.
     pub remover: Arc<Remover>,
-    /// The client for watches.
+    /// The client for lists and watches, which have time limits of their own.
     pub client: Client,
     /// Who else is told of policies: what writes their status.
     pub policies: mpsc::UnboundedSender<PolicySeen>,
@@ -69,13 +69,17 @@ impl Feed {
     /// Watches the policies of a kind, for ever.
     pub async fn policies(self: Arc<Self>, kind: PolicyKind) -> Infallible {
         let (group, version) = POLICIES;
-        let plural = match kind {
-            PolicyKind::Namespaced => "retentionpolicies",
-            PolicyKind::Cluster => "clusterretentionpolicies",
+        let (name, plural) = match kind {
+            PolicyKind::Namespaced => ("RetentionPolicy", "retentionpolicies"),
+            PolicyKind::Cluster => ("ClusterRetentionPolicy", "clusterretentionpolicies"),
         };
+        let restarts = self.remover.metrics().restarts(name);
         let path = collection(group, version, plural).to_string();
         let (client, selection) = (self.client.clone(), Selection::default());
-        let source = stream::Source { client, path, selection, metadata_only: false };
+        // So that a policy that stops deletions is seen soon, and it is seen soon that nothing passes any more (R34).
+        let span = Span::Short;
+        let source =
+            stream::Source { client, path, selection, metadata_only: false, span, restarts };
         let (mut definitions, mut is_listed) = (Definitions::default(), false);
         loop {
             let ended = stream::follow(&source, |news| {
@@ -135,6 +139,8 @@ impl Feed {
             path: "/api/v1/namespaces".to_owned(),
             selection: Selection::default(),
             metadata_only: true,
+            span: Span::Long,
+            restarts: self.remover.metrics().restarts("Namespace"),
         };
         let mut is_listed = false;
         loop {
@@ -176,7 +182,11 @@ impl Feed {
             };
             let path = collection(&described.api_group, &version, &described.resource).to_string();
             let (client, selection) = (self.client.clone(), self.remover.state().selection(target));
-            let source = stream::Source { client, path, selection, metadata_only: false };
+            let metrics = self.remover.metrics();
+            let restarts = metrics.restarts(&metrics.kinds.shown(&described.kind));
+            let span = Span::Long;
+            let source =
+                stream::Source { client, path, selection, metadata_only: false, span, restarts };
             let mut follow = pin!(stream::follow(&source, |news| self.object(target, news)));
             loop {
                 tokio::select! {

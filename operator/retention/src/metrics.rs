@@ -19,7 +19,7 @@ use trainjob_engine::{
 };
 use trainjob_process::{
     client::Clients,
-    metrics::{build_info, counter, counters, histogram, histograms, own},
+    metrics::{build_info, counter, histogram, histograms, own},
 };
 use trainjob_retention_core::{outcome::Outcome, plan::Source};
 
@@ -50,8 +50,7 @@ pub struct Metrics {
     registry: Registry,
     deletions: Deletions,
     evaluation: Histogram,
-    /// Failed watches of the Lease.
-    pub restarts: IntCounter,
+    restarts: IntCounterVec,
     /// Events that were not sent.
     pub events_dropped: IntCounter,
     /// The values of the label `kind`.
@@ -119,15 +118,14 @@ impl Metrics {
             ),
             &EVALUATION,
         )?;
-        let [restarts] = counters(
-            &registry,
-            (
-                &format!("{PREFIX}_watch_restarts_total"),
-                "Watches that failed and were begun anew, by kind.",
-            ),
-            "kind",
-            [lease::KIND],
-        )?;
+        let restarts = Opts::new(
+            format!("{PREFIX}_watch_restarts_total"),
+            "Watches that failed and were begun anew, by kind.",
+        );
+        let restarts = IntCounterVec::new(restarts, &["kind"])?;
+        registry.register(Box::new(restarts.clone()))?;
+        // It is there from the start, also where no leader is elected.
+        restarts.with_label_values(&[lease::KIND]);
         let events_dropped = counter(
             &registry,
             &format!("{PREFIX}_events_dropped_total"),
@@ -151,6 +149,12 @@ impl Metrics {
     /// It is shown already.
     pub fn show(&self, clients: &Clients) -> Result<(), prometheus::Error> {
         clients.requests.register(&self.registry)
+    }
+
+    /// What counts the failed watches of a kind: one of the program's own, or one that is [shown](Self::kinds).
+    #[must_use]
+    pub fn restarts(&self, kind: &str) -> IntCounter {
+        self.restarts.with_label_values(&[kind])
     }
 
     /// What they are to be read from.

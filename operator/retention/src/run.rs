@@ -19,7 +19,7 @@ use trainjob_engine::{
     controller::{self, Controller},
     events::{self, Sender},
     leader::LeaderGuard,
-    lease::{Election, Watched},
+    lease::{self, Election, Watched},
     places::Places,
     shares::FEWEST_PLACES,
 };
@@ -195,7 +195,8 @@ fn tasks(
 ) -> JoinSet<&'static str> {
     let mut tasks = JoinSet::new();
     let (policies, seen): (_, mpsc::UnboundedReceiver<PolicySeen>) = mpsc::unbounded_channel();
-    let client = clients.watch.clone();
+    // Its watches are silent for longer than those that `clients.watch` is for.
+    let client = clients.work.clone();
     let feed = Arc::new(Feed { remover: Arc::clone(remover), client, policies, listed });
     for kind in [PolicyKind::Namespaced, PolicyKind::Cluster] {
         let feed = Arc::clone(&feed);
@@ -246,7 +247,7 @@ fn take_part(
         Some(settings) => {
             let watched = Watched {
                 unreachable: Arc::new(AtomicBool::new(false)),
-                restarts: metrics.restarts.clone(),
+                restarts: metrics.restarts(lease::KIND),
             };
             let (election, leader) = Election::begin(clients, settings, watched, ready);
             (Some(election), leader)

@@ -33,6 +33,7 @@ use trainjob_api::{
     lifecycle::v1alpha1::status::{MissingRule, RetentionPolicyStatus},
     time::Timestamp,
 };
+use trainjob_core::Now;
 use trainjob_engine::{answer::timed, error::RequestError};
 use trainjob_process::server_time::boot_time;
 use trainjob_retention_core::{
@@ -70,6 +71,8 @@ pub struct StatusWriter {
     client: Client,
     seen: mpsc::UnboundedReceiver<(PolicyKey, Option<Box<SeenPolicy>>)>,
     policies: BTreeMap<PolicyKey, Written>,
+    /// What was counted last of each kind.
+    surveys: BTreeMap<TargetId, Survey>,
     /// Whether a policy was new or edited before the last look.
     was_edited: bool,
     /// What a policy finds that finds nothing.
@@ -84,8 +87,8 @@ impl StatusWriter {
         client: Client,
         seen: mpsc::UnboundedReceiver<(PolicyKey, Option<Box<SeenPolicy>>)>,
     ) -> Self {
-        let (policies, nothing) = (BTreeMap::new(), Tally::default());
-        Self { remover, client, seen, policies, was_edited: false, nothing }
+        let (policies, surveys, nothing) = (BTreeMap::new(), BTreeMap::new(), Tally::default());
+        Self { remover, client, seen, policies, surveys, was_edited: false, nothing }
     }
 
     /// Writes statuses while this process leads, for ever.
@@ -156,13 +159,13 @@ impl StatusWriter {
         };
         let targets = due.iter().filter(is_counted).filter_map(|found| found.target);
         let targets: BTreeSet<_> = targets.collect();
-        let mut surveys = BTreeMap::new();
-        for target in targets {
-            surveys.insert(target, self.survey(target).await);
+        for target in &targets {
+            self.count(*target).await;
         }
         let now = self.remover.clock().now().stamp();
         for found in due {
-            let survey = found.target.and_then(|target| surveys.get(&target));
+            let counted = found.target.filter(|target| targets.contains(target));
+            let survey = counted.and_then(|target| self.surveys.get(&target));
             let tally = survey.map(|survey| {
                 found.uid.as_ref().and_then(|uid| survey.tally(uid)).unwrap_or(&self.nothing)
             });
@@ -203,8 +206,20 @@ impl StatusWriter {
         found.collect()
     }
 
-    async fn survey(&self, target: TargetId) -> Survey {
-        let (mut survey, began) = (Survey::default(), self.remover.clock().now());
+    /// Counts the objects of a kind, unless what was counted last still holds.
+    async fn count(&mut self, target: TargetId) {
+        let began = self.remover.clock().now();
+        let known = self.surveys.get(&target);
+        let holds = known.is_some_and(|known| self.remover.state().holds(target, known, began));
+        if !holds {
+            let survey = self.survey(target, began).await;
+            self.surveys.insert(target, survey);
+        }
+        self.remover.state().surveyed(target, began, boot_time());
+    }
+
+    async fn survey(&self, target: TargetId, began: Now) -> Survey {
+        let mut survey = Survey::default();
         loop {
             let has_more = self.remover.state().survey(target, &mut survey, SLICE, began);
             for (key, at) in survey.take_soon() {
@@ -215,7 +230,6 @@ impl StatusWriter {
             }
             tokio::task::yield_now().await;
         }
-        self.remover.state().surveyed(target, began, boot_time());
         survey
     }
 }

@@ -4,9 +4,8 @@
 //! a page is cut into [its items](items) as it arrives; an object is in memory only while it is read (`docs/retention.md`,
 //! R61). The watch of `trainjob-engine` keeps a whole page of objects of a known type.
 //!
-//! Like that one, it lists and watches, and lists again when it has to. A watch is ended by the API server after
-//! [`WATCH_SECONDS`] and begun anew where it was, so that a dead connection is noticed soon and the API server sends a
-//! bookmark as often. Events and bookmarks say that the watch is live (R34).
+//! Like that one, it lists and watches, and lists again when it has to. The API server ends a watch after a [span](Span),
+//! and it is begun anew where it was. Events and bookmarks say that the watch is live (R34).
 
 mod items;
 mod line;
@@ -16,6 +15,7 @@ use std::{io, pin::pin, time::Duration};
 use futures::{AsyncBufRead, AsyncBufReadExt};
 use http::Request;
 use kube::Client;
+use prometheus::IntCounter;
 use serde::Deserialize;
 use thiserror::Error;
 use tokio::time::{sleep, timeout};
@@ -28,22 +28,51 @@ use self::{
     line::Event,
 };
 
-/// Seconds after which the API server ends a watch that is then begun anew where it was. Two seconds before, it sends a
-/// bookmark. The same as in `trainjob-engine`: a dead connection is replaced within ten.
-const WATCH_SECONDS: u32 = 4;
-/// How long a line of a watch may take to come: the API server ends the watch before.
-const SILENCE: Duration = Duration::from_secs(10);
 /// How long a page of a list may take.
 const PAGE_WITHIN: Duration = Duration::from_mins(1);
+/// The room that is kept for a line.
+const LINE: usize = 16 * 1024;
 /// First and longest wait before a watch that failed is tried again.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 /// Most and fewest objects of a page. One that fails is asked for in smaller ones.
 const PAGE: (u32, u32) = (500, 25);
 
+/// How long a watch goes on before the API server ends it.
+///
+/// To begin a watch costs as much as anything that the engine does at rest, so most are long. The system closes a connection
+/// whose path is dead (`trainjob_process::client`), whatever the span. A path that is alive but silent shows by bookmarks
+/// that are missing: the API server sends one about every minute, and one two seconds before the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Span {
+    /// A few seconds, so that a path that is silent is noticed as soon.
+    Short,
+    /// Minutes.
+    Long,
+}
+
+impl Span {
+    /// After how many seconds the API server ends the watch.
+    const fn seconds(self) -> u32 {
+        match self {
+            Self::Short => 4,
+            Self::Long => 300,
+        }
+    }
+
+    /// How long a line may take to come: a bookmark comes before. Less than R34 allows, so that a watch which is replaced in
+    /// time stops nothing.
+    const fn silence(self) -> Duration {
+        match self {
+            Self::Short => Duration::from_secs(8),
+            Self::Long => Duration::from_secs(75),
+        }
+    }
+}
+
 /// What is watched.
 #[derive(Clone)]
 pub struct Source {
-    /// Through which client.
+    /// Through which client. It has no time limits of its own.
     pub client: Client,
     /// The path of the collection, such as `/apis/batch/v1/jobs`.
     pub path: String,
@@ -51,6 +80,10 @@ pub struct Source {
     pub selection: Selection,
     /// Whether only the metadata of the objects are wanted.
     pub metadata_only: bool,
+    /// How long each watch goes on.
+    pub span: Span,
+    /// What counts those that fail.
+    pub restarts: IntCounter,
 }
 
 /// What a watch tells.
@@ -123,6 +156,7 @@ pub async fn follow(source: &Source, mut take: impl FnMut(News<'_>)) -> Ended {
                 watch(source, version, &mut take).await
             }
         };
+        source.restarts.inc();
         match error.status() {
             Some(404) => return Ended::NotServed,
             Some(401 | 403) => {
@@ -203,11 +237,17 @@ async fn watch(
 ) -> WatchError {
     let mut failures = 0_u32;
     loop {
-        match watch_once(source, &mut version, take).await {
+        let mut heard = false;
+        let ended = watch_once(source, &mut version, |news| {
+            heard = true;
+            take(news);
+        });
+        match ended.await {
             Ok(()) => failures = 0,
             // A connection that broke says nothing about the version.
-            Err(WatchError::Broken(_) | WatchError::Silent) if failures < 3 => {
-                failures += 1;
+            Err(WatchError::Broken(_) | WatchError::Silent) if heard || failures < 3 => {
+                source.restarts.inc();
+                failures = if heard { 1 } else { failures + 1 };
                 sleep(jitter(BACKOFF.0)).await;
             }
             Err(error) => return error,
@@ -219,15 +259,15 @@ async fn watch(
 async fn watch_once(
     source: &Source,
     version: &mut String,
-    take: &mut impl FnMut(News<'_>),
+    mut take: impl FnMut(News<'_>),
 ) -> Result<(), WatchError> {
-    let from = escaped(version);
+    let (from, seconds, silence) = (escaped(version), source.span.seconds(), source.span.silence());
     let question = format!(
-        "watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&resourceVersion={from}"
+        "watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={from}"
     );
     let mut body = pin!(source.client.request_stream(request(source, &question, "")?).await?);
     let mut text = Vec::new();
-    while next_line(&mut body, &mut text).await? {
+    while next_line(&mut body, &mut text, silence).await? {
         let line = String::from_utf8_lossy(&text);
         let reached = match Event::read(&line)? {
             Event::Changed(object, named) => {
@@ -249,13 +289,15 @@ async fn watch_once(
     Ok(())
 }
 
-/// Reads a line. False if there is none any more.
+/// Reads a line, for so long. False if there is none any more. The room for a long one is given back.
 async fn next_line(
     body: &mut (impl AsyncBufRead + Unpin),
     line: &mut Vec<u8>,
+    silence: Duration,
 ) -> Result<bool, WatchError> {
     line.clear();
-    let read = timeout(SILENCE, body.read_until(b'\n', line)).await;
+    line.shrink_to(LINE);
+    let read = timeout(silence, body.read_until(b'\n', line)).await;
     Ok(read.map_err(|_| WatchError::Silent)?? > 0)
 }
 

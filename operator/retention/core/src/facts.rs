@@ -18,6 +18,7 @@ use crate::{
     interner::Interner,
     kind::BuiltIn,
     labels::{LabelKeys, Labels},
+    maybe::Maybe,
     metadata::{Metadata, OwnerReference},
     outcome::{Ending, Guards, Reading},
     uid::Uid,
@@ -25,13 +26,20 @@ use crate::{
     wish::Wishes,
 };
 
+/// A finished object, as it is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// The namespace.
+    pub namespace: Arc<str>,
+    /// The name.
+    pub name: Arc<str>,
+    /// The rest.
+    pub facts: Facts,
+}
+
 /// The facts about one finished object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// The namespace.
-    pub namespace: Arc<str>,
-    /// The name, which the key of the object has, too.
-    pub name: Arc<str>,
     /// Which of all objects that ever had this name.
     pub uid: Uid,
     /// The version these facts were read from; a deletion is fenced by it.
@@ -45,7 +53,7 @@ pub struct Facts {
     /// The labels that policies read.
     pub labels: Labels,
     /// When it is to be gone, if it is being deleted: from when on only finalizers, or its controller, keep it.
-    pub terminating: Option<Timestamp>,
+    pub terminating: Maybe,
     /// Whether it is a copy that MultiKueue made: its manager removes it, and would run it again if it were gone.
     pub remote_copy: bool,
     /// Its ends, one for each definition by which it has finished.
@@ -115,7 +123,7 @@ impl Reader {
         Self { kind, definitions, label_keys }
     }
 
-    /// The facts about an object; `None` if it has not finished in any sense.
+    /// An object, with the facts about it; `None` if it has not finished in any sense.
     ///
     /// # Errors
     ///
@@ -124,7 +132,7 @@ impl Reader {
         &self,
         object: &str,
         interner: &mut Interner,
-    ) -> Result<Option<Facts>, serde_json::Error> {
+    ) -> Result<Option<Finished>, serde_json::Error> {
         let own = self.kind.map(|kind| finished::read(kind, object)).transpose()?;
         let mut finishes = Vec::new();
         let mut metadata = None;
@@ -141,20 +149,22 @@ impl Reader {
             metadata = Some(reading.metadata);
         }
         let metadata = own.map(|own| own.metadata).or(metadata).filter(|_| !finishes.is_empty());
-        Ok(metadata.map(|metadata| self.facts(&metadata, finishes.into(), interner)))
+        Ok(metadata.map(|metadata| Finished {
+            namespace: interner.intern(&metadata.namespace),
+            name: metadata.name.as_str().into(),
+            facts: self.facts(&metadata, finishes.into(), interner),
+        }))
     }
 
     fn facts(&self, metadata: &Metadata, finishes: Finishes, interner: &mut Interner) -> Facts {
         Facts {
-            namespace: interner.intern(&metadata.namespace),
-            name: metadata.name.as_str().into(),
             uid: Uid::from(metadata.uid.as_str()),
             resource_version: Version::from(metadata.resource_version.as_str()),
             created: metadata.creation_timestamp.unwrap_or_default(),
             owner: owner(&metadata.owner_references, interner),
             wishes: Wishes::read(&metadata.annotations),
             labels: Labels::read(&metadata.labels, &self.label_keys, interner),
-            terminating: metadata.deleted_at(),
+            terminating: metadata.deleted_at().into(),
             remote_copy: metadata.labels.contains_key(MULTIKUEUE_ORIGIN_LABEL),
             finishes,
         }
@@ -187,7 +197,7 @@ fn finish(
     };
     Some(Finish {
         definition: Arc::clone(definition),
-        time: end.time.or_else(|| reading.metadata.last_written()),
+        time: end.time.or_else(|| reading.metadata.last_written()).into(),
         ending: interner.intern_ending(ending),
     })
 }

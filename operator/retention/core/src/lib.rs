@@ -11,6 +11,7 @@ pub mod interner;
 pub mod keep_last;
 pub mod kind;
 pub mod labels;
+pub mod maybe;
 pub mod metadata;
 pub mod operator;
 pub mod outcome;

@@ -100,7 +100,7 @@ impl<'p> Governed<'p, '_> {
     /// nothing of it may be done (`docs/retention.md`, R45).
     #[must_use]
     pub fn plan(&self, answers: &Answers, groups: &Groups, now: Timestamp) -> Plan<'p> {
-        if self.object.terminating.is_some() {
+        if self.object.terminating.get().is_some() {
             return self.still(State::Terminating);
         }
         let Some(start) = self.start() else { return self.still(State::NoFinishTime) };
@@ -139,23 +139,25 @@ impl<'p> Governed<'p, '_> {
         let group = GroupKey {
             policy: self.policy.uid.clone(),
             rule: self.rule.name.clone(),
-            namespace: object.namespace.clone(),
+            namespace: self.namespace.clone(),
             values: keep_last.group_of(&object.labels)?,
         };
-        let finished = self.finish.time?;
+        let finished = self.finish.time.get()?;
         let rank = Rank { finished, created: object.created, uid: object.uid.clone() };
         let left_alone = matches!(owner::step(self, true, None), OwnerStep::Kept(_));
         let guards = self.finish.guards;
         let guarded = guards.archive || guards.release && answers.release != Some(Release::Done);
-        let kept =
-            object.terminating.is_some() || hold::is_wished(self, now) || guarded || left_alone;
+        let kept = object.terminating.get().is_some()
+            || hold::is_wished(self, now)
+            || guarded
+            || left_alone;
         let counts_from = hold::ended(self, now).map_or(finished, |end| end.max(finished));
         Some(Candidate { group, rank, counts_from, takes_place: !kept })
     }
 
     /// From when on the object is old. One restored with an old status is not due at once.
     fn start(&self) -> Option<Timestamp> {
-        self.finish.time.map(|time| time.max(self.object.created))
+        self.finish.time.get().map(|time| time.max(self.object.created))
     }
 
     const fn deletion(&self) -> Act {

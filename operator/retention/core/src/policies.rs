@@ -117,6 +117,7 @@ impl Policies {
         let unreadable = self.unreadable.iter().filter(might_apply);
         let unreadable = unreadable.map(|policy| policy.selector.clone()).collect();
         NamespacePolicies {
+            namespace: Arc::clone(&namespace.name),
             kind: self.kind,
             ordered,
             limiting,
@@ -130,6 +131,7 @@ impl Policies {
 /// The policies that apply to objects of one kind in one namespace.
 #[derive(Debug, Clone)]
 pub struct NamespacePolicies {
+    namespace: Arc<str>,
     kind: Option<BuiltIn>,
     ordered: Box<[Arc<Policy>]>,
     /// Those of the cluster that enforce bounds.
@@ -144,6 +146,8 @@ pub struct NamespacePolicies {
 /// A finished object and the policy that governs it.
 #[derive(Debug, Clone, Copy)]
 pub struct Governed<'p, 'o> {
+    /// Where it is.
+    pub(crate) namespace: &'p Arc<str>,
     /// The kind, if it is known.
     pub(crate) kind: Option<BuiltIn>,
     /// The policy.
@@ -329,6 +333,7 @@ impl NamespacePolicies {
         let own = (policy.mode == Mode::Audit).then(|| policy.limits());
         let limits = limiting.map(|limiting| limiting.limits()).chain(own);
         Governed {
+            namespace: &self.namespace,
             kind: self.kind,
             policy,
             rule,

@@ -7,13 +7,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ops::Bound,
     sync::Arc,
 };
 
 use trainjob_api::time::Timestamp;
 use trainjob_core::{Now, facts::ObjectKey};
-use trainjob_retention_core::{breaker::DueObject, policy::Mode, uid::Uid};
+use trainjob_retention_core::{breaker::DueObject, maybe::Maybe, policy::Mode, uid::Uid};
 
 use super::{
     ClusterState, Slice, audit,
@@ -148,18 +147,18 @@ fn queue(
         let told = Told::of(governed, &plan, object, reached);
         let due = DueObject::of(&plan, &key.namespace, reached);
         breakers.observe(object, due.map(|due| (&plan.policy.uid, due)), reached);
-        object.due = due_of(&plan).map(|due| due.at);
+        object.due = due_of(&plan).map(|due| due.at).into();
         // Something is to be told, or it is not known yet whether it takes a place among those that a rule keeps.
         asks |= told.is_news() || audit::asks(&plan);
         next = next.into_iter().chain(plan.next).chain(told.next).min();
     } else {
         breakers.forget(object);
-        object.due = None;
+        object.due = Maybe::NONE;
     }
     // The answer may be old by now, and nothing asks again by itself.
     asks |= object.is_kept_by_answer();
     let key = Key { target, object: key.clone() };
-    match (object.due, next) {
+    match (object.due.get(), next) {
         (Some(due), _) if due <= reached => {
             slice.look.push((position(Some(due), Some(reached)), key));
         }
@@ -212,7 +211,7 @@ impl Kind {
         now: Timestamp,
     ) -> Vec<(Position, Key)> {
         let looked_at = objects.into_iter().map(|object| {
-            let due = self.objects.get(&object).and_then(|object| object.due);
+            let due = self.objects.get(&object).and_then(|object| object.due.get());
             (position(due.filter(|due| *due <= now), Some(now)), Key { target, object })
         });
         looked_at.collect()
@@ -225,10 +224,10 @@ impl Kind {
         after: Option<&ObjectKey>,
         count: usize,
     ) -> Vec<ObjectKey> {
+        // No object has an empty name.
         let first = ObjectKey { namespace: Arc::clone(namespace), name: "".into() };
-        let from = after.map_or(Bound::Included(&first), Bound::Excluded);
-        let range = self.objects.range::<ObjectKey, _>((from, Bound::Unbounded));
-        let keys = range.map(|(key, _)| key).take_while(|key| key.namespace == *namespace);
+        let objects = self.objects.after(after.or(Some(&first)));
+        let keys = objects.map(|object| &object.key).take_while(|key| key.namespace == *namespace);
         keys.take(count).cloned().collect()
     }
 }

@@ -2,15 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    mem,
-    ops::Bound,
     sync::Arc,
 };
 
 use trainjob_api::time::Timestamp;
 use trainjob_core::facts::ObjectKey;
 use trainjob_retention_core::{
-    facts::{Facts, Reader},
+    facts::{Facts, Finished, Reader},
     interner::Interner,
     keep_last::Groups,
     kind::{BuiltIn, GroupKind},
@@ -26,6 +24,7 @@ use super::{
     found::Found,
     namespaces::Namespaces,
     object::{Object, Place},
+    objects::Objects,
     rights::Resource,
     stale::Stale,
     surveys::Surveys,
@@ -119,8 +118,7 @@ pub(super) struct Kind {
     /// How often the reader has changed. What an older one has read does not count.
     pub(super) epoch: u64,
     there: HashMap<Arc<str>, Arc<NamespacePolicies>>,
-    /// Boxed, because a map has room to spare.
-    pub(super) objects: BTreeMap<ObjectKey, Box<Object>>,
+    pub(super) objects: Objects,
     by_uid: HashMap<Uid, ObjectKey>,
     pub(super) groups: Groups,
     interner: Interner,
@@ -156,7 +154,7 @@ impl Kind {
             is_wanted: false,
             epoch: 0,
             there: HashMap::new(),
-            objects: BTreeMap::new(),
+            objects: Objects::default(),
             by_uid: HashMap::new(),
             groups: Groups::default(),
             interner: Interner::default(),
@@ -231,8 +229,7 @@ impl Kind {
     /// What the list that has ended did not show.
     pub(super) fn unseen(&mut self) -> impl Iterator<Item = &mut Object> {
         let (list, counts) = (self.list, self.list_epoch == self.epoch);
-        let objects = self.objects.values_mut().map(|object| &mut **object);
-        objects.filter(move |object| counts && object.list != list)
+        self.objects.iter_mut().filter(move |object| counts && object.list != list)
     }
 
     /// A list has ended: what it did not show is gone.
@@ -242,11 +239,9 @@ impl Kind {
             return BTreeSet::new();
         }
         let list = self.list;
-        let gone = self.objects.iter().filter(|(_, object)| object.list != list);
-        let gone: Vec<_> = gone.map(|(key, _)| key.clone()).collect();
+        let gone = self.objects.iter().filter(|object| object.list != list);
+        let gone: Vec<_> = gone.map(|object| object.key.clone()).collect();
         let looked_at = gone.iter().flat_map(|key| self.remove(key)).collect();
-        // What was put in in its order fills half of the room only.
-        self.objects = mem::take(&mut self.objects).into_iter().collect();
         if !self.is_listed {
             self.is_listed = true;
             self.evaluate_anew();
@@ -254,24 +249,15 @@ impl Kind {
         looked_at
     }
 
-    /// The objects after this one.
-    pub(super) fn after(
-        &self,
-        after: Option<&ObjectKey>,
-    ) -> impl Iterator<Item = (&ObjectKey, &Box<Object>)> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        self.objects.range::<ObjectKey, _>((from, Bound::Unbounded))
-    }
-
     /// Up to so many objects after this one.
     pub(super) fn slice(&self, after: Option<&ObjectKey>, count: usize) -> Vec<ObjectKey> {
-        self.after(after).take(count).map(|(key, _)| key.clone()).collect()
+        self.objects.after(after).take(count).map(|object| object.key.clone()).collect()
     }
 
     /// Reads an object; `None` if it has not finished, or cannot be read.
-    pub(super) fn read(&mut self, text: &str) -> Option<Facts> {
+    pub(super) fn read(&mut self, text: &str) -> Option<Finished> {
         match self.reader.read(text, &mut self.interner) {
-            Ok(facts) => facts,
+            Ok(finished) => finished,
             Err(error) => {
                 self.skipped += 1;
                 tracing::debug!(kind = %self.target.kind, %error, "an object cannot be read");
@@ -281,7 +267,7 @@ impl Kind {
     }
 
     /// Remembers an object. False if this version is known.
-    pub(super) fn insert(&mut self, key: &ObjectKey, mut facts: Facts) -> bool {
+    pub(super) fn insert(&mut self, key: &ObjectKey, facts: Facts) -> bool {
         let (list, pods) = (self.list, self.pods_of_new());
         match self.objects.get_mut(key) {
             Some(known) if known.facts == facts => {
@@ -289,13 +275,11 @@ impl Kind {
                 false
             }
             Some(known) => {
-                // The key keeps this one.
-                facts.name = Arc::clone(&known.facts.name);
                 known.changed(facts, list, pods);
                 true
             }
             None => {
-                self.objects.insert(key.clone(), Box::new(Object::new(facts, list, pods)));
+                self.objects.insert(Object::new(key.clone(), facts, list, pods));
                 true
             }
         }

@@ -8,9 +8,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::source::Source;
 
-/// How long ago the last event or bookmark of each watch may be.
+/// How long ago the last event or bookmark of each watch may be. The API server sends a bookmark about every minute.
 const WATCHED: Duration = Duration::from_secs(90);
-/// How long ago any event or bookmark may be. Each watch gets a bookmark every few seconds.
+/// How long ago any event or bookmark may be. The watches of policies get a bookmark every few seconds.
 const CONNECTED: Duration = Duration::from_secs(10);
 
 /// When each watch was last heard of.

@@ -7,6 +7,7 @@ use trainjob_core::Now;
 use trainjob_retention_core::{
     breaker::{DueObject, Hold},
     keep_last::Groups,
+    maybe::Maybe,
     plan::{Act, Due, OwnerAnswer, Plan, Release},
     policies::Governed,
     uid::Uid,
@@ -65,7 +66,7 @@ impl ClusterState {
         };
         let governed = policies.governing(&object.facts);
         let Some(governed) = governed else {
-            object.due = None;
+            object.due = Maybe::NONE;
             lose_leave(object);
             self.breakers.forget(object);
             let times = (reached, monotonic);
@@ -83,9 +84,9 @@ impl ClusterState {
         let deletion = due.filter(|_| !is_paused).and_then(|due| deletion(&governed, &plan, due));
         let observed = observed.map(|object| (&policy, object));
         self.breakers.observe(object, observed, reached);
-        object.due = due.map(|due| due.at);
+        object.due = due.map(|due| due.at).into();
         told.tell(object, (key, reference), &mut self.news);
-        let Some((deletion, due)) = deletion.zip(object.due) else {
+        let Some((deletion, due)) = deletion.zip(object.due.get()) else {
             object.leave_line(&mut self.rates, &policy, key);
             lose_leave(object);
             let times = (reached, monotonic);

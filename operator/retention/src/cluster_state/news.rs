@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use trainjob_core::{Now, facts::ObjectKey};
-use trainjob_retention_core::{breaker::Record, metadata::Metadata, policy::Mode};
+use trainjob_retention_core::{breaker::Record, facts::Finished, metadata::Metadata, policy::Mode};
 
 use super::{
     ClusterState, Effects,
@@ -117,11 +117,10 @@ impl ClusterState {
         let Some(kind) = self.kinds.get_mut(target.0).filter(|kind| kind.is_wanted) else {
             return Effects::default();
         };
-        let Some(facts) = kind.read(text) else {
+        let Some(Finished { namespace, name, facts }) = kind.read(text) else {
             return key.map_or_else(Effects::default, |key| self.object_gone(target, key));
         };
-        let named =
-            ObjectKey { namespace: Arc::clone(&facts.namespace), name: Arc::clone(&facts.name) };
+        let named = ObjectKey { namespace, name };
         let known = kind.objects.get(&named).map(|known| known.facts.uid == facts.uid);
         if known == Some(false) {
             // Another object of the name.

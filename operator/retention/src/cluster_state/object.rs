@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use trainjob_api::time::Timestamp;
+use trainjob_core::facts::ObjectKey;
 use trainjob_retention_core::{
     facts::Facts,
     keep_last::Candidate,
+    maybe::Maybe,
     plan::{Act, Answers, FoundOwner, Notice, OwnerAnswer, Plan, Release},
     uid::Uid,
 };
@@ -44,13 +46,14 @@ pub(super) enum ObjectPods {
 /// A finished object.
 #[derive(Debug)]
 pub(super) struct Object {
+    pub(super) key: ObjectKey,
     pub(super) facts: Facts,
     /// In which list it was last seen.
     pub(super) list: u32,
     /// Its places in groups.
     pub(super) places: Box<[Place]>,
     /// When it is due, as of the last look; what its place in the queue follows from.
-    pub(super) due: Option<Timestamp>,
+    pub(super) due: Maybe,
     pub(super) progress: Progress,
     /// The policy whose breaker knows that it is due.
     pub(super) judged_by: Option<Box<Uid>>,
@@ -135,12 +138,13 @@ impl ObjectPods {
 
 impl Object {
     /// One that was not known before, with this known of its Pods.
-    pub(super) fn new(facts: Facts, list: u32, pods: ObjectPods) -> Self {
+    pub(super) fn new(key: ObjectKey, facts: Facts, list: u32, pods: ObjectPods) -> Self {
         Self {
+            key,
             facts,
             list,
             places: Box::default(),
-            due: None,
+            due: Maybe::NONE,
             progress: Progress::None,
             judged_by: None,
             pods,

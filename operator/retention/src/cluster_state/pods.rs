@@ -126,7 +126,7 @@ impl Kind {
 
     fn list_pods(&mut self) {
         self.pods_known = PodsKnown::Needed;
-        for object in self.objects.values_mut() {
+        for object in self.objects.iter_mut() {
             object.pods = ObjectPods::Unknown;
         }
     }
@@ -149,9 +149,9 @@ impl Kind {
             return;
         };
         self.pods_known = PodsKnown::Done;
-        for (key, object) in &mut self.objects {
+        for object in self.objects.iter_mut() {
             if object.pods == ObjectPods::Unknown {
-                let has = hints.has(list.label.value(), key, &object.facts.uid);
+                let has = hints.has(list.label.value(), &object.key, &object.facts.uid);
                 object.pods = if has { ObjectPods::Some(0) } else { ObjectPods::None };
             }
         }

@@ -13,6 +13,7 @@ use super::{
     kind::Kind,
     numbers::Numbers,
     object::{Object, ObjectPods},
+    surveys::Basis,
     tally::{KindState, Survey},
 };
 use crate::key::{Key, TargetId};
@@ -20,6 +21,9 @@ use crate::key::{Key, TargetId};
 /// What has to be looked at within so many seconds is told, so that timers are armed for that alone. Surveys come far more
 /// often.
 pub const SOON: i64 = 3_600;
+/// For so many seconds numbers are shown that time alone has changed. To count a hundred thousand objects takes longer than
+/// all else that is done at rest.
+const SHOWN: i64 = 300;
 
 impl ClusterState {
     /// Counts so many objects more of a kind. True if there are more.
@@ -41,9 +45,11 @@ impl ClusterState {
             *survey = Survey::begin(kind.surveys.registers());
         }
         let after = survey.after.take();
+        let is_disturbed = after.is_some() && survey.basis != Some(kind.basis());
         let has_loops = self.recreations.loops(time) > 0;
         let (mut plan_anew, mut last, mut counted) = (Vec::new(), None, 0);
-        for (key, object) in kind.after(after.as_ref()).take(count) {
+        for object in kind.objects.after(after.as_ref()).take(count) {
+            let key = &object.key;
             (last, counted) = (Some(key), counted + 1);
             let named = || Key { target, object: key.clone() };
             let is_planned_anew = kind.surveys.checks(survey.counted + counted)
@@ -51,7 +57,10 @@ impl ClusterState {
                 || !survey.count_found(kind, object, time);
             if is_planned_anew {
                 plan_anew.push(key.clone());
-            } else if let Some(until) = soon(object, time) {
+                continue;
+            }
+            survey.holds(time, object.found.until());
+            if let Some(until) = soon(object, time) {
                 survey.soon.push((named(), until));
             }
         }
@@ -59,7 +68,22 @@ impl ClusterState {
         for key in plan_anew {
             self.find(Key { target, object: key }, survey, now);
         }
+        survey.holds(time, None);
+        let basis = self.kinds.get(target.0).map(Kind::basis);
+        survey.basis = basis.filter(|_| !is_disturbed && !has_loops);
         counted == count
+    }
+
+    /// Whether a survey that has ended would count the same now, but for how many objects go within an hour, a day or a week,
+    /// which it then says as of some minutes ago.
+    #[must_use]
+    pub fn holds(&self, target: TargetId, survey: &Survey, now: Now) -> bool {
+        let time = now.reached().unwrap_or(now.stamp());
+        let is_same = self.kinds.get(target.0).map(Kind::basis) == survey.basis;
+        let is_in_time = survey.holds.is_some_and(|(began, until)| {
+            (began..began.plus(SHOWN)).contains(&time) && time < until
+        });
+        survey.basis.is_some() && is_same && is_in_time && self.recreations.loops(time) == 0
     }
 
     /// Plans for an object, counts it, and remembers what was found.
@@ -83,7 +107,7 @@ impl ClusterState {
             if let Some(tally) = survey.of(finding.policy, kind.surveys.register()) {
                 tally.count(&finding, &object.facts, time);
                 tally.counts.recreated += u64::from(is_loop);
-                tally.expect(&governed, &plan, &finding);
+                tally.expect(&key.object, &governed, &plan, &finding);
             }
             next = next.into_iter().chain(plan.next).min();
             if is_governing {
@@ -100,8 +124,9 @@ impl ClusterState {
             self.breakers.observe(object, due, reached);
         }
         // If its time has come since, it is looked at once more: a timer may be lost. So it is if others of its group made it due.
-        let is_news = is_due && object.due.is_none_or(|due| due > time);
+        let is_news = is_due && object.due.get().is_none_or(|due| due > time);
         let passed = until.filter(|until| *until <= time).or(is_news.then_some(time));
+        survey.holds(time, found.until());
         object.found = found;
         if let Some(until) = passed.or_else(|| soon(object, time)) {
             survey.soon.push((key, until));
@@ -185,7 +210,19 @@ fn soon(object: &Object, now: Timestamp) -> Option<Timestamp> {
     object.found.until().filter(|until| *until <= now.plus(SOON))
 }
 
+impl Kind {
+    fn basis(&self) -> Basis {
+        self.surveys.basis(&self.objects, &self.groups)
+    }
+}
+
 impl Survey {
+    /// Of an object another plan may come from `until` on.
+    fn holds(&mut self, began: Timestamp, until: Option<Timestamp>) {
+        let (_, earliest) = self.holds.get_or_insert((began, Timestamp(i64::MAX)));
+        *earliest = until.map_or(*earliest, |until| until.min(*earliest));
+    }
+
     /// Counts an object by what was found of it. False if that does not hold, or does not say enough.
     fn count_found(&mut self, kind: &Kind, object: &Object, now: Timestamp) -> bool {
         let edition = kind.surveys.edition(object, &kind.groups);

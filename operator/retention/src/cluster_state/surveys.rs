@@ -3,12 +3,20 @@
 use trainjob_api::time::Timestamp;
 use trainjob_retention_core::keep_last::Groups;
 
-use super::{found::Register, object::Object};
+use super::{found::Register, object::Object, objects::Objects};
 
 /// Of so many objects, each survey plans anew for one that seems not to have changed: what was lost is found after a while.
 const ROUNDS: usize = 32;
 /// Before a survey so many policies may be in the register that are not there any more.
 const GONE: usize = 64;
+
+/// What numbers were counted of: as long as it is the same, they differ by time alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Basis {
+    objects: u64,
+    groups: u32,
+    edition: u32,
+}
 
 /// What the surveys of a kind need.
 #[derive(Debug, Default)]
@@ -65,6 +73,11 @@ impl Surveys {
         } else {
             self.edition.wrapping_add(groups.changes())
         }
+    }
+
+    /// What the numbers that a survey has counted depend on, beside the time.
+    pub(super) const fn basis(&self, objects: &Objects, groups: &Groups) -> Basis {
+        Basis { objects: objects.changes(), groups: groups.changes(), edition: self.edition }
     }
 
     /// Whether an object is planned for although nothing has changed.

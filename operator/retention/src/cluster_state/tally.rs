@@ -15,7 +15,10 @@ use trainjob_retention_core::{
     uid::Uid,
 };
 
-use super::found::{Finding, Register};
+use super::{
+    found::{Finding, Register},
+    surveys::Basis,
+};
 use crate::key::Key;
 
 const HOUR: i64 = 3_600;
@@ -32,6 +35,10 @@ pub struct Survey {
     pub(super) counted: usize,
     /// What has to be looked at soon, and when.
     pub(super) soon: Vec<(Key, Timestamp)>,
+    /// What it was counted of; `None` if that changed meanwhile.
+    pub(super) basis: Option<Basis>,
+    /// When it began, and from when on another plan may come of some object.
+    pub(super) holds: Option<(Timestamp, Timestamp)>,
 }
 
 /// How it is with a target kind.
@@ -165,12 +172,13 @@ impl Tally {
     /// Notes an object if it is among the earliest to go.
     pub(super) fn expect(
         &mut self,
+        key: &ObjectKey,
         governed: &Governed<'_, '_>,
         plan: &Plan<'_>,
         finding: &Finding,
     ) {
         if let Some(due) = plan.due.filter(|_| self.is_early(finding)) {
-            self.next.push((due.at, earliest(governed.object, plan, due)));
+            self.next.push((due.at, earliest(key, governed.object, plan, due)));
             if self.next.len() > NEXT {
                 self.next.pop();
             }
@@ -203,10 +211,10 @@ impl Tally {
     }
 }
 
-fn earliest(object: &Facts, plan: &Plan<'_>, due: Due) -> Earliest {
+fn earliest(key: &ObjectKey, object: &Facts, plan: &Plan<'_>, due: Due) -> Earliest {
     Earliest {
-        namespace: Arc::clone(&object.namespace),
-        name: Arc::clone(&object.name),
+        namespace: Arc::clone(&key.namespace),
+        name: Arc::clone(&key.name),
         uid: object.uid.to_string(),
         rule: Arc::clone(&plan.rule.name),
         source: source_name(due),
@@ -249,5 +257,5 @@ fn of_state(counts: &mut Counts, state: State) -> Option<&mut u64> {
 
 /// Whether an object has been terminating for so long that its users are told.
 pub(super) fn is_stuck(object: &Facts, now: Timestamp) -> bool {
-    object.terminating.is_some_and(|since| now >= since.plus(STUCK_AFTER))
+    object.terminating.get().is_some_and(|since| now >= since.plus(STUCK_AFTER))
 }

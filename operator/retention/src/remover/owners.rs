@@ -68,8 +68,8 @@ fn answer(text: &str, owner: &Controller) -> Result<OwnerAnswer, serde_json::Err
         Some(kind) => {
             let definition = Arc::new(Definition::BuiltIn(kind));
             let reader = Reader::new(Some(kind), vec![definition], LabelKeys::default());
-            let facts = reader.read(text, &mut Interner::default())?;
-            facts.and_then(|facts| facts.finishes.first()?.time)
+            let finished = reader.read(text, &mut Interner::default())?;
+            finished.and_then(|finished| finished.facts.finishes.first()?.time.get())
         }
     };
     Ok(OwnerAnswer::Found(FoundOwner {

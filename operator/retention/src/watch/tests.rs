@@ -5,6 +5,7 @@ use std::{
 };
 
 use http::Response;
+use http_body_util::{BodyExt, Full};
 use kube::client::Body;
 use tower::service_fn;
 
@@ -13,32 +14,49 @@ use super::*;
 /// Status and body of each answer, in the order in which they are given; then nobody is told anything any more.
 type Script = Vec<(u16, String)>;
 
-/// Follows an API server that answers so. What was asked for, what was told, and why it ended, if it did.
-async fn followed(answers: Script) -> (Vec<String>, Vec<String>, Option<Ended>) {
-    followed_in(Selection::default(), answers).await
+/// How an API server is followed.
+struct How {
+    selection: Selection,
+    span: Span,
+    /// Whether a watch that has shown its events does not end.
+    is_silent: bool,
+    seconds: u64,
 }
 
-async fn followed_in(
-    selection: Selection,
-    answers: Script,
-) -> (Vec<String>, Vec<String>, Option<Ended>) {
+impl Default for How {
+    fn default() -> Self {
+        Self { selection: Selection::default(), span: Span::Short, is_silent: false, seconds: 20 }
+    }
+}
+
+/// Follows an API server that answers so. What was asked for, what was told, and why it ended, if it did.
+async fn followed(answers: Script) -> (Vec<String>, Vec<String>, Option<Ended>) {
+    followed_so(How::default(), answers).await
+}
+
+async fn followed_so(how: How, answers: Script) -> (Vec<String>, Vec<String>, Option<Ended>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
     let log = Arc::clone(&asked);
     let service = service_fn(move |request: http::Request<Body>| {
-        log.lock().unwrap().push(request.uri().to_string());
+        let question = request.uri().to_string();
+        let is_silent = how.is_silent && question.contains("watch=true");
+        log.lock().unwrap().push(question);
         let answer = answers.lock().unwrap().pop_front();
         async move {
             let Some((status, body)) = answer else { return std::future::pending().await };
-            let body = Body::from(body.into_bytes());
+            let end = async move { if is_silent { std::future::pending().await } else { None } };
+            let body = Full::from(body.into_bytes()).with_trailers(Box::pin(end));
             Ok::<_, Infallible>(Response::builder().status(status).body(body).unwrap())
         }
     });
     let source = Source {
         client: Client::new(service, "default"),
         path: "/apis/batch/v1/jobs".to_owned(),
-        selection,
+        selection: how.selection,
         metadata_only: false,
+        span: how.span,
+        restarts: IntCounter::new("restarts", "Restarts.").unwrap(),
     };
     let mut told = Vec::new();
     let follow = follow(&source, |news| {
@@ -49,7 +67,7 @@ async fn followed_in(
             other => format!("{other:?}"),
         });
     });
-    let ended = timeout(Duration::from_secs(20), follow).await.ok();
+    let ended = timeout(Duration::from_secs(how.seconds), follow).await.ok();
     let asked = asked.lock().unwrap().clone();
     (asked, told, ended)
 }
@@ -155,10 +173,49 @@ async fn a_path_that_is_not_there_or_not_allowed_ends_it() {
 #[tokio::test(start_paused = true)]
 async fn lists_and_watches_select_alike() {
     let selection = Selection { fields: "status.phase!=Running", labels: "a in (b)".to_owned() };
-    let (asked, _, _) = followed_in(selection, vec![page("5", "", &["a"])]).await;
+    let how = How { selection, ..How::default() };
+    let (asked, _, _) = followed_so(how, vec![page("5", "", &["a"])]).await;
     assert_eq!(asked.len(), 2, "{asked:?}");
     for request in asked {
         let selected = "&fieldSelector=status.phase%21%3DRunning&labelSelector=a%20in%20%28b%29";
         assert!(request.ends_with(selected), "{request}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_ends_after_its_span_and_one_that_is_silent_is_begun_anew_where_it_was() {
+    let bookmarks = [event("BOOKMARK", "", "6"), event("BOOKMARK", "", "7")];
+    for (span, seconds, silence) in [(Span::Short, 4, 8), (Span::Long, 300, 75)] {
+        let script = || {
+            let [first, second] = bookmarks.clone();
+            vec![page("5", "", &["a"]), (200, first), (200, second)]
+        };
+        // In so many seconds the first of the two is silent for too long, and so is the second in twice as many.
+        for (waits, versions) in
+            [(silence - 1, &[5][..]), (silence + 1, &[5, 6]), (2 * silence + 1, &[5, 6, 7])]
+        {
+            let how = How { span, is_silent: true, seconds: waits, ..How::default() };
+            let (asked, _, _) = followed_so(how, script()).await;
+            let watched = versions.iter().map(|version| {
+                format!("/apis/batch/v1/jobs?watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={version}")
+            });
+            assert_eq!(asked[1..], watched.collect::<Vec<_>>(), "{span:?} after {waits} s");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_is_listed_again_after_four_watches_that_show_nothing() {
+    let silent = vec![(200, String::new()); 4];
+    for (bookmarks, lists) in [(0, 2), (1, 1)] {
+        let mut script = vec![page("5", "", &["a"])];
+        script.extend(silent.clone());
+        for (_, text) in script.iter_mut().skip(2).take(bookmarks) {
+            *text = event("BOOKMARK", "", "5");
+        }
+        let how = How { is_silent: true, seconds: 40, ..How::default() };
+        let (asked, ..) = followed_so(how, script).await;
+        let listed = asked.iter().filter(|asked| !asked.contains("watch")).count();
+        assert_eq!(listed, lists, "{asked:?}");
     }
 }

@@ -6,9 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use trainjob_api::time::Timestamp;
-
-use crate::{finished::Definition, outcome::Ending};
+use crate::{finished::Definition, maybe::Maybe, outcome::Ending};
 
 /// The end of an object by one definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +14,7 @@ pub struct Finish {
     /// The definition.
     pub definition: Arc<Definition>,
     /// When; `None` if nothing tells.
-    pub time: Option<Timestamp>,
+    pub time: Maybe,
     /// How.
     pub ending: Arc<Ending>,
 }

@@ -54,7 +54,7 @@ impl Governed<'_, '_> {
     /// All that follows from the plan, and from when on it is true.
     fn all(&self, plan: &Plan<'_>) -> [Option<Since>; 5] {
         let begun =
-            self.finish.time.map_or(self.object.created, |end| end.max(self.object.created));
+            self.finish.time.get().map_or(self.object.created, |end| end.max(self.object.created));
         let hold = plan.due.zip(plan.due_unheld).and_then(|(due, unheld)| match due.delay? {
             Delay::Hold(end) => Some((end, due.at, unheld)),
             Delay::Owner => None,
@@ -80,7 +80,7 @@ impl Governed<'_, '_> {
                 plan.due.map(|due| (Notice::OverrideClamped { due: due.at }, begun))
             }
         });
-        let stuck = self.object.terminating;
+        let stuck = self.object.terminating.get();
         let stuck =
             stuck.map(|since| (Notice::StuckTerminating { since }, since.plus(STUCK_AFTER)));
         [warned, taken, ending, over, stuck]

@@ -6,6 +6,7 @@ use trainjob_retention_core::{
     facts::Facts,
     keep_last::Groups,
     kind::BuiltIn,
+    maybe::Maybe,
     outcome::Guards,
     plan::{Act, Answers, Question, Release, State, plan},
     policies::Policies,
@@ -38,8 +39,8 @@ fn an_object_goes_from_its_second_on_and_not_before() {
 fn some_objects_are_left_alone_and_counted() {
     let kept = || vec![policy(decide(Lifetime::Never))];
     for (object, policies, expected) in [
-        (Facts { terminating: Some(at(9)), ..job() }, vec![policy(ttl(0))], State::Terminating),
-        (job_with(|finish| finish.time = None), vec![policy(ttl(0))], State::NoFinishTime),
+        (Facts { terminating: at(9).into(), ..job() }, vec![policy(ttl(0))], State::Terminating),
+        (job_with(|finish| finish.time = Maybe::NONE), vec![policy(ttl(0))], State::NoFinishTime),
         (job(), kept(), State::Kept),
     ] {
         let policies = there(policies);

@@ -4,17 +4,19 @@ use trainjob_api::time::Timestamp;
 use trainjob_retention_core::{
     facts::Facts,
     keep_last::{Candidate, Groups},
+    kind::BuiltIn,
     outcome::Guards,
     plan::{Act, Answers, Plan, Question, Release, Source, State, plan},
     policies::NamespacePolicies,
-    policy::{KeepLast, Lifetime, Owned, Policy, RuleAction},
+    policy::{KeepLast, Lifetime, Limits, Owned, Policy, RuleAction},
     seconds::Seconds,
     uid::Uid,
     wish::{HoldWish, TtlWish, Wishes},
 };
 
 use crate::scene::{
-    at, cluster_policy, decide, hold, job, job_with, labels, limits, owned, policy, seconds, there,
+    at, cluster_policy, decide, hold, in_namespace, job, job_with, labels, limits, owned, policy,
+    seconds, there,
 };
 
 const NOBODY: Answers = Answers { owner: None, release: None, pods_deleted: false };
@@ -29,7 +31,7 @@ fn keeps(count: i64, minimum_age: i64, maximum_age: Option<i64>) -> RuleAction {
 
 /// A Job of experiment `e` that finished then.
 fn finished(uid: &str, seconds: i64) -> Facts {
-    let job = job_with(|finish| finish.time = Some(at(seconds)));
+    let job = job_with(|finish| finish.time = at(seconds).into());
     let labels = labels(&[("experiment", "e")]);
     Facts { uid: Uid::from(uid), labels, ..job }
 }
@@ -91,17 +93,18 @@ fn objects_of_the_same_second_are_told_apart() {
 
 #[test]
 fn groups_are_made_of_a_policy_a_namespace_and_the_values_of_labels() {
-    let policies = there(vec![policy(keeps(1, 0, None))]);
+    let everywhere = || vec![cluster_policy(keeps(1, 0, None), Limits::default())];
+    let policies = there(everywhere());
     let labels = labels(&[("experiment", "f")]);
-    let apart = [
-        Facts { labels, ..finished("b", 20) },
-        Facts { namespace: "b".into(), ..finished("c", 20) },
-    ];
-    let groups = groups(&apart, &policies);
+    let apart = Facts { labels, ..finished("b", 20) };
+    let mut groups = groups(&[apart], &policies);
+    let elsewhere = in_namespace("b", BuiltIn::Job, everywhere());
+    groups.enter(&candidate(&finished("c", 20), &elsewhere, 0).unwrap());
     assert_eq!(plan_in(&finished("a", 10), &groups, &policies, 99).state, State::Kept);
     let groups = self::groups(&[finished("b", 20)], &policies);
     assert_eq!(plan_in(&finished("a", 10), &groups, &policies, 99).act, Act::DeleteObject);
-    let other = there(vec![Policy { uid: Uid::from("other"), ..policy(keeps(1, 0, None)) }]);
+    let [one] = everywhere().try_into().unwrap();
+    let other = there(vec![Policy { uid: Uid::from("other"), ..one }]);
     assert_eq!(plan_in(&finished("a", 10), &groups, &other, 99).state, State::Kept);
 }
 
@@ -130,7 +133,7 @@ fn what_is_kept_for_another_reason_takes_no_place() {
     let unreadable = Wishes { hold: Some(HoldWish::Unreadable), ttl: None };
     for (object, now, expected) in [
         (finished("b", 20), 30, true),
-        (Facts { terminating: Some(at(9)), ..finished("b", 20) }, 30, false),
+        (Facts { terminating: at(9).into(), ..finished("b", 20) }, 30, false),
         (wishing(hold(31)), 30, false),
         (wishing(hold(31)), 31, true),
         (wishing(unreadable), i64::MAX, false),

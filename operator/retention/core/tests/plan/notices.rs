@@ -86,7 +86,7 @@ fn what_was_told_is_not_told_again_until_it_says_something_else() {
 
 #[test]
 fn an_object_that_is_terminating_for_ten_minutes_is_stuck() {
-    let (since, object) = (at(100), Facts { terminating: Some(at(100)), ..job() });
+    let (since, object) = (at(100), Facts { terminating: at(100).into(), ..job() });
     let stuck = vec![Notice::StuckTerminating { since }];
     for (now, expected, next) in
         [(699, vec![], Some(700)), (700, stuck.clone(), None), (4_300, stuck, None)]

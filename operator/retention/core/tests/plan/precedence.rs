@@ -295,7 +295,7 @@ fn when_its_own_controller_deletes_an_object_is_told_if_that_is_earlier() {
 #[test]
 fn the_later_of_finish_and_creation_is_the_start() {
     for (finished, created, expected) in [(0, -100, 3600), (0, 500, 4100), (9000, -100, 12600)] {
-        let object = job_with(|finish| finish.time = Some(at(finished)));
+        let object = job_with(|finish| finish.time = at(finished).into());
         let object = Facts { created: at(created), ..object };
         assert_eq!(
             due(&object, vec![n()]).map(|(due, ..)| due),

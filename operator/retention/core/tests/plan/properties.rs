@@ -67,11 +67,11 @@ fn object() -> impl Strategy<Value = Facts> {
     (times, end, wishes(), labels(), owner(), flags, 0..9_u8).prop_map(
         |((created, time), (outcome, own_ttl, guards, bond), wishes, labels, owner, flags, uid)| {
             let object = job_with(|finish| {
-                (finish.time, finish.outcome, finish.own_ttl) = (time, outcome, own_ttl);
+                (finish.time, finish.outcome, finish.own_ttl) = (time.into(), outcome, own_ttl);
                 finish.guards = Guards { release: guards.0, archive: guards.1 };
                 finish.bond = bond;
             });
-            let (terminating, remote_copy) = flags;
+            let (terminating, remote_copy) = (flags.0.into(), flags.1);
             let uid = Uid::from(&*uid.to_string());
             Facts { created, wishes, labels, owner, terminating, remote_copy, uid, ..object }
         },
@@ -227,7 +227,7 @@ proptest! {
         for object in &objects {
             let Some(governed) = there.governing(object) else { continue };
             let plan = governed.plan(&answers, &groups, now);
-            let Some(time) = object.finishes[0].time else {
+            let Some(time) = object.finishes[0].time.get() else {
                 prop_assert!(!is_deletion(plan.act));
                 continue;
             };
@@ -241,7 +241,7 @@ proptest! {
                 Act::Nothing | Act::Ask(_) => continue,
             };
             prop_assert!(due.unwrap().at <= now);
-            prop_assert!(object.terminating.is_none() && !object.remote_copy);
+            prop_assert!(object.terminating.get().is_none() && !object.remote_copy);
         }
     }
 
@@ -290,7 +290,7 @@ proptest! {
         for object in &objects {
             let Some(governed) = there.governing(object) else { continue };
             let plan = governed.plan(&answers, &groups, now);
-            let (Some(due), Some(time)) = (plan.due, governed.finish.time) else { continue };
+            let (Some(due), Some(time)) = (plan.due, governed.finish.time.get()) else { continue };
             let start = time.max(object.created);
             prop_assert!(due.at >= start.plus(governed.bounds.minimum().get()));
             let may_be_later = matches!(due.delay, Some(Delay::Hold(_) | Delay::Owner));

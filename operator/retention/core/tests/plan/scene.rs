@@ -10,6 +10,7 @@ use trainjob_retention_core::{
     keep_last::Groups,
     kind::BuiltIn,
     labels::Labels,
+    maybe::Maybe,
     operator::Operator,
     outcome::{Bond, Ending, Guards, Outcome},
     plan::{Answers, Plan, plan},
@@ -42,7 +43,7 @@ pub(crate) fn definition() -> Arc<Definition> {
 }
 
 pub(crate) fn finish() -> Finish {
-    Finish { definition: definition(), time: Some(START), ending: Arc::new(ending()) }
+    Finish { definition: definition(), time: START.into(), ending: Arc::new(ending()) }
 }
 
 fn ending() -> Ending {
@@ -57,15 +58,13 @@ fn ending() -> Ending {
 
 pub(crate) fn job() -> Facts {
     Facts {
-        namespace: "a".into(),
-        name: "j".into(),
         uid: Uid::from("u"),
         resource_version: Version::from("1"),
         created: at(-100),
         owner: Owner::None,
         wishes: Wishes::default(),
         labels: labels(&[]),
-        terminating: None,
+        terminating: Maybe::NONE,
         remote_copy: false,
         finishes: [finish()].into(),
     }
@@ -181,8 +180,13 @@ pub(crate) fn there(policies: Vec<Policy>) -> NamespacePolicies {
 }
 
 pub(crate) fn there_for(kind: BuiltIn, policies: Vec<Policy>) -> NamespacePolicies {
+    in_namespace("a", kind, policies)
+}
+
+/// The policies as they apply in a namespace.
+pub(crate) fn in_namespace(name: &str, kind: BuiltIn, policies: Vec<Policy>) -> NamespacePolicies {
     let policies = policies.into_iter().map(Arc::new).collect();
-    Policies::new(Some(kind), policies, Vec::new()).in_namespace(&namespace("a"))
+    Policies::new(Some(kind), policies, Vec::new()).in_namespace(&namespace(name))
 }
 
 /// A plan without answers and groups.

@@ -122,3 +122,44 @@ fn objects_whose_wishes_cannot_be_read_are_counted_in_audit_too() {
         }
     }
 }
+
+#[test]
+fn numbers_hold_until_anything_changes_an_instant_comes_or_minutes_have_passed() {
+    let counted = |scene: &mut Scene, now: i64, count: usize| {
+        let mut survey = Survey::default();
+        while scene.state.survey(JOBS, &mut survey, count, at(now)) {}
+        survey
+    };
+    let hour = 3_600;
+    let new = || Scene::new(vec![ttl(hour)], &jobs(), at(100));
+    let mut scene = new();
+    let survey = counted(&mut scene, 100, 3);
+    for (now, expected) in [(99, false), (100, true), (399, true), (400, false)] {
+        assert_eq!(scene.state.holds(JOBS, &survey, at(now)), expected, "at {now}");
+    }
+    assert!(!scene.state.holds(JOBS, &Survey::default(), at(100)), "nothing was counted");
+    let survey = counted(&mut scene, hour - 1, 3);
+    assert!(scene.state.holds(JOBS, &survey, at(hour - 1)));
+    assert!(!scene.state.holds(JOBS, &survey, at(hour)), "one is due");
+
+    let changes: [fn(&mut Scene) -> Effects; 5] = [
+        |scene| scene.see("k", &finished("k", 9, 90), at(100)),
+        |scene| scene.state.object_gone(JOBS, &key("j1").object),
+        |scene| scene.see("j0", &held("j0", 8, 600), at(100)),
+        |scene| scene.state.namespace_gone("a"),
+        |scene| scene.set(ttl(65)),
+    ];
+    for (index, change) in changes.iter().enumerate() {
+        let mut scene = new();
+        let survey = counted(&mut scene, 100, 3);
+        change(&mut scene);
+        assert!(!scene.state.holds(JOBS, &survey, at(100)), "change {index}");
+        // The same between two slices.
+        let mut scene = new();
+        let mut survey = Survey::default();
+        assert!(scene.state.survey(JOBS, &mut survey, 3, at(100)));
+        change(&mut scene);
+        while scene.state.survey(JOBS, &mut survey, 3, at(100)) {}
+        assert!(!scene.state.holds(JOBS, &survey, at(100)), "change {index} between slices");
+    }
+}
