@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
+use trainjob_core::mark::LEASE_BELIEVED;
+
 /// After the valve has opened, Pods of that record are held no longer than this, until a write succeeds (AH2).
 pub const HOLD_AFTER_LOSS: Duration = Duration::from_secs(10);
-/// For how long a Lease that stands still is still believed (AM2, AH7).
-pub const LEASE_BELIEVED: Duration = Duration::from_mins(1);
 /// For how long `drain` leaves Pods that have ended to a leader that lives (AH8).
 pub const DRAIN_WAITS: Duration = Duration::from_secs(30);
 

@@ -3,7 +3,6 @@
 //! Everything here is pure: what was read of Pods, TrainJob and record, and the time, go in; decisions come out. The
 //! rules are those of `docs/accounting.md`.
 //!
-//! * [`mark`]: what the operator adds to Pods so that they are counted (AM0 to AM4).
 //! * [`clock`], [`settings`]: the time, and what can be set.
 //! * [`pod`], [`job`]: what decisions need to know of a Pod and of the TrainJob.
 //! * [`end`]: whether a Pod has ended (AE1); [`span`]: how long it is charged for (AT1 to AT3); [`amounts`]: for how
@@ -24,7 +23,6 @@ pub mod holding;
 pub mod job;
 pub mod keeper;
 pub mod ledger;
-pub mod mark;
 pub mod plan;
 pub mod pod;
 pub mod settings;
