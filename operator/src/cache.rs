@@ -20,6 +20,7 @@ use trainjob_api::{TrainJob, time::Timestamp};
 use trainjob_core::{
     build::{Runtime, RuntimeKey, runtime_key},
     facts::{JobFacts, JobSetFacts, ObjectKey, PerScheduler},
+    mark::Accounting,
     observed::{Observed, Reading, Readings, Settings},
     pass::{JobMemory, Memories, ShownBy},
     recreation::{Origin, Recreations},
@@ -85,7 +86,7 @@ pub struct View {
 impl View {
     /// What the core decides on.
     #[must_use]
-    pub fn observed<'a>(&'a self, settings: &'a Settings) -> Observed<'a> {
+    pub fn observed<'a>(&'a self, settings: &'a Settings, accounting: Accounting) -> Observed<'a> {
         Observed {
             job: &self.job.facts,
             manifest: self.job.manifest.as_deref(),
@@ -94,6 +95,7 @@ impl View {
             runtime: self.runtime.as_deref(),
             readings: &self.readings,
             settings,
+            accounting,
         }
     }
 }

@@ -9,6 +9,7 @@
 //! Nothing here has to survive a restart: every timer and every goal is derived anew from what is
 //! stored.
 
+pub mod accounting;
 pub mod cache;
 pub mod events;
 pub mod execute;

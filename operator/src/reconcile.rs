@@ -15,8 +15,9 @@ use std::{
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
     action::{Action, DeletionReason, StatusWrite},
+    event::Event,
     facts::{JobFacts, ObjectKey, Outcome},
-    job_stats,
+    job_stats, mark,
     observed::Settings,
     pass::{self, Answered, Call, JobMemory, Next, Pass, Retry},
     plan,
@@ -36,6 +37,7 @@ use self::{
     timings::Timings,
 };
 use crate::{
+    accounting::Counting,
     cache::{Cache, JobRecord},
     execute::{Context, Executor, Replied, operation},
     metrics::Metrics,
@@ -56,6 +58,8 @@ pub struct Reconciler {
     pub clock: Clock,
     /// The operator's settings.
     pub settings: Settings,
+    /// Whether new Pods are marked.
+    pub counting: Arc<Counting>,
     timings: Timings,
 }
 
@@ -75,15 +79,17 @@ impl Reconciler {
         executor: Executor,
         metrics: Arc<Metrics>,
         settings: Settings,
+        counting: Arc<Counting>,
     ) -> Self {
         let clock = executor.clock.clone();
-        Self { cache, queue, executor, metrics, clock, settings, timings: Timings::default() }
+        let timings = Timings::default();
+        Self { cache, queue, executor, metrics, clock, settings, counting, timings }
     }
 
     /// Plans what a pass does next; `None` when there is no such job.
     fn plan(&self, key: &ObjectKey, pass: &mut Pass) -> Option<Planned> {
         let view = self.cache.view(key)?;
-        let observed = view.observed(&self.settings);
+        let observed = view.observed(&self.settings, self.counting.now());
         let plan = plan(&observed, self.clock.now());
         self.queue.requeue_at(key, plan.next);
         let due = plan.next.filter(|_| observed.job.finished.is_none());
@@ -151,6 +157,10 @@ impl Reconciler {
                 let due = released.map_or(due, |at| at.max(due));
                 self.metrics.jobs.ttl_deleted(deletion.outcome, due, self.clock.likely());
             }
+            (Action::CreateJobSet(job_set), _) if mark::is_marked(job_set) => {
+                self.metrics.jobs.marked(true);
+            }
+            (Action::RecordEvent(Event::AccountingSkipped), _) => self.metrics.jobs.marked(false),
             _ => {}
         }
         report(job, action);

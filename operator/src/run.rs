@@ -16,7 +16,10 @@ use std::{
 use thiserror::Error;
 use tokio::{sync::watch, task::JoinSet};
 use trainjob_api::constants::EVENT_REPORTER;
-use trainjob_core::priority::{Priority, QueuePosition};
+use trainjob_core::{
+    mark::Mode,
+    priority::{Priority, QueuePosition},
+};
 use trainjob_engine::{
     clock::{self, Clock},
     controller::{self, Controller},
@@ -35,6 +38,7 @@ use trainjob_process::{
 };
 
 use crate::{
+    accounting::Counting,
     cache::{Cache, watch::Watcher},
     events::Events,
     execute::Executor,
@@ -96,6 +100,7 @@ pub async fn run(
 
     let (reconciler, sender) = reconciler(&config, &clients, &leader, metrics)?;
     let (legacy, remover) = legacy_finalizer::channel(clients.work.clone(), leader.clone());
+    let of_counting = counting(&config, &clients, &reconciler, Arc::clone(&unreachable));
     let watcher = watcher(&clients, &reconciler, legacy, readiness.clone(), (listed, unreachable));
 
     let timers = controller::timers(&reconciler).map_err(RunError::Timers)?;
@@ -104,6 +109,10 @@ pub async fn run(
         queue.precision()
     });
     let mut tasks = tasks(watcher, sender, remover, timers, time);
+    tasks.spawn(async move {
+        of_counting.await;
+        "the watch of the Lease of trainjob-accounting"
+    });
 
     let begun = async move {
         complete(all_listed).await;
@@ -163,12 +172,14 @@ fn reconciler(
     metrics.work.set_concurrency(places);
     let queue = Arc::new(Queue::standby(Places::new(places), clock.clone()));
     let cache = Arc::new(Cache::default());
+    let counting = Arc::new(Counting::new(config.accounting.mode));
     let sources = Sources {
         cache: Arc::clone(&cache),
         queue: Arc::clone(&queue),
         clock: clock.clone(),
         leader: leader.clone(),
         settings: config.settings,
+        counting: Arc::clone(&counting),
         nearest_deadlines: config.nearest_deadlines,
     };
     metrics.show(clients, sources)?;
@@ -180,7 +191,7 @@ fn reconciler(
         leader: leader.clone(),
         clock,
     };
-    let reconciler = Reconciler::new(cache, queue, executor, metrics, config.settings);
+    let reconciler = Reconciler::new(cache, queue, executor, metrics, config.settings, counting);
     Ok((Arc::new(reconciler), sender))
 }
 
@@ -244,6 +255,26 @@ fn take_part(
         Some(settings) => {
             let (election, leader) = Election::begin(clients, settings, watched, ready);
             (Some(election), leader)
+        }
+    }
+}
+
+/// Watches the program that counts Pods, if Pods are marked for it.
+fn counting(
+    config: &Config,
+    clients: &Clients,
+    reconciler: &Reconciler,
+    unreachable: Arc<AtomicBool>,
+) -> impl Future<Output = ()> + use<> {
+    let (lease, counting) = (config.accounting.clone(), Arc::clone(&reconciler.counting));
+    let (client, namespace) = (clients.watch.clone(), clients.namespace.clone());
+    let restarts = reconciler.metrics.work.restarts(lease::KIND).clone();
+    async move {
+        match lease.mode {
+            Mode::Off => pending().await,
+            Mode::Observe | Mode::Exact => {
+                counting.watch(client, lease, namespace, unreachable, restarts).await;
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use trainjob_core::{
     Now, Observed, Plan,
     build::Runtime,
+    mark::Accounting,
     observed::{PodGroups, Readings, Settings},
     plan,
 };
@@ -43,6 +44,7 @@ impl View {
             pod_groups: PodGroups::default(),
             readings: &self.readings,
             settings,
+            accounting: Accounting::default(),
         }
     }
 

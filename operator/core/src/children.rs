@@ -14,6 +14,7 @@ use crate::{
     build::{self, BuildError, Objects, PodGroup, Runtime, SnapshotError, snapshot},
     event::Event,
     facts::{JobSetFacts, ObjectKey},
+    mark::{self, Marking},
     now::Now,
     observed::{NameConflict, Observed, Presence, Reading},
 };
@@ -197,7 +198,13 @@ fn make(
             Err(step) => return *step,
         }
     }
-    actions.push(Action::CreateJobSet(Box::new(objects.job_set)));
+    let mut job_set = objects.job_set;
+    let (name, uid) = (&observed.job.key.name, &observed.job.uid);
+    let marking = mark::mark_new(&mut job_set, observed.accounting, name, uid);
+    actions.push(Action::CreateJobSet(Box::new(job_set)));
+    if marking == Marking::Skipped {
+        actions.push(Action::RecordEvent(Event::AccountingSkipped));
+    }
     Step { actions, applied_spec_hash: Some(digest(manifest)), ..Step::default() }
 }
 
@@ -296,11 +303,13 @@ fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -
     };
     let snapshot = live.map(|runtime| snapshot::render(manifest, runtime)).transpose();
     match snapshot.and_then(|snapshot| Ok((snapshot, build::build(manifest, runtime)?))) {
-        Ok((snapshot, objects)) => {
+        Ok((snapshot, mut objects)) => {
+            mark::keep_mark(&mut objects.job_set, current);
             let mut actions: Vec<_> =
                 snapshot.map(|it| Action::CreateSnapshot(Box::new(it))).into_iter().collect();
             let difference = build::fixed_difference(current, &objects.job_set);
-            if difference.is_some() && job_set.never_ran {
+            let unmark = mark::is_remade(observed.accounting.mode, current, job_set.never_ran);
+            if difference.is_some() && job_set.never_ran || unmark {
                 // It is made anew when it is gone.
                 actions.push(Action::DeleteJobSet {
                     uid: job_set.uid.clone(),

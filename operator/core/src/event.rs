@@ -63,6 +63,8 @@ pub enum Event {
     FieldOutOfRange(OutOfRange),
     /// Its JobSet has begun and cannot take a change; says which part of the JobSet stays as it is.
     ChangeNotApplied(String),
+    /// Its Pods are not counted, because no program that would count them lives.
+    AccountingSkipped,
 }
 
 /// Whether an event is good or bad news.
@@ -107,6 +109,7 @@ impl Event {
             Self::RecreateLoop(_) => "RecreateLoop",
             Self::FieldOutOfRange(_) => "FieldOutOfRange",
             Self::ChangeNotApplied(_) => "ChangeNotApplied",
+            Self::AccountingSkipped => "AccountingSkipped",
         }
     }
 
@@ -117,7 +120,8 @@ impl Event {
             Self::CreationFailed(_)
             | Self::RecreateLoop(_)
             | Self::FieldOutOfRange(_)
-            | Self::ChangeNotApplied(_) => "Reconciling",
+            | Self::ChangeNotApplied(_)
+            | Self::AccountingSkipped => "Reconciling",
             Self::DeadlineExceeded(_) | Self::OutOfMemory { .. } => "Failing",
             Self::ReleaseFailed(_)
             | Self::ReleaseDelayed(_)
@@ -174,6 +178,10 @@ impl Event {
             ),
             Self::FieldOutOfRange(OutOfRange { field, value, minimum }) => {
                 format!("{field} is {value} and counts as unset; it must be at least {minimum}")
+            }
+            Self::AccountingSkipped => {
+                "the Pods of the TrainJob are not counted: trainjob-accounting has not renewed its Lease for a minute, or is not installed"
+                    .to_owned()
             }
             Self::ChangeNotApplied(part) => format!(
                 "the JobSet has begun and keeps its {part}; delete it while the TrainJob is suspended to have it made anew"
@@ -284,6 +292,12 @@ mod tests {
                 "ChangeNotApplied",
                 Severity::Warning,
                 "keeps its spec.replicatedJobs[node];",
+            ),
+            (
+                Event::AccountingSkipped,
+                "AccountingSkipped",
+                Severity::Warning,
+                "not counted: trainjob-accounting has not renewed its Lease",
             ),
         ] {
             assert_eq!((event.reason(), event.severity()), (reason, severity));

@@ -13,8 +13,8 @@
 //!
 //! use trainjob_api::{TrainJob, time::Timestamp};
 //! use trainjob_core::{
-//!     Action, Now, Observed, facts::JobFacts, observed::{PodGroups, Settings}, plan,
-//!     priority::Priority,
+//!     Action, Now, Observed, facts::JobFacts, mark::Accounting,
+//!     observed::{PodGroups, Settings}, plan, priority::Priority,
 //!     pass::{Answered, Call, JobMemory, Next, Pass, Reply},
 //! };
 //!
@@ -31,7 +31,7 @@
 //! let readings = memory.readings();
 //! let observed = Observed {
 //!     job: &facts, manifest: None, job_set: None, pod_groups: PodGroups::default(), runtime: None,
-//!     readings: &readings, settings: &settings,
+//!     readings: &readings, settings: &settings, accounting: Accounting::default(),
 //! };
 //!
 //! // Until then there is nothing to do but to ask again at the right instant.
@@ -54,6 +54,7 @@
 //!
 //! Nothing here knows that a network, a clock or an async runtime exists; a test keeps it so.
 //!
+//! * [`mark`]: what Pods get so that they are counted.
 //! * [`now`]: the time, as far as it is known.
 //! * [`server_time`]: how that is estimated.
 //! * [`facts`]: the few facts about an object that decisions need, parsed once.
@@ -86,6 +87,7 @@ mod framework;
 pub mod job_stats;
 pub mod lease;
 pub mod lifecycle;
+pub mod mark;
 pub mod now;
 pub mod observed;
 pub mod out_of_memory;

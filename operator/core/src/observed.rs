@@ -16,6 +16,7 @@ use crate::{
         deadline::Clock,
         hold::{self, News},
     },
+    mark::Accounting,
     recreation::Origin,
     running_pods::RunningPods,
 };
@@ -37,6 +38,8 @@ pub struct Observed<'a> {
     pub readings: &'a Readings,
     /// The operator's settings.
     pub settings: &'a Settings,
+    /// Whether new Pods are marked, so that they are counted.
+    pub accounting: Accounting,
 }
 
 /// The PodGroup of one name, of each scheduler.

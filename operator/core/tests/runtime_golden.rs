@@ -17,14 +17,21 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use serde_json::{Value, json};
-use trainjob_api::{ClusterTrainingRuntime, TrainJob, TrainingRuntime};
-use trainjob_core::admission::{lifecycle::FieldUpdates, runtimes, train_job};
-use trainjob_core::build::{Objects, Runtime, build, snapshot};
-use trainjob_core::facts::Scheduler;
-use trainjob_core::lifecycle::deadline::Clock;
+use trainjob_api::{ClusterTrainingRuntime, JobSet, TrainJob, TrainingRuntime};
+use trainjob_core::{
+    Action, Now, Observed,
+    admission::{lifecycle::FieldUpdates, runtimes, train_job},
+    build::{Objects, Runtime, build, snapshot},
+    facts::{JobFacts, Scheduler},
+    lifecycle::deadline::Clock,
+    mark::{self, Accounting, Mode, Program},
+    observed::{PodGroups, Presence, Reading, Readings, Settings},
+    plan,
+};
 
 #[test]
 fn every_job_becomes_the_objects_of_its_golden_file() {
@@ -45,6 +52,63 @@ fn a_job_becomes_the_same_from_its_snapshot() {
         let frozen = snapshot::read(&job, &snapshot::render(&job, &runtime).unwrap()).unwrap();
         assert_eq!(build(&job, &frozen), build(&job, &runtime), "{case}");
     }
+}
+
+/// The JobSet that is created for a new job.
+fn created(job: &TrainJob, accounting: Accounting) -> String {
+    let (facts, runtime, settings) = (JobFacts::of(job), runtime(job), Settings::default());
+    let readings = Readings { snapshot: Reading::Absent, ..Readings::default() };
+    let observed = Observed {
+        job: &facts,
+        manifest: Some(job),
+        job_set: None,
+        pod_groups: PodGroups::from_fn(|_| Presence::Absent),
+        runtime: Some(&runtime),
+        readings: &readings,
+        settings: &settings,
+        accounting,
+    };
+    let mut actions = plan(&observed, Now::at(facts.created_at)).actions.into_iter();
+    let job_set = actions.find_map(|action| match action {
+        Action::CreateJobSet(job_set) => Some(job_set),
+        _ => None,
+    });
+    serde_json::to_string(&job_set.expect("a new job gets a JobSet")).unwrap()
+}
+
+/// A13 of `docs/accounting.md`: while accounting is off, not one byte of a JobSet differs from what it would be without
+/// it. While it is on, nothing differs but labels and finalizer of Pod templates.
+#[test]
+fn accounting_changes_nothing_while_it_is_off_and_nothing_else_while_it_is_on() {
+    let lives = Program::Changed(Duration::ZERO);
+    for (case, job, _) in cases() {
+        let built = build(&job, &runtime(&job)).unwrap().job_set;
+        let bytes = serde_json::to_string(&built).unwrap();
+        for (mode, program, marked) in [
+            (Mode::Off, lives, false),
+            (Mode::Off, Program::Silent, false),
+            (Mode::Exact, Program::Silent, false),
+            (Mode::Observe, lives, true),
+            (Mode::Exact, lives, true),
+        ] {
+            let created = created(&job, Accounting { mode, program });
+            assert_eq!(created != bytes, marked, "{case} {mode:?}");
+            let mut kept: JobSet = serde_json::from_str(&created).unwrap();
+            mark::keep_mark(&mut kept, &built);
+            assert_eq!(marked_parts_emptied(kept), marked_parts_emptied(built.clone()), "{case}");
+        }
+    }
+}
+
+/// What says nothing in the metadata of Pod templates is left out.
+fn marked_parts_emptied(mut job_set: JobSet) -> JobSet {
+    for job in job_set.spec.replicated_jobs.iter_mut().flatten() {
+        let Some(spec) = &mut job.template.spec else { continue };
+        let metadata = spec.template.metadata.get_or_insert_default();
+        metadata.labels = metadata.labels.take().filter(|labels| !labels.is_empty());
+        metadata.finalizers = metadata.finalizers.take().filter(|all| !all.is_empty());
+    }
+    job_set
 }
 
 #[test]

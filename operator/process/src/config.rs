@@ -1,7 +1,7 @@
 //! The configuration of either process: a file, the flags, and what they make of them.
 //!
 //! [`Flags`] are read first; they may name a file. The [file](mod@file) has the format of Kubeflow Trainer, so
-//! that a cluster can keep the one it has, and two sections more, `lifecycle` and `certificates`. It is
+//! that a cluster can keep the one it has, and three sections more, `lifecycle`, `accounting` and `certificates`. It is
 //! read once and strictly: an unknown field, a field given twice or a value out of range is an error, because a
 //! setting that is silently not what it looks like is worse than an operator that does not start.
 //! The result is a [`Config`], which is complete and valid.
@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use trainjob_core::observed;
+use trainjob_core::{mark::Mode, observed};
 
 use crate::health::Endpoints;
 use file::{ClientConnection, Configuration, Controller, Events, Health, Lifecycle, Metrics};
@@ -62,10 +62,23 @@ pub struct Config {
     pub clock_jump_pause: Duration,
     /// The limit of Normal events; `None`: none are written. 5 a second and 50 at once by default.
     pub normal_events: Option<Rate>,
+    /// Whether Pods are marked so that they are counted.
+    pub accounting: Accounting,
     /// What only the admission server uses.
     pub admission: Admission,
     /// What to tell whoever runs the process, once; one line each.
     pub warnings: Vec<String>,
+}
+
+/// Whether Pods are marked, and who counts them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accounting {
+    /// What new JobSets are marked with; nothing by default.
+    pub mode: Mode,
+    /// Name of the Lease of the program that counts.
+    pub lease_name: String,
+    /// Namespace of it; `None`: that of the process.
+    pub lease_namespace: Option<String>,
 }
 
 /// What a program reads at its start.
@@ -185,6 +198,7 @@ fn resolve(file: &Configuration) -> Config {
         nearest_deadlines: size(file.metrics.nearest_deadlines.get()),
         clock_jump_pause: Duration::from_secs(file.lifecycle.clock_jump_pause_seconds.get().into()),
         normal_events: normal_events(&file.lifecycle.events),
+        accounting: accounting(&file.accounting),
         admission: admission::resolve(file),
         warnings: rules::warnings(file),
     }
@@ -196,6 +210,14 @@ fn settings(lifecycle: &Lifecycle) -> observed::Settings {
         deletion_propagation: lifecycle.deletion_propagation,
         ttl_for_managed_elsewhere: lifecycle.ttl_for_managed_elsewhere,
         maximum_hold: lifecycle.maximum_hold_seconds.get(),
+    }
+}
+
+fn accounting(accounting: &file::Accounting) -> Accounting {
+    Accounting {
+        mode: accounting.mode,
+        lease_name: accounting.lease_name.clone(),
+        lease_namespace: Some(accounting.lease_namespace.clone()).filter(|name| !name.is_empty()),
     }
 }
 

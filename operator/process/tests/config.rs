@@ -19,11 +19,12 @@ use trainjob_api::crd::FieldUpdates;
 use trainjob_core::{
     lease::Times,
     lifecycle::deadline::Clock,
+    mark::Mode,
     observed::{Propagation, Settings},
 };
 use trainjob_process::{
     config::{
-        Admission, Config, Flags, LeaderElection, MetricsServer, Rate, Tls,
+        Accounting, Admission, Config, Flags, LeaderElection, MetricsServer, Rate, Tls,
         admission::{CertificateSource, SelfManaged},
         load,
     },
@@ -54,6 +55,7 @@ fn defaults() -> Config {
         nearest_deadlines: 100,
         clock_jump_pause: Duration::from_mins(10),
         normal_events: rate(5.0, 50),
+        accounting: accounting(Mode::Off, "trainjob-accounting", None),
         admission: Admission {
             address: "[::]:9443".parse().unwrap(),
             certificate: CertificateSource::SelfManaged(own_certificates()),
@@ -67,6 +69,10 @@ fn defaults() -> Config {
         },
         warnings: Vec::new(),
     }
+}
+
+fn accounting(mode: Mode, lease: &str, namespace: Option<&str>) -> Accounting {
+    Accounting { mode, lease_name: lease.into(), lease_namespace: namespace.map(Into::into) }
 }
 
 fn own_certificates() -> SelfManaged {
@@ -189,6 +195,7 @@ fn every_field_is_read() {
         nearest_deadlines: 7,
         clock_jump_pause: Duration::from_secs(90),
         normal_events: rate(0.25, 1),
+        accounting: accounting(Mode::Exact, "counts", Some("elsewhere")),
         admission: Admission {
             address: "10.0.0.1:1".parse().unwrap(),
             certificate: CertificateSource::Files {

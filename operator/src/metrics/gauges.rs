@@ -9,6 +9,7 @@ use prometheus::{IntGauge, IntGaugeVec, Opts, Registry, Result};
 use trainjob_core::{
     facts::ObjectKey,
     job_stats::{Horizon, JobStats, Late, State},
+    mark::Mode,
     observed::Settings,
     priority::Priority,
 };
@@ -16,7 +17,7 @@ use trainjob_engine::{clock::Clock, leader::LeaderGuard};
 use trainjob_process::metrics::Sampled;
 
 use super::{jobs::label, work::priority_name};
-use crate::{cache::Cache, kinds::Kind, queue::Queue};
+use crate::{accounting::Counting, cache::Cache, kinds::Kind, queue::Queue};
 
 /// Where the truth is.
 pub struct Sources {
@@ -30,6 +31,8 @@ pub struct Sources {
     pub leader: LeaderGuard,
     /// What decisions depend on.
     pub settings: Settings,
+    /// Whether Pods would be counted.
+    pub counting: Arc<Counting>,
     /// How many of the nearest deadlines are shown with their jobs.
     pub nearest_deadlines: usize,
 }
@@ -59,6 +62,7 @@ pub fn show(registry: &Registry, sources: Sources) -> Result<()> {
 /// About the operator.
 struct OperatorGauges {
     leader: IntGauge,
+    accounting_alive: IntGauge,
     depth: [IntGauge; Priority::ALL.len()],
     oldest: [IntGauge; Priority::ALL.len()],
     timers: [IntGauge; 2],
@@ -72,6 +76,10 @@ impl OperatorGauges {
             leader: metrics.gauge(
                 "trainjob_operator_leader",
                 "1 while this process leads, or where no leader is elected; else 0.",
+            )?,
+            accounting_alive: metrics.gauge(
+                "trainjob_operator_accounting_alive",
+                "1 while trainjob-accounting lives, as far as its Lease shows, or accounting is off; else 0.",
             )?,
             depth: metrics.gauges(
                 ("trainjob_operator_queue_depth", "Jobs that wait to be worked on, by lane."),
@@ -103,6 +111,9 @@ impl OperatorGauges {
     fn look(&self, sources: &Sources, leads: bool) -> bool {
         let numbers = sources.queue.numbers();
         self.leader.set(i64::from(leads));
+        let accounting = sources.counting.now();
+        let alive = accounting.mode == Mode::Off || accounting.program.lives();
+        self.accounting_alive.set(i64::from(alive));
         for ((depth, oldest), waiting) in
             self.depth.iter().zip(&self.oldest).zip(numbers.priorities)
         {

@@ -43,6 +43,8 @@ pub struct Jobs {
     running: [Histogram; OUTCOMES.len()],
     deadlines: Deadlines,
     ttl: TtlDeletions,
+    /// Marked, and skipped.
+    accounting: [IntCounter; 2],
 }
 
 /// Deadlines that were enforced, and the releases that followed.
@@ -93,7 +95,24 @@ impl Jobs {
             )?,
             deadlines: Deadlines::new(registry)?,
             ttl: TtlDeletions::new(registry)?,
+            accounting: counters(
+                registry,
+                (
+                    "trainjob_operator_accounting_jobs_total",
+                    "JobSets that were created with a mark by which their Pods are counted, and those that were not because \
+                     trainjob-accounting does not live.",
+                ),
+                "result",
+                ["marked", "skipped"],
+            )?,
         })
+    }
+
+    /// A JobSet was created with the mark by which its Pods are counted, or without, because nobody would count them.
+    pub fn marked(&self, is_marked: bool) {
+        let [marked, skipped] = &self.accounting;
+        let counter = if is_marked { marked } else { skipped };
+        counter.inc();
     }
 
     /// A job that had to run since `since` has been seen to run at `now`.

@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
+use trainjob_core::mark::LEASE_BELIEVED;
+
 /// After the valve has opened, Pods of that record are held no longer than this, until a write succeeds (AH2).
 pub const HOLD_AFTER_LOSS: Duration = Duration::from_secs(10);
-/// For how long a Lease that stands still is still believed (AM2, AH7).
-pub const LEASE_BELIEVED: Duration = Duration::from_mins(1);
 /// For how long `drain` leaves Pods that have ended to a leader that lives (AH8).
 pub const DRAIN_WAITS: Duration = Duration::from_secs(30);
 
@@ -28,15 +28,32 @@ pub enum Valve {
         /// When the refusals began.
         since: Duration,
     },
+    /// The namespace terminates, so nothing can be created in it any more.
+    Ending,
 }
 
 impl Valve {
-    /// A write was refused for good (section 10: 404 of the kind, 422, 403 that is not a terminating namespace).
+    /// Whether writes fail.
+    #[must_use]
+    pub const fn is_running(self) -> bool {
+        match self {
+            Self::Shut => false,
+            Self::Refused { .. } | Self::Leaking { .. } | Self::Ending => true,
+        }
+    }
+
+    /// The record cannot be created, because its namespace terminates.
+    #[must_use]
+    pub const fn ending(self) -> Self {
+        Self::Ending
+    }
+
+    /// A write was refused for good: 404 of the kind, 422, 403 that is not a terminating namespace.
     #[must_use]
     pub const fn refused(self, now: Duration) -> Self {
         match self {
             Self::Shut => Self::Refused { since: now },
-            Self::Refused { .. } | Self::Leaking { .. } => self,
+            Self::Refused { .. } | Self::Leaking { .. } | Self::Ending => self,
         }
     }
 
@@ -46,6 +63,7 @@ impl Valve {
         match self {
             Self::Shut => Self::Leaking { since: now },
             Self::Refused { since } | Self::Leaking { since } => Self::Leaking { since },
+            Self::Ending => Self::Ending,
         }
     }
 
@@ -56,19 +74,20 @@ impl Valve {
             Self::Shut => Self::Shut,
             Self::Refused { .. } => Self::Refused { since: now },
             Self::Leaking { .. } => Self::Leaking { since: now },
+            Self::Ending => Self::Ending,
         }
     }
 
     /// From when on a Pod is let go that was seen ended and deleted at `seen`; `None`: it is held.
     #[must_use]
     pub fn opens(self, seen: Duration, hold_limit: Option<Duration>) -> Option<Duration> {
-        let limit = hold_limit?;
         match self {
             Self::Shut => None,
-            Self::Refused { since } => Some(since.max(seen).saturating_add(limit)),
+            Self::Refused { since } => Some(since.max(seen).saturating_add(hold_limit?)),
             Self::Leaking { since } => {
-                Some(since.max(seen).saturating_add(limit.min(HOLD_AFTER_LOSS)))
+                Some(since.max(seen).saturating_add(hold_limit?.min(HOLD_AFTER_LOSS)))
             }
+            Self::Ending => Some(seen),
         }
     }
 }
@@ -121,6 +140,7 @@ mod tests {
             ("no limit", refused, s(50), None, None),
             ("one was let go", refused.let_go(s(400)), s(420), limit, Some(s(430))),
             ("a limit below ten seconds", refused.let_go(s(400)), s(420), Some(s(5)), Some(s(425))),
+            ("the namespace terminates", refused.ending(), s(420), None, Some(s(420))),
         ] {
             assert_eq!(valve.opens(seen, limit), expected, "{case}");
         }

@@ -39,7 +39,7 @@ pub use self::{
     action::{Action, Plan},
     context::{Context, JobRead},
     decide::plan,
-    record::{Evidence, Record, Stored},
+    record::{Evidence, Record},
     standing::unwatched,
 };
 

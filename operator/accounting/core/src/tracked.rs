@@ -5,9 +5,8 @@
 
 use std::{mem, time::Duration};
 
-use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecordStatus;
-
 use crate::{
+    backoff::Backoff,
     clock::Now,
     end::{Ended, ended},
     pod::Pod,
@@ -26,6 +25,8 @@ pub struct Tracked {
     pub order: Order,
     /// Since when this process knows that it has ended, or has gone, by the monotonic clock.
     pub ended_seen: Option<Duration>,
+    /// When its release is tried again, after it failed (AG8, AH5).
+    pub backoff: Backoff,
 }
 
 /// Where a Pod is.
@@ -49,8 +50,13 @@ impl Tracked {
     /// A Pod that is seen for the first time.
     #[must_use]
     pub fn new(pod: Pod, now: Now) -> Self {
-        let mut tracked =
-            Self { pod, presence: Presence::Here, order: Order::Unknown, ended_seen: None };
+        let mut tracked = Self {
+            pod,
+            presence: Presence::Here,
+            order: Order::Unknown,
+            ended_seen: None,
+            backoff: Backoff::default(),
+        };
         tracked.note_end(now);
         tracked.note_order();
         tracked
@@ -92,16 +98,29 @@ impl Tracked {
         }
     }
 
+    /// Somebody else took our finalizer, or the labels by which it is seen (AG10).
+    pub fn stripped(&mut self, now: Now) {
+        match self.presence {
+            Presence::Here | Presence::Releasing => {
+                self.presence = Presence::Stripped;
+                self.note_end(now);
+            }
+            Presence::Stripped | Presence::Gone | Presence::Released => {}
+        }
+    }
+
     /// The release was answered: done, or there is nothing to release.
     pub fn released(&mut self) {
         self.presence = Presence::Released;
+        self.backoff.succeeded();
     }
 
-    /// The release was not answered, or refused: it is tried again (AG8, AH5).
-    pub fn release_failed(&mut self) {
+    /// The release was not answered, or refused: it is tried again, not before `at_least` has passed (AG8, AH5).
+    pub fn release_failed(&mut self, clock: Duration, at_least: Duration) {
         if self.presence == Presence::Releasing {
             self.presence = Presence::Here;
         }
+        self.backoff.failed(clock, at_least);
     }
 
     fn note_end(&mut self, now: Now) {
@@ -118,17 +137,6 @@ impl Tracked {
                 (false, Some(_)) => Order::DeletedFirst,
                 (true, Some(_)) | (false, None) => Order::Unknown,
             };
-        }
-    }
-}
-
-/// Takes note of a stored version of the record: a Pod that went and is in its `settling` is counted, and must not count
-/// again when its UID is cleared. It is called with each version before that is planned on, and once more before it is
-/// replaced.
-pub fn settle<'a>(pods: impl IntoIterator<Item = &'a mut Tracked>, stored: &TrainJobRecordStatus) {
-    for tracked in pods {
-        if tracked.presence == Presence::Gone && stored.settling.contains(&tracked.pod.uid) {
-            tracked.presence = Presence::Released;
         }
     }
 }
@@ -203,11 +211,6 @@ mod tests {
         assert_eq!(tracked.presence, Presence::Released);
         let mut lost = Tracked::new(pod(), NOW);
         lost.went(NOW);
-        let mut status = TrainJobRecordStatus::default();
-        settle([&mut lost], &status);
         assert_eq!(lost.presence, Presence::Gone);
-        status.settling.push("p1".into());
-        settle([&mut lost], &status);
-        assert_eq!(lost.presence, Presence::Released);
     }
 }

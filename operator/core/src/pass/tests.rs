@@ -10,6 +10,7 @@ use crate::{
     build::{SecretClaim, SecretContent},
     event::Event,
     facts::{JobFacts, JobSetFacts},
+    mark::Accounting,
     observed::{NameConflict, PodGroups, Reading, Readings, Settings},
     running_pods::{PodCheck, RunningPods},
 };
@@ -91,6 +92,7 @@ impl Scene {
             runtime: None,
             readings: &readings,
             settings: &Settings::default(),
+            accounting: Accounting::default(),
         };
         pass.planned(&observed, plan, &self.memory, now);
     }

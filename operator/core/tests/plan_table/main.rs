@@ -14,6 +14,7 @@
 mod common;
 mod scene;
 
+mod accounting;
 mod children;
 mod children_beside;
 mod deadline;

@@ -13,6 +13,7 @@ use trainjob_core::{
     action::{StatusWrite, TtlDeletion},
     build::{Runtime, build, snapshot},
     facts::{JobFacts, PodGroupFacts},
+    mark::Accounting,
     observed::{PodGroups, Presence, Reading, Readings, Settings},
     plan,
 };
@@ -41,6 +42,7 @@ pub(crate) struct Scene {
     pub(crate) pod_group: Group,
     pub(crate) readings: Readings,
     pub(crate) settings: Settings,
+    pub(crate) accounting: Accounting,
 }
 
 /// The PodGroup of coscheduling.
@@ -63,6 +65,7 @@ pub(crate) fn new(fields: &Value) -> Scene {
         pod_group: Group::NotServed,
         readings: Readings::default(),
         settings: Settings::default(),
+        accounting: Accounting::default(),
     }
 }
 
@@ -117,6 +120,7 @@ impl Scene {
             runtime: self.runtime.as_ref(),
             readings: &self.readings,
             settings: &self.settings,
+            accounting: self.accounting,
         };
         let answer = plan(&observed, now);
         assert_eq!(answer, plan(&observed, now));

@@ -24,6 +24,7 @@ use trainjob_core::{
     Action, Now, Observed,
     build::{BuildError, Objects, Runtime, build, name_problem, snapshot, update_suspended},
     facts::{JobFacts, JobSetFacts},
+    mark::Accounting,
     observed::{PodGroups, Presence, Reading, Readings, Settings},
     plan,
 };
@@ -115,6 +116,7 @@ fn observed<'a>(
         runtime: Some(runtime),
         readings,
         settings,
+        accounting: Accounting::default(),
     }
 }
 

@@ -1,5 +1,5 @@
-//! The configuration file, as Kubeflow Trainer defines it, plus the sections `lifecycle` and
-//! `certificates`.
+//! The configuration file, as Kubeflow Trainer defines it, plus the sections `lifecycle`,
+//! `accounting` and `certificates`.
 //!
 //! This is the one place of a setting: its name, what it means, its bounds and its default. The tables of
 //! `docs/configuration.md` and of the chart's README and the schema of the chart's values are generated from these
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use trainjob_api::crd::FieldUpdates;
 use trainjob_core::{
     lifecycle::{deadline::Clock, hold::DEFAULT_MAXIMUM},
+    mark::Mode,
     observed::Propagation,
 };
 
@@ -70,6 +71,9 @@ pub struct Configuration {
     /// The end of a job's life; not part of Trainer's format.
     #[serde(default, deserialize_with = "or_default")]
     pub lifecycle: Lifecycle,
+    /// Whether Pods are marked so that they are counted; not part of Trainer's format.
+    #[serde(default, deserialize_with = "or_default")]
+    pub accounting: Accounting,
     /// More about the certificate of the admission server; not part of Trainer's format.
     #[serde(default, deserialize_with = "or_default")]
     pub certificates: Certificates,
@@ -259,6 +263,17 @@ sections! {
         pub clock_jump_pause_seconds: Count = Whole::of::<600>(),
         /// The limit of Normal events.
         pub events: Events = Events::default(),
+    }
+
+    /// `accounting`: whether Pods are marked so that they are counted.
+    pub struct Accounting {
+        /// What the Pods of new JobSets are [marked](accounting.md#2-marking) with so that `trainjob-accounting` counts
+        /// them: with nothing, with labels, or with labels and a finalizer that holds them until they are counted.
+        pub mode: Mode = Mode::Off,
+        /// Name of the Lease of `trainjob-accounting`. Nothing is marked unless it changes.
+        pub lease_name: String = "trainjob-accounting".to_owned(),
+        /// Namespace of that Lease; `""`: the operator's own.
+        pub lease_namespace: String = String::new(),
     }
 
     /// `lifecycle.events`: the limit of Normal events. If either is 0, none are written.

@@ -187,6 +187,8 @@ fn any_share() -> impl Strategy<Value = Share> {
             let mut share = gpu(restart, verdict, start, start + length);
             share.replicated_job = format!("job-{job}");
             share.culprit = share.culprit.map(|(name, _)| (name, code));
+            // No two Pods have one name.
+            share.pod = format!("{}-{job}-{code}-{verdict:?}", share.pod);
             share
         },
     )

@@ -15,7 +15,7 @@ use super::{
     condition,
     context::{Context, JobRead},
     pace::{ACTIVE_AGE, BATCH, BETWEEN_STORES, CLEAR_AFTER, GATHER, RELEASES},
-    record::{Evidence, Record, Stored},
+    record::{Evidence, Record},
     standing::{Standing, is_waited_for, settling, standing},
 };
 use crate::{
@@ -31,20 +31,23 @@ use crate::{
 ///
 /// Total and deterministic: the same input gives the same plan, and every input has one.
 #[must_use]
-pub fn plan(record: &Record, pods: &[Tracked], context: &Context<'_>) -> Plan {
-    match record {
-        Record::Missing => {
-            let wanted =
-                pods.iter().any(|it| !it.pod.accounted && it.presence != Presence::Released);
-            Plan { actions: wanted.then_some(Action::Create).into_iter().collect(), after: None }
-        }
-        Record::Stored(stored) => Round::new(stored, pods, context).plan(),
-    }
+pub fn plan<'a>(
+    record: &Record,
+    pods: impl IntoIterator<Item = &'a Tracked>,
+    context: &Context<'_>,
+) -> Plan {
+    let pods: Vec<_> = pods.into_iter().collect();
+    let Some(status) = &record.status else {
+        let nothing = TrainJobRecordStatus::default();
+        return Round::new(record, &nothing, &pods, context).plan_without_record();
+    };
+    Round::new(record, status, &pods, context).plan()
 }
 
 /// The Pods of a record by how they stand.
 struct Round<'a> {
-    stored: &'a Stored,
+    record: &'a Record,
+    status: &'a TrainJobRecordStatus,
     context: &'a Context<'a>,
     open: Vec<&'a Tracked>,
     uncounted: Vec<&'a Tracked>,
@@ -57,10 +60,16 @@ struct Round<'a> {
 }
 
 impl<'a> Round<'a> {
-    fn new(stored: &'a Stored, pods: &'a [Tracked], context: &'a Context<'a>) -> Self {
-        let settling = settling(&stored.status);
+    fn new(
+        record: &'a Record,
+        status: &'a TrainJobRecordStatus,
+        pods: &[&'a Tracked],
+        context: &'a Context<'a>,
+    ) -> Self {
+        let settling = settling(status);
         let mut round = Self {
-            stored,
+            record,
+            status,
             context,
             open: Vec::new(),
             uncounted: Vec::new(),
@@ -98,10 +107,24 @@ impl<'a> Round<'a> {
         round
     }
 
-    fn plan(mut self) -> Plan {
-        let mut plan = Plan { actions: self.releases(), after: None };
+    /// Without a record nothing is stored. It is created, and what waits too long for that is let go.
+    fn plan_without_record(mut self) -> Plan {
+        let unrecorded = !self.open.is_empty() || !self.uncounted.is_empty();
+        let mut plan = Plan::default();
+        self.releases(&mut plan);
         self.let_go(&mut plan);
-        let Evidence::Proven { unwatched, listed_after_end } = self.stored.evidence else {
+        if unrecorded || self.record.let_go > 0 {
+            plan.actions.push(Action::Create);
+        }
+        plan.ask_after(self.may_end());
+        plan
+    }
+
+    fn plan(mut self) -> Plan {
+        let mut plan = Plan::default();
+        self.releases(&mut plan);
+        self.let_go(&mut plan);
+        let Evidence::Proven { unwatched, listed_after_end } = self.record.evidence else {
             plan.actions.push(Action::Prove);
             return plan;
         };
@@ -123,15 +146,26 @@ impl<'a> Round<'a> {
     }
 
     /// Step 2, for every version of the record: what is in a stored `settling` is counted.
-    fn releases(&self) -> Vec<Action> {
-        let free = RELEASES.saturating_sub(self.under_way);
-        let counted = self.counted.iter().take(free);
-        counted.map(|tracked| Action::Release(tracked.pod.uid.clone())).collect()
+    fn releases(&self, plan: &mut Plan) {
+        let clock = self.context.now.clock;
+        let mut free = RELEASES.saturating_sub(self.under_way);
+        for tracked in &self.counted {
+            match tracked.backoff.wait(clock) {
+                Duration::ZERO if free > 0 => {
+                    free -= 1;
+                    plan.actions.push(Action::Release(tracked.pod.uid.clone()));
+                }
+                // An answer to one of those under way is news.
+                Duration::ZERO => {}
+                wait => plan.ask_after(Some(wait)),
+            }
+        }
     }
 
     /// After how long the record has to be stored; `None`: nothing has changed that has to be.
     fn due(&self, batch: &[&Tracked], unwatched: u64, is_final: bool) -> Option<Duration> {
-        let Stored { status, stored_at, let_go, .. } = self.stored;
+        let status = self.status;
+        let Record { stored_at, let_go, .. } = self.record;
         let now = self.context.now;
         let at_once = now.clock;
         let full = batch.len() >= BATCH.min(SETTLING.saturating_sub(self.kept.len()).max(1));
@@ -163,12 +197,12 @@ impl<'a> Round<'a> {
 
     fn is_recreated_untold(&self) -> bool {
         let recreated = RecordReason::Recreated.as_str();
-        self.stored.recreated && !self.stored.status.inexact.iter().any(|it| it == recreated)
+        self.record.recreated && !self.status.inexact.iter().any(|it| it == recreated)
     }
 
     /// When `active` is written, if it has changed.
     fn active_due(&self) -> Option<Duration> {
-        let Stored { status, .. } = self.stored;
+        let status = self.status;
         let Context { now, .. } = self.context;
         let active = u64::try_from(self.open.len() + self.uncounted.len()).unwrap_or(u64::MAX);
         if status.totals.pods.active == active {
@@ -189,7 +223,7 @@ impl<'a> Round<'a> {
     /// Steps 1 and 3.
     fn store(&self, batch: &[&Tracked], unwatched: u64, is_final: bool) -> Action {
         let Context { settings, now, .. } = *self.context;
-        let mut ledger = Ledger::new(self.stored.status.clone(), settings);
+        let mut ledger = Ledger::new(self.status.clone(), settings);
         for share in batch.iter().map(|tracked| self.share(tracked)) {
             ledger.count(&share);
         }
@@ -198,12 +232,12 @@ impl<'a> Round<'a> {
         if self.is_recreated_untold() {
             ledger.note(RecordReason::Recreated);
         }
-        if unwatched > 0 || self.stored.let_go > 0 {
+        if unwatched > 0 || self.record.let_go > 0 {
             ledger.note(RecordReason::Lost);
         }
         let mut status = ledger.finish(self.outcome());
         for (loss, count) in
-            [(Loss::Unwatched, unwatched), (Loss::RecordUnwritable, self.stored.let_go)]
+            [(Loss::Unwatched, unwatched), (Loss::RecordUnwritable, self.record.let_go)]
         {
             if count > 0 {
                 let lost = status.lost.entry(loss.as_str().into()).or_default();
@@ -243,7 +277,7 @@ impl<'a> Round<'a> {
     }
 
     fn outcome(&self) -> Outcome {
-        self.context.job.outcome(Outcome::of(&self.stored.status.outcome))
+        self.context.job.outcome(Outcome::of(&self.status.outcome))
     }
 
     /// AH2: when a Pod is let go. One that has ended and that nobody deleted is held: nobody waits for it.
@@ -254,7 +288,7 @@ impl<'a> Round<'a> {
         }
         let Context { settings, now, .. } = *self.context;
         let seen = tracked.ended_seen.unwrap_or(now.clock);
-        self.stored.valve.opens(seen, settings.hold_limit)
+        self.record.valve.opens(seen, settings.hold_limit)
     }
 
     /// Lets go what has waited too long. It is not counted: it is in no batch any more.
@@ -263,11 +297,12 @@ impl<'a> Round<'a> {
         let uncounted = mem::take(&mut self.uncounted);
         for tracked in uncounted {
             match self.opens(tracked) {
-                Some(at) if at <= clock => {
+                Some(at) if at <= clock && tracked.backoff.wait(clock).is_zero() => {
                     plan.actions.push(Action::LetGo(tracked.pod.uid.clone()));
                 }
                 opens => {
-                    plan.ask_after(opens.map(|at| at.saturating_sub(clock)));
+                    let wait = tracked.backoff.wait(clock);
+                    plan.ask_after(opens.map(|at| at.saturating_sub(clock).max(wait)));
                     self.uncounted.push(tracked);
                 }
             }

@@ -2,24 +2,18 @@
 
 use std::time::Duration;
 
-use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecordStatus;
+use trainjob_api::lifecycle::v1alpha1::{
+    record::TrainJobRecordStatus, record_words::RecordCondition,
+};
 
+use super::condition;
 use crate::holding::Valve;
 
 /// A record, as far as this process knows it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Record {
-    /// There is none.
-    Missing,
-    /// There is one.
-    Stored(Box<Stored>),
-}
-
-/// A stored record.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Stored {
-    /// The newest version that is known.
-    pub status: TrainJobRecordStatus,
+pub struct Record {
+    /// The newest version that is known; `None`: there is no record.
+    pub status: Option<Box<TrainJobRecordStatus>>,
     /// What may be concluded from it.
     pub evidence: Evidence,
     /// How its writes go.
@@ -30,6 +24,38 @@ pub struct Stored {
     pub let_go: u64,
     /// Whether it was deleted and made anew.
     pub recreated: bool,
+}
+
+impl Default for Record {
+    /// Nothing is known.
+    fn default() -> Self {
+        Self {
+            status: None,
+            evidence: Evidence::Unproven,
+            valve: Valve::Shut,
+            stored_at: None,
+            let_go: 0,
+            recreated: false,
+        }
+    }
+}
+
+impl Record {
+    /// This status was stored by this process: what had to be told is told.
+    pub fn stored(&mut self, status: TrainJobRecordStatus, clock: Duration) {
+        self.status = Some(Box::new(status));
+        self.stored_at = Some(clock);
+        self.valve = Valve::Shut;
+        if let Evidence::Proven { unwatched, .. } = &mut self.evidence {
+            *unwatched = 0;
+        }
+    }
+
+    /// Whether nothing will be added.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        self.status.as_ref().is_some_and(|it| condition::is_true(it, RecordCondition::Final))
+    }
 }
 
 /// What may be concluded from a version of a record (AG5).

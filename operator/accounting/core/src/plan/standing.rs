@@ -65,11 +65,14 @@ pub(super) const fn is_waited_for(tracked: &Tracked) -> bool {
 /// How many Pods went unseen, at least: for each attempt, the open ones that the version tells of, less those in the
 /// list that were created before it was written (AG11). `listed` is a list that was made after the version was read.
 #[must_use]
-pub fn unwatched(status: &TrainJobRecordStatus, listed: &[Tracked]) -> u64 {
+pub fn unwatched<'a>(
+    status: &TrainJobRecordStatus,
+    listed: impl IntoIterator<Item = &'a Pod>,
+) -> u64 {
     let settling = settling(status);
     let as_of = status.as_of.as_ref().map(Timestamp::from);
     let mut open = BTreeMap::<(&str, u64), u64>::new();
-    for Tracked { pod, .. } in listed.iter().filter(|it| it.presence != Presence::Gone) {
+    for pod in listed {
         let told_of = as_of.is_some_and(|as_of| pod.created_at <= as_of);
         if told_of && !pod.accounted && !settling.contains(pod.uid.as_str()) {
             *open.entry(attempt(pod)).or_default() += 1;

@@ -1,6 +1,6 @@
 //! One case for each rule of the algorithm.
 
-use std::{slice, time::Duration};
+use std::{borrow::Borrow, slice, time::Duration};
 
 use trainjob_api::lifecycle::v1alpha1::{
     record::{SETTLING, TrainJobRecordStatus},
@@ -8,7 +8,7 @@ use trainjob_api::lifecycle::v1alpha1::{
 };
 
 use super::{
-    Action, Context, Evidence, JobRead, Plan, Record, Stored, condition,
+    Action, Context, Evidence, JobRead, Plan, Record, condition,
     pace::{BATCH, RELEASES},
     plan, unwatched,
 };
@@ -57,7 +57,7 @@ fn seen(pod: Pod, ago: u64) -> Tracked {
 }
 
 /// A record that tells of everything but the Pods of the test.
-fn stored(settling: &[&str], active: u64) -> Stored {
+fn stored(settling: &[&str], active: u64) -> Record {
     let mut status = TrainJobRecordStatus {
         outcome: Outcome::Running.as_str().into(),
         settling: settling.iter().map(|uid| (*uid).into()).collect(),
@@ -65,20 +65,18 @@ fn stored(settling: &[&str], active: u64) -> Stored {
         ..Default::default()
     };
     status.totals.pods.active = active;
-    Stored {
-        status,
-        evidence: PROVEN,
-        valve: Valve::Shut,
-        stored_at: None,
-        let_go: 0,
-        recreated: false,
-    }
+    Record { status: Some(Box::new(status)), evidence: PROVEN, ..Record::default() }
 }
 
-fn planned(stored: Stored, pods: &[Tracked], job: &Job) -> Plan {
+/// The status of a record that is there.
+fn status(record: &mut Record) -> &mut TrainJobRecordStatus {
+    record.status.as_mut().unwrap()
+}
+
+fn planned(stored: impl Borrow<Record>, pods: &[Tracked], job: &Job) -> Plan {
     let settings = Settings::default();
     let context = Context { job, job_read: JobRead::Watched, settings: &settings, now: NOW };
-    plan(&Record::Stored(Box::new(stored)), pods, &context)
+    plan(stored.borrow(), pods, &context)
 }
 
 /// What is done, in a word each, with the UIDs that a store leaves in `settling`.
@@ -106,7 +104,7 @@ fn a_record_is_created_when_the_first_marked_pod_is_seen() {
         (vec![accounted], vec![]),
         (vec![Tracked::new(pod(), NOW)], vec!["create"]),
     ] {
-        assert_eq!(words(&plan(&Record::Missing, &pods, &context)), expected);
+        assert_eq!(words(&plan(&Record::default(), &pods, &context)), expected);
     }
 }
 
@@ -115,8 +113,8 @@ fn ag1_ag2_a_pod_is_stored_then_released_then_cleared() {
     let here = || deleted(ended("a", 1));
     let released = Tracked { presence: Presence::Released, ..here() };
     let gone = Tracked { presence: Presence::Gone, ..here() };
-    let waited = |stored: Stored| Stored { stored_at: Some(Duration::from_secs(98)), ..stored };
-    let fresh = |stored: Stored| Stored { stored_at: Some(Duration::from_secs(99)), ..stored };
+    let waited = |stored: Record| Record { stored_at: Some(Duration::from_secs(98)), ..stored };
+    let fresh = |stored: Record| Record { stored_at: Some(Duration::from_secs(99)), ..stored };
     for (case, stored, pods, expected) in [
         ("stored", stored(&[], 1), vec![here()], vec!["store a"]),
         ("released", stored(&["a"], 0), vec![here()], vec!["release a"]),
@@ -134,7 +132,7 @@ fn ag1_ag2_a_pod_is_stored_then_released_then_cleared() {
 fn ag2_deleted_pods_are_stored_first_and_no_more_than_fit() {
     let full: Vec<_> = (0..SETTLING - 1).map(|n| format!("s{n:03}")).collect();
     let mut stored = stored(&[], 2);
-    stored.status.settling.clone_from(&full);
+    status(&mut stored).settling.clone_from(&full);
     let settling =
         full.iter().map(|uid| Tracked { presence: Presence::Releasing, ..ended(uid, 1) });
     let pods: Vec<_> = settling.chain([ended("a", 50), deleted(ended("b", 1))]).collect();
@@ -151,7 +149,7 @@ fn ag2_deleted_pods_are_stored_first_and_no_more_than_fit() {
 fn ag2_at_most_so_many_releases_are_under_way() {
     let uids: Vec<_> = (0..60).map(|n| format!("p{n}")).collect();
     let mut stored = stored(&[], 0);
-    stored.status.settling.clone_from(&uids);
+    status(&mut stored).settling.clone_from(&uids);
     let mut pods: Vec<_> = uids.iter().map(|uid| ended(uid, 1)).collect();
     pods[0].presence = Presence::Releasing;
     let releases = planned(stored, &pods, &running()).actions.len();
@@ -166,7 +164,7 @@ fn ag4_a_finalizer_that_was_put_back_is_released_and_not_counted() {
 
 #[test]
 fn ag5_nothing_is_stored_on_a_version_that_somebody_else_wrote() {
-    let unproven = Stored { evidence: Evidence::Unproven, ..stored(&["b"], 2) };
+    let unproven = Record { evidence: Evidence::Unproven, ..stored(&["b"], 2) };
     let pods = [deleted(ended("a", 9)), ended("b", 9)];
     assert_eq!(words(&planned(unproven, &pods, &running())), ["release b", "prove"]);
 }
@@ -183,7 +181,7 @@ fn ag9_the_pace_depends_on_who_waits() {
     let just_now = |tracked: Tracked| Tracked { ended_seen: Some(NOW.clock), ..tracked };
     let many: Vec<_> = (0..BATCH).map(|n| just_now(ended(&format!("p{n:03}"), 0))).collect();
     let after = |millis| Some(Duration::from_millis(millis));
-    let busy = |stored: Stored| Stored { stored_at: Some(NOW.clock), ..stored };
+    let busy = |stored: Record| Record { stored_at: Some(NOW.clock), ..stored };
     for (case, stored, pods, job, expected) in [
         (
             "deleted: others gather",
@@ -220,7 +218,7 @@ fn active_is_written_when_it_has_changed_and_is_half_a_minute_old() {
     let open = Tracked::new(pod(), NOW);
     let mut old = stored(&[], 0);
     for (age, expected) in [(0, Some(30)), (29, Some(1)), (30, None)] {
-        old.status.as_of = Some(at(1_000 - age).into());
+        status(&mut old).as_of = Some(at(1_000 - age).into());
         let plan = planned(old.clone(), slice::from_ref(&open), &running());
         assert_eq!(plan.after, expected.map(Duration::from_secs), "{age}");
         assert_eq!(plan.actions.len(), usize::from(expected.is_none()), "{age}");
@@ -249,8 +247,6 @@ fn ag11_what_went_unseen_is_what_was_told_of_and_is_not_listed() {
     ledger.set_open(&[named("a", 0), named("b", 0), named("c", 1)]);
     let mut status = ledger.finish(Outcome::Running);
     status.as_of = Some(at(500).into());
-    let listed =
-        |pods: &[Pod]| pods.iter().map(|it| Tracked::new(it.clone(), NOW)).collect::<Vec<_>>();
     let late = Pod { created_at: at(501), ..named("d", 0) };
     let accounted = Pod { accounted: true, ..named("b", 0) };
     for (case, pods, expected) in [
@@ -261,7 +257,7 @@ fn ag11_what_went_unseen_is_what_was_told_of_and_is_not_listed() {
         ("one came later", vec![named("a", 0), late, named("c", 1)], 1),
         ("one is annotated", vec![named("a", 0), accounted, named("c", 1)], 1),
     ] {
-        assert_eq!(unwatched(&status, &listed(&pods)), expected, "{case}");
+        assert_eq!(unwatched(&status, &pods), expected, "{case}");
     }
 }
 
@@ -273,13 +269,13 @@ fn ag11_a_record_is_final_after_a_list_that_was_made_when_the_job_was_over() {
             if condition::is_true(status, RecordCondition::Final))
         })
     };
-    let listed = Stored { evidence: LISTED, ..stored(&[], 0) };
+    let listed = Record { evidence: LISTED, ..stored(&[], 0) };
     for (case, stored, pods, job, expected) in [
         ("it runs", listed.clone(), vec![], running(), false),
         ("no list yet", stored(&[], 0), vec![], complete(), false),
         (
             "a Pod is open",
-            Stored { evidence: LISTED, ..stored(&[], 1) },
+            Record { evidence: LISTED, ..stored(&[], 1) },
             vec![Tracked::new(pod(), NOW)],
             complete(),
             false,
@@ -295,7 +291,7 @@ fn ag11_a_record_is_final_after_a_list_that_was_made_when_the_job_was_over() {
 
 #[test]
 fn ah2_a_pod_that_somebody_waits_for_is_let_go_when_its_record_cannot_be_written() {
-    let refused = |since| Stored {
+    let refused = |since| Record {
         valve: Valve::Refused { since: Duration::from_secs(since) },
         evidence: Evidence::Unproven,
         ..stored(&[], 1)
@@ -327,14 +323,14 @@ fn ah2_a_pod_that_somebody_waits_for_is_let_go_when_its_record_cannot_be_written
             false,
         ),
     ] {
-        let plan = plan(&Record::Stored(Box::new(refused(since))), &[pod], &context);
+        let plan = plan(&refused(since), &[pod], &context);
         assert_eq!(words(&plan).contains(&"let go a".to_owned()), expected, "{case}");
     }
 }
 
 #[test]
 fn ah2_what_was_let_go_is_told_of_with_the_next_store() {
-    let plan = planned(Stored { let_go: 2, ..stored(&[], 0) }, &[], &running());
+    let plan = planned(Record { let_go: 2, ..stored(&[], 0) }, &[], &running());
     let Some(Action::Store(status)) = plan.actions.first() else { panic!("{:?}", words(&plan)) };
     assert_eq!(status.lost, [("RecordUnwritable".to_owned(), 2)].into());
     assert_eq!(status.inexact, ["Lost"]);

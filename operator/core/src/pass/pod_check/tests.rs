@@ -4,6 +4,7 @@ use super::*;
 use crate::{
     action::{Plan, Urgency, Waiting, WaitingChange, WaitingWrite},
     facts::{JobFacts, JobSetFacts},
+    mark::Accounting,
     observed::{Observed, PodGroups, Settings},
     pass::{Answered, Class, End, Next, Over, Pass, ShownBy},
 };
@@ -41,6 +42,7 @@ fn planned(memory: &mut JobMemory, plan: Plan, now: Duration) -> Pass {
         runtime: None,
         readings: &readings,
         settings: &Settings::default(),
+        accounting: Accounting::default(),
     };
     pass.planned(&observed, plan, memory, now);
     pass

@@ -9,6 +9,7 @@ use trainjob_core::{
     build::Runtime,
     event::Event,
     facts::{JobFacts, JobSetFacts},
+    mark::Accounting,
     observed::{PodGroups, Reading, Readings, Settings},
     plan,
 };
@@ -85,6 +86,7 @@ impl Known {
             runtime: self.runtime.as_ref(),
             readings: &self.readings,
             settings: &self.settings,
+            accounting: Accounting::default(),
         })
     }
 

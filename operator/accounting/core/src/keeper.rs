@@ -1,0 +1,338 @@
+//! What one process knows of one record, and what it does about it: the shell around [`plan`].
+//!
+//! A [`Keeper`] takes news of Pods and answers to its requests, and says which requests come next. It does no I/O and reads
+//! no clock: the program drives it over the network; the tests of the algorithm drive the same one with lost replies,
+//! crashes and a second process that believes that it leads, too.
+//!
+//! Of requests about the record one is under way at a time. What follows from a failure is in [`answer`](crate::answer).
+
+mod call;
+mod pods;
+
+use std::time::Duration;
+
+use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecordStatus;
+
+pub use self::call::{Answer, Call, Calls, Fence, Store};
+use self::pods::Pods;
+use crate::{
+    answer::{Failure, ForPod, ForRecord, for_pod, for_record},
+    backoff::Backoff,
+    clock::Now,
+    job::Job,
+    plan::{Action, Context, Evidence, JobRead, Record, plan, unwatched},
+    pod::Pod,
+    settings::Settings,
+    tracked::{Presence, Tracked},
+};
+
+/// What one process knows of one record.
+#[derive(Debug)]
+pub struct Keeper {
+    pods: Pods,
+    record: Record,
+    /// Which version of the record that is; `None`: none is known.
+    fence: Option<Fence>,
+    /// What has to be asked for before anything else is done about the record.
+    due: Due,
+    /// Whether the record has the long name.
+    long_name: bool,
+    /// Whether a request about the record is under way.
+    is_busy: bool,
+    job_read: JobRead,
+    backoff: Backoff,
+    /// UIDs that were let go and that no stored version tells of.
+    let_go: Vec<String>,
+}
+
+/// What has to be asked for first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    /// The record: it is not known whether there is one.
+    Read,
+    /// Its Pods.
+    List,
+    /// Nothing.
+    Nothing,
+}
+
+impl Default for Keeper {
+    fn default() -> Self {
+        Self {
+            pods: Pods::default(),
+            record: Record::default(),
+            fence: None,
+            due: Due::Read,
+            long_name: false,
+            is_busy: false,
+            job_read: JobRead::Watched,
+            backoff: Backoff::default(),
+            let_go: Vec::new(),
+        }
+    }
+}
+
+/// News.
+impl Keeper {
+    /// The watch shows a version of a Pod.
+    pub fn saw(&mut self, version: u64, pod: Pod, now: Now) {
+        self.pods.watched(version, pod, now);
+    }
+
+    /// The watch shows that a Pod went.
+    pub fn went(&mut self, uid: &str, now: Now) {
+        self.pods.went(uid, now);
+    }
+
+    /// A Pod has left the watch and is still there: somebody took our labels (AG10).
+    pub fn lost_labels(&mut self, uid: &str, now: Now) {
+        if let Some(tracked) = self.pods.get_mut(uid) {
+            tracked.stripped(now);
+        }
+    }
+
+    /// The watch began anew and may have missed deletions: what is known is compared with a list.
+    pub const fn recheck(&mut self) {
+        match self.due {
+            Due::Nothing | Due::List => self.due = Due::List,
+            Due::Read => {}
+        }
+    }
+
+    /// The record went, as its watch shows.
+    pub fn record_went(&mut self, uid: &str) {
+        if self.fence.as_ref().is_some_and(|fence| fence.uid == uid) {
+            self.lost_record();
+        }
+    }
+}
+
+/// What is known.
+impl Keeper {
+    /// Whether there is nothing left to do about this record, as long as no Pod of it comes.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        let nothing_stored = self.record.status.is_none() && self.due != Due::Read;
+        let told = nothing_stored || self.record.is_final();
+        told && self.pods.is_empty() && self.let_go.is_empty() && !self.is_busy
+    }
+
+    /// The Pods.
+    pub fn pods(&self) -> impl Iterator<Item = &Tracked> {
+        self.pods.iter()
+    }
+
+    /// The newest known version of the record's status.
+    #[must_use]
+    pub fn status(&self) -> Option<&TrainJobRecordStatus> {
+        self.record.status.as_deref()
+    }
+
+    /// Which version that is.
+    #[must_use]
+    pub const fn fence(&self) -> Option<&Fence> {
+        self.fence.as_ref()
+    }
+
+    /// Whether the record cannot be written (AH2).
+    #[must_use]
+    pub const fn is_unwritable(&self) -> bool {
+        self.record.valve.is_running()
+    }
+}
+
+/// What to do.
+impl Keeper {
+    /// What is to be sent now. Each call has to be [answered](Self::answered), however it ends.
+    pub fn next(&mut self, job: &Job, settings: &Settings, now: Now) -> Calls {
+        self.settle();
+        self.record.let_go = self.let_go.len().try_into().unwrap_or(u64::MAX);
+        let context = Context { job, job_read: self.job_read, settings, now };
+        let plan = plan(&self.record, self.pods.iter(), &context);
+        let mut calls = Calls { now: Vec::new(), after: plan.after };
+        let mut about_record = None;
+        for action in plan.actions {
+            match action {
+                Action::Release(uid) => calls.now.extend(self.release(uid, true)),
+                Action::LetGo(uid) => calls.now.extend(self.release(uid, false)),
+                action => about_record = about_record.or(Some(action)),
+            }
+        }
+        if self.is_busy {
+            return calls;
+        }
+        let wait = self.backoff.wait(now.clock);
+        let Some(call) = self.about_record(about_record, job) else { return calls };
+        if !wait.is_zero() {
+            calls.after = [calls.after, Some(wait)].into_iter().flatten().min();
+            return calls;
+        }
+        self.is_busy = true;
+        if let Call::List { .. } = call {
+            self.pods.list_begins();
+        }
+        calls.now.push(call);
+        calls
+    }
+
+    fn release(&mut self, uid: String, is_counted: bool) -> Option<Call> {
+        let tracked = self.pods.get_mut(&uid)?;
+        tracked.presence = Presence::Releasing;
+        Some(Call::Release { uid, name: tracked.pod.name.clone(), is_counted })
+    }
+
+    /// The request about the record that is due.
+    fn about_record(&self, planned: Option<Action>, job: &Job) -> Option<Call> {
+        let long_name = self.long_name;
+        let is_over = job.is_over();
+        match self.due {
+            Due::Read => return Some(Call::Get { long_name }),
+            Due::List => return Some(Call::List { is_over }),
+            Due::Nothing => {}
+        }
+        Some(match planned? {
+            Action::Create => Call::Create { long_name },
+            Action::Prove => Call::Get { long_name },
+            Action::ListPods => Call::List { is_over },
+            Action::ReadJob => Call::ReadJob,
+            Action::Store(status) => {
+                let (fence, tells) = (self.fence.clone()?, self.let_go.len());
+                Call::Store(Box::new(Store { fence, status: *status, tells }))
+            }
+            Action::Release(_) | Action::LetGo(_) => return None,
+        })
+    }
+
+    /// Takes the answer to a call.
+    pub fn answered(&mut self, call: &Call, answer: Answer, now: Now) {
+        if let Call::Release { uid, is_counted, .. } = call {
+            return self.release_answered(uid, *is_counted, &answer, now);
+        }
+        self.is_busy = false;
+        match (call, answer) {
+            (Call::Create { .. } | Call::Get { .. }, Answer::Record(fence, status)) => {
+                self.read(fence, status);
+            }
+            (Call::List { is_over }, Answer::Pods { version, pods }) => {
+                self.listed(version, pods, *is_over, now);
+            }
+            (Call::ReadJob, Answer::Job) => self.job_read = JobRead::Read,
+            (Call::Store(store), Answer::Stored { version }) => self.stored(store, version, now),
+            (_, Answer::Failed { failure, retry_after }) => {
+                return self.failed(call, failure, retry_after, now);
+            }
+            // The answer to another call than this.
+            (
+                Call::Create { .. } | Call::Get { .. } | Call::List { .. } | Call::ReadJob,
+                Answer::Record(..) | Answer::Pods { .. } | Answer::Job | Answer::Stored { .. },
+            )
+            | (Call::Store(_), Answer::Record(..) | Answer::Pods { .. } | Answer::Job)
+            | (_, Answer::Released { .. }) => {
+                return self.failed(call, Failure::Unanswered, Duration::ZERO, now);
+            }
+            (Call::Release { .. }, _) => {}
+        }
+        self.backoff.succeeded();
+    }
+
+    fn release_answered(&mut self, uid: &str, is_counted: bool, answer: &Answer, now: Now) {
+        match *answer {
+            Answer::Released { version } => self.pods.released(uid, version),
+            Answer::Failed { failure, retry_after } => match for_pod(failure) {
+                ForPod::Released => self.pods.absent(uid),
+                ForPod::Again | ForPod::Refused => {
+                    if let Some(tracked) = self.pods.get_mut(uid) {
+                        tracked.release_failed(now.clock, retry_after);
+                    }
+                    return;
+                }
+            },
+            Answer::Record(..) | Answer::Pods { .. } | Answer::Job | Answer::Stored { .. } => {
+                return;
+            }
+        }
+        if !is_counted {
+            self.record.valve = self.record.valve.let_go(now.clock);
+            self.let_go.push(uid.to_owned());
+        }
+    }
+
+    /// The record was read, or created. Somebody else may have written it, so its Pods are listed now (AG5).
+    fn read(&mut self, fence: Fence, status: Box<TrainJobRecordStatus>) {
+        self.settle();
+        // What was taken for lost was counted by the process before.
+        self.let_go.retain(|uid| !status.settling.contains(uid));
+        self.fence = Some(fence);
+        self.record.status = Some(status);
+        self.record.evidence = Evidence::Unproven;
+        self.due = Due::List;
+        self.settle();
+    }
+
+    fn listed(&mut self, version: u64, pods: Vec<(u64, Pod)>, is_over: bool, now: Now) {
+        self.due = Due::Nothing;
+        let (evidence, status) = (self.record.evidence, self.record.status.as_deref());
+        let unwatched = match evidence {
+            Evidence::Unproven => {
+                status.map_or(0, |status| unwatched(status, pods.iter().map(|(_, pod)| pod)))
+            }
+            Evidence::Proven { unwatched, .. } => unwatched,
+        };
+        self.pods.listed(version, pods, evidence == Evidence::Unproven, now);
+        self.record.evidence = Evidence::Proven { unwatched, listed_after_end: is_over };
+    }
+
+    fn stored(&mut self, store: &Store, version: String, now: Now) {
+        self.settle();
+        self.job_read = JobRead::Watched;
+        self.let_go.drain(..store.tells.min(self.let_go.len()));
+        self.fence = Some(Fence { version, ..store.fence.clone() });
+        self.record.stored(store.status.clone(), now.clock);
+        self.settle();
+    }
+
+    fn failed(&mut self, call: &Call, failure: Failure, retry_after: Duration, now: Now) {
+        self.backoff.failed(now.clock, retry_after);
+        match call {
+            Call::List { .. } => return self.pods.list_failed(),
+            // It is about the TrainJob: the next try tells.
+            Call::ReadJob => return,
+            Call::Create { .. } | Call::Get { .. } | Call::Store(_) | Call::Release { .. } => {}
+        }
+        let valve = self.record.valve;
+        match for_record(failure) {
+            ForRecord::Create => self.lost_record(),
+            ForRecord::CreateWithLongName => (self.long_name, self.due) = (true, Due::Read),
+            ForRecord::Prove => {
+                self.record.evidence = Evidence::Unproven;
+                if self.record.status.is_none() {
+                    self.due = Due::Read;
+                }
+                if failure == Failure::Unanswered {
+                    self.record.valve = valve.silent(now.clock);
+                }
+            }
+            ForRecord::Refused => self.record.valve = valve.refused(now.clock),
+            ForRecord::LetAllGo => self.record.valve = valve.ending(),
+            ForRecord::Again => self.record.valve = valve.silent(now.clock),
+        }
+    }
+
+    /// There is no record. If there was one, somebody deleted it.
+    fn lost_record(&mut self) {
+        self.settle();
+        self.record.recreated |= self.record.status.is_some();
+        self.record.status = None;
+        self.record.evidence = Evidence::Unproven;
+        (self.fence, self.due) = (None, Due::Nothing);
+    }
+
+    fn settle(&mut self) {
+        if let Some(status) = &self.record.status {
+            self.pods.settle(&status.settling);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

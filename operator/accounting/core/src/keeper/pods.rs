@@ -1,0 +1,153 @@
+//! The Pods of a record, each in its newest known version.
+//!
+//! What the watch shows, what a list of our own shows and what replies show arrive in any order. Versions tell what is
+//! newer. A UID never comes back, so a deletion needs none.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    clock::Now,
+    pod::Pod,
+    tracked::{Presence, Tracked},
+};
+
+/// The Pods of a record.
+#[derive(Debug, Default)]
+pub(super) struct Pods {
+    known: BTreeMap<String, Known>,
+    /// The version of the last list of our own. What the watch shows up to there is older.
+    floor: u64,
+    /// UIDs that went or were done with while a list was under way, which may still show them.
+    past: Option<BTreeSet<String>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    version: u64,
+    tracked: Tracked,
+}
+
+impl Pods {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Tracked> {
+        self.known.values().map(|known| &known.tracked)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    pub(super) fn get_mut(&mut self, uid: &str) -> Option<&mut Tracked> {
+        self.known.get_mut(uid).map(|known| &mut known.tracked)
+    }
+
+    /// The watch shows a Pod.
+    pub(super) fn watched(&mut self, version: u64, pod: Pod, now: Now) {
+        let newest = self.known.get(&pod.uid).map_or(self.floor, |known| known.version);
+        // The version of a reply is shown by the watch, too: only then nothing older can follow.
+        if version < newest {
+            return;
+        }
+        if pod.accounted && !pod.finalizer {
+            return self.forget(&pod.uid);
+        }
+        self.saw(version, pod, now);
+    }
+
+    fn saw(&mut self, version: u64, pod: Pod, now: Now) {
+        match self.known.get_mut(&pod.uid) {
+            Some(known) if known.version < version => {
+                known.version = version;
+                known.tracked.saw(pod, now);
+            }
+            Some(_) => {}
+            None if version <= self.floor => {}
+            None => self.insert(version, pod, now),
+        }
+    }
+
+    fn insert(&mut self, version: u64, pod: Pod, now: Now) {
+        let uid = pod.uid.clone();
+        self.known.insert(uid, Known { version, tracked: Tracked::new(pod, now) });
+    }
+
+    /// A Pod went.
+    pub(super) fn went(&mut self, uid: &str, now: Now) {
+        self.note_past(uid);
+        let Some(known) = self.known.get_mut(uid) else { return };
+        known.tracked.went(now);
+        if known.tracked.presence == Presence::Released {
+            self.known.remove(uid);
+        }
+    }
+
+    /// Our PATCH of a Pod was answered with this version of it.
+    pub(super) fn released(&mut self, uid: &str, version: u64) {
+        if let Some(known) = self.known.get_mut(uid) {
+            known.version = known.version.max(version);
+            known.tracked.released();
+        }
+    }
+
+    /// There is nothing to release: the Pod is gone, or another has its name. Whatever the watch still shows of it before
+    /// its deletion is older.
+    pub(super) fn absent(&mut self, uid: &str) {
+        self.released(uid, u64::MAX);
+        self.note_past(uid);
+    }
+
+    /// Forgets Pods that went and are in `settling`: they are counted, and must not count again once that is cleared.
+    pub(super) fn settle(&mut self, settling: &[String]) {
+        let gone = |known: &Known| known.tracked.presence == Presence::Gone;
+        if self.known.values().any(gone) {
+            let settling: BTreeSet<_> = settling.iter().collect();
+            self.known.retain(|uid, known| !(gone(known) && settling.contains(uid)));
+        }
+    }
+
+    /// A list of our own begins.
+    pub(super) fn list_begins(&mut self) {
+        self.past = Some(BTreeSet::new());
+    }
+
+    /// The list failed.
+    pub(super) fn list_failed(&mut self) {
+        self.past = None;
+    }
+
+    /// A list of our own: it is newer than what the watch has shown so far, or the watch knows better. What is not in it
+    /// went; where the record is unproven, that is forgotten (AG5).
+    pub(super) fn listed(&mut self, version: u64, pods: Vec<(u64, Pod)>, proves: bool, now: Now) {
+        let past = self.past.take().unwrap_or_default();
+        let there: BTreeSet<_> = pods.iter().map(|(_, pod)| pod.uid.clone()).collect();
+        // What is newer than the list was created after it.
+        let went = |uid: &String, known: &Known| !there.contains(uid) && known.version <= version;
+        if proves {
+            self.known.retain(|uid, known| !went(uid, known));
+        } else {
+            let gone = self.known.iter().filter(|(uid, known)| went(uid, known));
+            let gone: Vec<_> = gone.map(|(uid, _)| uid.clone()).collect();
+            for uid in gone {
+                self.went(&uid, now);
+            }
+        }
+        for (version, pod) in pods {
+            match self.known.contains_key(&pod.uid) {
+                true => self.saw(version, pod, now),
+                false if past.contains(&pod.uid) || pod.accounted && !pod.finalizer => {}
+                false => self.insert(version, pod, now),
+            }
+        }
+        self.floor = self.floor.max(version);
+    }
+
+    fn forget(&mut self, uid: &str) {
+        self.note_past(uid);
+        self.known.remove(uid);
+    }
+
+    fn note_past(&mut self, uid: &str) {
+        if let Some(past) = &mut self.past {
+            past.insert(uid.to_owned());
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What follows from answers and news, one by one. How they go together is tested by `tests/model`.
+
+use std::time::Duration;
+
+use super::*;
+use crate::{
+    pod::{Deletion, Phase},
+    testing::{at, ended_at, pod},
+};
+
+const RUNNING: Job = Job::Running { suspended_changed_at: None };
+
+fn now(seconds: u64) -> Now {
+    Now { server: at(1_000), clock: Duration::from_secs(seconds) }
+}
+
+fn ended() -> Pod {
+    let deletion = Some(Deletion { at: at(990), grace: 30 });
+    Pod { phase: Phase::Succeeded, containers: vec![ended_at(900, 0)], deletion, ..pod() }
+}
+
+/// What is sent at this time.
+fn next(keeper: &mut Keeper, seconds: u64) -> Vec<Call> {
+    keeper.next(&RUNNING, &Settings::default(), now(seconds)).now
+}
+
+/// Answers the only call that is sent at this time.
+fn answer(keeper: &mut Keeper, seconds: u64, answer: Answer) -> Call {
+    let calls = next(keeper, seconds);
+    let [call] = &calls[..] else { panic!("{calls:?}") };
+    keeper.answered(call, answer, now(seconds));
+    call.clone()
+}
+
+const fn failed(failure: Failure) -> Answer {
+    Answer::Failed { failure, retry_after: Duration::ZERO }
+}
+
+fn record() -> Answer {
+    let fence = Fence { name: "llm-j1".into(), uid: "r1".into(), version: "7".into() };
+    Answer::Record(fence, Box::default())
+}
+
+/// One that knows this Pod and that there is no record.
+fn without_record(pod: Pod) -> Keeper {
+    let mut keeper = Keeper::default();
+    keeper.saw(5, pod, now(0));
+    assert_eq!(answer(&mut keeper, 1, failed(Failure::NotFound)), Call::Get { long_name: false });
+    keeper
+}
+
+/// One whose record is there, proven, with this Pod.
+fn proven(pod: Pod) -> Keeper {
+    let mut keeper = without_record(pod.clone());
+    answer(&mut keeper, 2, record());
+    answer(&mut keeper, 3, Answer::Pods { version: 6, pods: vec![(5, pod)] });
+    keeper
+}
+
+#[test]
+fn a_record_is_created_read_back_and_proven_before_anything_is_stored() {
+    let mut keeper = without_record(ended());
+    assert_eq!(answer(&mut keeper, 2, record()), Call::Create { long_name: false });
+    let pods = Answer::Pods { version: 6, pods: vec![(5, ended())] };
+    assert_eq!(answer(&mut keeper, 3, pods), Call::List { is_over: false });
+    assert!(matches!(&next(&mut keeper, 4)[..], [Call::Store(_)]));
+    assert_eq!(next(&mut keeper, 5), [], "one request about a record at a time");
+}
+
+#[test]
+fn a_record_whose_name_another_has_gets_the_long_one() {
+    let mut keeper = Keeper::default();
+    keeper.saw(5, pod(), now(0));
+    answer(&mut keeper, 1, failed(Failure::AlreadyExists { same: false }));
+    assert_eq!(answer(&mut keeper, 2, failed(Failure::NotFound)), Call::Get { long_name: true });
+    assert_eq!(next(&mut keeper, 3), [Call::Create { long_name: true }]);
+}
+
+#[test]
+fn ag12_a_record_that_somebody_deleted_is_made_anew_and_says_so() {
+    let mut keeper = proven(ended());
+    assert!(matches!(answer(&mut keeper, 4, failed(Failure::NotFound)), Call::Store(_)));
+    assert_eq!(answer(&mut keeper, 5, record()), Call::Create { long_name: false });
+    answer(&mut keeper, 6, Answer::Pods { version: 8, pods: vec![(5, ended())] });
+    let calls = next(&mut keeper, 7);
+    let [Call::Store(store)] = &calls[..] else { panic!("{calls:?}") };
+    assert_eq!(store.status.inexact, ["Recreated"]);
+}
+
+#[test]
+fn a_pod_is_released_when_it_is_stored_and_again_when_that_failed() {
+    let mut keeper = proven(ended());
+    answer(&mut keeper, 4, Answer::Stored { version: "8".into() });
+    let release = |call: &Call| matches!(call, Call::Release { is_counted: true, .. });
+    assert!(release(&answer(&mut keeper, 5, failed(Failure::Forbidden))));
+    assert_eq!(next(&mut keeper, 5), [], "it waits");
+    assert!(release(&answer(&mut keeper, 6, Answer::Released { version: 9 })));
+    keeper.went("p1", now(7));
+    assert!(keeper.pods().next().is_none(), "nothing is kept of it");
+}
+
+#[test]
+fn without_a_namespace_to_create_in_ended_pods_are_let_go_at_once() {
+    let mut keeper = without_record(ended());
+    answer(&mut keeper, 2, failed(Failure::NamespaceTerminating));
+    let calls = next(&mut keeper, 3);
+    assert!(
+        calls.iter().any(|call| matches!(call, Call::Release { is_counted: false, .. })),
+        "{calls:?}"
+    );
+}
+
+#[test]
+fn ah2_a_kind_that_is_not_served_holds_no_pod_longer_than_the_limit() {
+    let mut keeper = Keeper::default();
+    keeper.saw(5, ended(), now(0));
+    for seconds in [1, 60, 299] {
+        let call = answer(&mut keeper, seconds, failed(Failure::NotServed));
+        assert_eq!(call, Call::Get { long_name: false });
+    }
+    let calls = next(&mut keeper, 301);
+    let let_go = calls.iter().filter(|call| matches!(call, Call::Release { .. }));
+    assert_eq!(let_go.count(), 1, "{calls:?}");
+}
+
+#[test]
+fn ag10_a_pod_that_lost_our_labels_is_counted_and_released() {
+    let mut keeper = proven(pod());
+    // What is open is told of.
+    answer(&mut keeper, 40, Answer::Stored { version: "8".into() });
+    keeper.lost_labels("p1", now(41));
+    let calls = next(&mut keeper, 50);
+    let [Call::Store(store)] = &calls[..] else { panic!("{calls:?}") };
+    assert_eq!(
+        (&store.status.settling[..], store.status.totals.pods.deleted),
+        (&["p1".into()][..], 1)
+    );
+}
+
+#[test]
+fn what_was_counted_by_the_process_before_is_not_told_of_as_lost() {
+    let mut keeper = Keeper::default();
+    keeper.saw(5, ended(), now(0));
+    answer(&mut keeper, 1, failed(Failure::NotServed));
+    let calls = next(&mut keeper, 302);
+    let of_pod = |call: &&Call| matches!(call, Call::Release { .. });
+    let release = calls.iter().find(of_pod).unwrap();
+    keeper.answered(release, Answer::Released { version: 8 }, now(302));
+    let settling = vec!["p1".to_owned()];
+    let status = TrainJobRecordStatus { settling, ..TrainJobRecordStatus::default() };
+    let fence = Fence { name: "llm-j1".into(), uid: "r1".into(), version: "7".into() };
+    let get = calls.iter().find(|call| !of_pod(call)).unwrap();
+    keeper.answered(get, Answer::Record(fence, Box::new(status)), now(303));
+    answer(&mut keeper, 304, Answer::Pods { version: 9, pods: vec![] });
+    let calls = next(&mut keeper, 310);
+    let [Call::Store(store)] = &calls[..] else { panic!("{calls:?}") };
+    assert!(store.status.lost.is_empty(), "{:?}", store.status.lost);
+}
