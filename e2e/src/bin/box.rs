@@ -86,6 +86,12 @@ fn print_usage(cluster: &Cluster, programs: Option<&Programs>, took: Duration) -
     writeln!(out, "  export KUBECONFIG={}", cluster.kubeconfig().display())?;
     writeln!(out, "  alias kubectl={}", cluster.kubectl().display())?;
     writeln!(out, "  kubectl get nodes\n")?;
+    if let Some(Programs { retention: Some(engine), .. }) = programs {
+        let config = engine.flags().iter().find(|flag| flag.starts_with("--config="));
+        let (binary, config) = (engine.binary().display(), config.map_or("", String::as_str));
+        writeln!(out, "Why an object is not deleted, or when it is (docs/cleanup.md):\n")?;
+        writeln!(out, "  explain() {{ {binary} explain {config} \"$@\"; }}\n")?;
+    }
     writeln!(out, "Logs are in {}.", cluster.folder().display())?;
     if let Some(Programs { operator, webhook, retention }) = programs {
         let all = [("operator", operator), ("webhook", webhook)].into_iter();

@@ -49,6 +49,8 @@ pub struct Product {
     health: Port,
     metrics: Port,
     authority: String,
+    binary: PathBuf,
+    told: Vec<String>,
 }
 
 impl Product {
@@ -82,11 +84,13 @@ impl Product {
                 (Path::new(UNSHARE), arguments)
             }
         };
+        let told = told(&cluster.folder().join(format!("{name}.yaml")), &kubeconfig);
         arguments.extend(options.extra_args);
         let env = [allocator_environment()?, options.env].concat();
         let process = cluster.spawn(&name, program, &arguments, &env)?;
         let authority = cluster.authority().to_owned();
-        Ok(Self { process, health, metrics, authority })
+        let binary = binary.to_owned();
+        Ok(Self { process, health, metrics, authority, binary, told })
     }
 
     /// Waits until `/readyz` says yes.
@@ -112,6 +116,18 @@ impl Product {
     /// Everything it has logged so far.
     pub fn log(&self) -> Result<String> {
         self.process.log()
+    }
+
+    /// The file of the program.
+    #[must_use]
+    pub fn binary(&self) -> &Path {
+        &self.binary
+    }
+
+    /// The flags that name its configuration and its credentials.
+    #[must_use]
+    pub fn flags(&self) -> &[String] {
+        &self.told
     }
 
     /// Its process, for every other signal and its id.

@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -49,6 +50,16 @@ impl Retention {
             ..Options::default()
         };
         Ok(Self(Product::start(cluster, "retention", &binary, options)?))
+    }
+
+    /// What the program says of a Job, with the configuration and the rights of the engine.
+    pub async fn explain(&self, namespace: &str, job: &str) -> Result<String> {
+        let mut command = Command::new(self.binary());
+        command.args(["explain", "job", job, "--namespace", namespace]).args(self.flags());
+        let output = tokio::task::spawn_blocking(move || command.output()).await??;
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success() && complaint.is_empty(), "{complaint}");
+        Ok(String::from_utf8(output.stdout)?)
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! Nothing but the API server acts on the Jobs, so tests say themselves how they end.
 
+mod explained;
 mod flows;
 mod place;
 mod pods;
@@ -125,6 +126,11 @@ async fn a_policy_with_more_due_than_its_breaker_allows_waits_for_an_acknowledge
     place.apply(enforced.clone()).await?;
     let seen = status(&place, |status| condition(status, "Tripped").0 == "True").await?;
     ensure!(condition(&seen, "Enforcing") == (&json!("False"), &json!("Tripped")), "{seen}");
+    let said = place.explain("a").await?;
+    ensure!(
+        said.contains("But its policy deletes nothing now: it has tripped, and 3 of 3"),
+        "{said}"
+    );
     consistently("nothing is deleted", WINDOW, async || place.has(&["a", "b", "c"]).await).await?;
 
     ensure!(seen["trip"]["unexpected"] == 3 && seen["trip"]["stock"] == 3, "{seen}");

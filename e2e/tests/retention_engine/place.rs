@@ -27,7 +27,7 @@ const TRAIN_JOBS: &str =
 /// A box with the retention engine, and nothing else that acts.
 struct World {
     // Dropped before the box.
-    _retention: Retention,
+    retention: Retention,
     cluster: Cluster,
 }
 
@@ -43,7 +43,7 @@ impl World {
         install_retention_rbac(&cluster).await?;
         let retention = Retention::start(&cluster, targets).await?;
         retention.wait_ready().await?;
-        Ok(Self { _retention: retention, cluster })
+        Ok(Self { retention, cluster })
     }
 }
 
@@ -216,6 +216,11 @@ impl Place {
     pub(crate) async fn status(&self, name: &str) -> Result<Value> {
         let policies: Api<RetentionPolicy> = Api::namespaced(self.client.clone(), &self.namespace);
         Ok(json!(policies.get(name).await?.status))
+    }
+
+    /// What the program says of a Job.
+    pub(crate) async fn explain(&self, name: &str) -> Result<String> {
+        self.world.retention.explain(&self.namespace, name).await
     }
 
     /// All deletions here that the retention engine has asked for.

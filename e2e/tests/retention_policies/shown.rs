@@ -104,6 +104,12 @@ async fn explain_says_what_each_field_is_for() -> Result<()> {
             "FIELD: maximumSeconds <integer>",
             "An object about which no policy decides stays.",
         ),
+        (
+            "rp.spec.owned",
+            "FIELD: owned <string>",
+            "needs the right to get objects of the owner's kind, which the chart gives it by owners of the target",
+        ),
+        ("rp.status.countedAt", "FIELD: countedAt <string>", "counted every half minute"),
         ("rp.status.trip.id", "FIELD: id <string>", "lifecycle.trainjob.dev/acknowledge-trip"),
     ] {
         let explained = kubectl(&place, &["explain", path]).await?;

@@ -127,6 +127,32 @@ async fn label_that_puts_a_namespace_into_scope_trips_for_it_only() -> Result<()
     trips_for_one(&edited, &other, (&name, all)).await
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_that_an_edit_makes_due_are_told_to_wait_and_until_when() -> Result<()> {
+    let edited = wide_place("waiting").await?;
+    let names = [edited.namespace.as_str(); 2];
+    let name = format!("all-{}", edited.namespace);
+    edited.apply(wide(&name, &names, "due", false)).await?;
+    edited.cluster_status(&name, is_enforcing).await?;
+    are_known(&edited).await?;
+    let label = json!({"metadata": {"labels": {"due": "yes"}}});
+    for job in named("job", 3) {
+        edited.edit("jobs", &job, &label).await?;
+    }
+    let here = json!([{"name": edited.namespace, "unexpected": 3}]);
+    let seen = edited.cluster_status(&name, |it| it["waiting"]["namespaces"] == here).await?;
+    let until = seen["waiting"]["until"].as_str().unwrap_or_default();
+    let enforcing = seen["conditions"].as_array().into_iter().flatten();
+    let mut enforcing = enforcing.filter(|condition| condition["type"] == "Enforcing");
+    let message = enforcing.next().map(|condition| condition["message"].to_string());
+    ensure!(message.is_some_and(|it| it.contains(until)) && !until.is_empty(), "{seen}");
+    let said = edited.engine()?.explain(&edited.namespace, "job-000").await?;
+    ensure!(said.contains(&format!("wait until {until}, and it may be one of them")), "{said}");
+    ensure!(edited.deletions() == 0, "{} deletions", edited.deletions());
+    edited.judge(&Terms::default()).await?;
+    Ok(())
+}
+
 /// Stores 60 Jobs that have ended, and waits until the engine knows that they have: what is in scope when its end is shown
 /// is expected.
 async fn are_known(place: &Place) -> Result<()> {

@@ -1,9 +1,13 @@
 //! `trainjob-retention`: deletes finished objects by policy. See the library for how it works.
 
-use std::process::ExitCode;
+use std::{env, process::ExitCode};
 
 use trainjob_process::{Program, start};
-use trainjob_retention::{manual::MANUAL, metrics, run};
+use trainjob_retention::{
+    explain::{self, COMMAND},
+    manual::MANUAL,
+    metrics, run,
+};
 
 const PROGRAM: Program = Program {
     name: "trainjob-retention",
@@ -29,5 +33,9 @@ const PROGRAM: Program = Program {
 };
 
 fn main() -> ExitCode {
+    let mut arguments = env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == COMMAND) {
+        return explain::main(PROGRAM, arguments);
+    }
     start(PROGRAM, run::run)
 }

@@ -9,7 +9,10 @@ Deletes finished objects when a RetentionPolicy or a ClusterRetentionPolicy says
 status of a policy what it finds, and what it would delete.
 
 It keeps nothing on disk. With leaderElection in the configuration several replicas may run, of
-which one acts; without it, one.",
+which one acts; without it, one.
+
+trainjob-retention explain KIND NAME --namespace NAMESPACE says why one object is, or is not,
+deleted, and when. It has a page of its own: trainjob-retention explain --help.",
     servers: &[
         ("health", ":8081; /healthz says whether it lives, /readyz whether it can work"),
         ("metrics", "where metrics.bindAddress says; /metrics"),

@@ -37,6 +37,10 @@ use trainjob_retention_core::facts;
 
 pub use self::path::collection;
 use self::served::Served;
+pub(crate) use self::{
+    owners::{ask as ask_owner, plural},
+    release::ask as ask_release,
+};
 use crate::{
     cluster_state::{ClusterState, Effects, SOON, Step, Verb as RightVerb},
     config::Target,

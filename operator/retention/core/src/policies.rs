@@ -51,6 +51,11 @@ impl Policies {
         Self { kind, ordered: policies, unreadable, label_keys, namespace_label_keys }
     }
 
+    /// Those that can be read, in the order in which they are asked.
+    pub fn iter(&self) -> impl Iterator<Item = &Policy> {
+        self.ordered.iter().map(|policy| &**policy)
+    }
+
     /// How many there are that can be read.
     #[must_use]
     pub const fn len(&self) -> usize {
@@ -86,6 +91,21 @@ impl Policies {
             }
         }
         definitions
+    }
+
+    /// What each of them says of an object in a namespace, in the order in which they are asked. Which of them counts, the
+    /// [policies of the namespace](NamespacePolicies::governing) tell.
+    #[must_use]
+    pub fn opinions(&self, namespace: &Namespace, object: &Facts) -> Vec<(&Policy, Opinion<'_>)> {
+        let asked = self.ordered.iter().map(|policy| {
+            let opinion = if policy.scope.includes(namespace) {
+                ask(policy, object).into()
+            } else {
+                Opinion::Elsewhere
+            };
+            (&**policy, opinion)
+        });
+        asked.collect()
     }
 
     /// The policies that apply in a namespace.
@@ -193,25 +213,67 @@ impl Bounds {
     }
 }
 
+/// What a policy says of an object, for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opinion<'p> {
+    /// It is for other namespaces.
+    Elsewhere,
+    /// Its selector does not fit.
+    NotSelected,
+    /// The object has not finished in its sense. If it enforces, the policies after it are not asked.
+    Unfinished,
+    /// This rule fits, and leaves the object to the next policy.
+    Defers(&'p Rule),
+    /// This rule fits, and decides.
+    Decides(&'p Rule),
+}
+
 /// What a policy answers when it is asked about an object.
 enum Answer<'p, 'o> {
-    /// It does not select the object, or defers.
-    Passes,
+    /// It does not select the object.
+    NotSelected,
+    /// It defers, by this rule.
+    Defers(&'p Rule),
     /// It selects an object that has not finished in its sense.
     Unfinished,
     /// It governs it.
     Governs(&'p Rule, &'p Decide, &'o Finish),
 }
 
+impl<'p> From<Answer<'p, '_>> for Opinion<'p> {
+    fn from(answer: Answer<'p, '_>) -> Self {
+        match answer {
+            Answer::NotSelected => Self::NotSelected,
+            Answer::Unfinished => Self::Unfinished,
+            Answer::Defers(rule) => Self::Defers(rule),
+            Answer::Governs(rule, ..) => Self::Decides(rule),
+        }
+    }
+}
+
 fn ask<'p, 'o>(policy: &'p Policy, object: &'o Facts) -> Answer<'p, 'o> {
     if !policy.selector.matches(&object.labels) {
-        return Answer::Passes;
+        return Answer::NotSelected;
     }
     let Some(finish) = object.finish(&policy.definition) else { return Answer::Unfinished };
     let rule = policy.rules.first(finish, &object.labels);
     match &rule.action {
-        RuleAction::Defer => Answer::Passes,
+        RuleAction::Defer => Answer::Defers(rule),
         RuleAction::Decide(decide) => Answer::Governs(rule, decide, finish),
+    }
+}
+
+impl Governed<'_, '_> {
+    /// Whether it is not known what all policies say of the object, so that it is kept.
+    #[must_use]
+    pub const fn is_in_doubt(&self) -> bool {
+        self.in_doubt
+    }
+
+    /// What the rule says.
+    #[must_use]
+    pub const fn decision(&self) -> &Decide {
+        self.decide
     }
 }
 
@@ -227,7 +289,7 @@ impl NamespacePolicies {
         }
         let mut enforcing = self.ordered.iter().filter(|policy| policy.mode == Mode::Enforce);
         enforcing.find_map(|policy| match ask(policy, object) {
-            Answer::Passes => None,
+            Answer::NotSelected | Answer::Defers(_) => None,
             Answer::Unfinished => Some(None),
             Answer::Governs(rule, decide, finish) => {
                 Some(Some(self.governed(policy, (rule, decide), (object, finish))))
@@ -246,7 +308,8 @@ impl NamespacePolicies {
                 return None;
             }
             Some(match (policy.mode, ask(policy, object)) {
-                (_, Answer::Passes) | (Mode::Audit, Answer::Unfinished) => None,
+                (_, Answer::NotSelected | Answer::Defers(_))
+                | (Mode::Audit, Answer::Unfinished) => None,
                 (Mode::Enforce, _) => {
                     decided = true;
                     None

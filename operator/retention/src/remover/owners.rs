@@ -30,7 +30,7 @@ struct Bare {
 }
 
 /// How the controller owner of an object in this namespace is.
-pub(super) async fn ask(
+pub(crate) async fn ask(
     client: &Client,
     namespace: &str,
     owner: &Controller,
@@ -134,7 +134,8 @@ fn built_in(owner: &Controller) -> Option<BuiltIn> {
     BuiltIn::of(group_and_version(owner).0, &owner.kind)
 }
 
-const fn plural(kind: BuiltIn) -> &'static str {
+/// The plural name of a kind.
+pub(crate) const fn plural(kind: BuiltIn) -> &'static str {
     match kind {
         BuiltIn::Job => "jobs",
         BuiltIn::Pod => "pods",

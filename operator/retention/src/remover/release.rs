@@ -71,7 +71,12 @@ pub(super) fn rights() -> Vec<Right> {
     vec![right("jobset.x-k8s.io", "jobsets", RightVerb::Get), right("", "pods", RightVerb::List)]
 }
 
-async fn ask(client: &Client, job: &ObjectKey, uid: &Uid) -> Result<Release, RequestError> {
+/// Whether the TrainJob with this UID is released.
+pub(crate) async fn ask(
+    client: &Client,
+    job: &ObjectKey,
+    uid: &Uid,
+) -> Result<Release, RequestError> {
     let job_sets: Api<JobSet> = Api::namespaced(client.clone(), &job.namespace);
     let foreign = match timed(job_sets.get_metadata(&job.name)).await {
         Ok(job_set) if is_controlled_by(&job_set.metadata, uid) => return Ok(Release::Pending),
