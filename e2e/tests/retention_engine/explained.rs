@@ -29,8 +29,9 @@ impl Place {
 fn keeping(mode: &str) -> Value {
     let mut keeping = policy(mode, HOUR);
     let keep = json!({"name": "keep", "match": {"labels": {"matchLabels": {"keep": "yes"}}}, "action": {"keep": true}});
-    let rest = keeping["spec"]["rules"][0].clone();
-    keeping["spec"]["rules"] = json!([keep, rest]);
+    if let Some(rules) = keeping.pointer_mut("/spec/rules").and_then(Value::as_array_mut) {
+        rules.insert(0, keep);
+    }
     keeping
 }
 

@@ -51,6 +51,11 @@ impl Policies {
         Self { kind, ordered: policies, unreadable, label_keys, namespace_label_keys }
     }
 
+    /// Those that can be read, in the order in which they are asked.
+    pub fn iter(&self) -> impl Iterator<Item = &Policy> {
+        self.ordered.iter().map(|policy| &**policy)
+    }
+
     /// How many there are that can be read.
     #[must_use]
     pub const fn len(&self) -> usize {

@@ -20,11 +20,14 @@ pub(super) fn of(case: &Case, governing: Option<&Judged<'_>>, audited: &[Judged<
     let Case { kind, key, now, .. } = case;
     let mut sections = vec![format!("{} {key}, at {now}", kind.kind), answer(case, governing)];
     let details = governing.map(details).or_else(|| case.facts.as_ref().map(bare_details));
-    sections.extend(details.map(|lines| columns(&lines)));
+    let lines = details.unwrap_or_default();
+    if !lines.is_empty() {
+        sections.push(columns(&lines));
+    }
     for judged in audited {
         let reference = judged.governed.policy.reference();
         sections.push(format!("If {reference} enforced: {}", verdict(judged)));
-        sections.push(columns(&details_of(judged)));
+        sections.push(columns(&details_of(judged, &lines)));
     }
     sections.push(opinions(case));
     if !case.is_configured {
@@ -94,8 +97,10 @@ fn details(judged: &Judged<'_>) -> Lines {
     lines
 }
 
-fn details_of(judged: &Judged<'_>) -> Lines {
+/// Of one in Audit: its end only if this does not say that already.
+fn details_of(judged: &Judged<'_>, said: &Lines) -> Lines {
     let mut lines = finish(judged.governed.finish);
+    lines.retain(|line| !said.contains(line));
     lines.push(("rule", judged.governed.rule.name.to_string()));
     lines.extend(times(judged));
     lines
@@ -142,39 +147,39 @@ fn columns(lines: &Lines) -> String {
 
 fn opinions(case: &Case) -> String {
     let kind = &case.kind;
-    let mut lines = Vec::new();
-    if let Some(facts) = &case.facts {
-        for (policy, opinion) in case.policies.opinions(&case.namespace, facts) {
-            lines.push(line(policy, opinion));
+    let mut lines: Vec<_> = match &case.facts {
+        // Of an object that has not finished they say nothing.
+        None => case.policies.iter().map(name).collect(),
+        Some(facts) => {
+            let opinions = case.policies.opinions(&case.namespace, facts).into_iter();
+            opinions.map(|(policy, it)| format!("{}: {}", name(policy), opinion(it))).collect()
         }
-    }
+    };
     for (reference, error) in &case.not_understood {
-        lines
-            .push(format!("  {reference}: not understood, so what it may select is kept: {error}"));
+        lines.push(format!("{reference}: not understood, so what it may select is kept: {error}"));
     }
     if lines.is_empty() {
-        return if case.policies.is_empty() {
-            format!("There is no policy for {kind}.")
-        } else {
-            format!("There are {} policies for {kind}.", case.policies.len())
-        };
+        return format!("There is no policy for {kind}.");
     }
-    format!("Policies for {kind}, in the order in which they are asked:\n{}", lines.join("\n"))
+    format!("Policies for {kind}, in the order in which they are asked:\n  {}", lines.join("\n  "))
 }
 
-fn line(policy: &Policy, opinion: Opinion<'_>) -> String {
+fn name(policy: &Policy) -> String {
     let mode = match policy.mode {
         Mode::Audit => "Audit",
         Mode::Enforce => "Enforce",
     };
-    let said = match opinion {
+    format!("{} ({mode})", policy.reference())
+}
+
+fn opinion(opinion: Opinion<'_>) -> String {
+    match opinion {
         Opinion::Elsewhere => "is for other namespaces".to_owned(),
         Opinion::NotSelected => "its selector does not fit".to_owned(),
         Opinion::Unfinished => "has not finished in its sense".to_owned(),
         Opinion::Defers(rule) => format!("rule {} defers to the next policy", rule.name),
         Opinion::Decides(rule) => format!("rule {} decides", rule.name),
-    };
-    format!("  {} ({mode}): {said}", policy.reference())
+    }
 }
 
 #[cfg(test)]

@@ -386,3 +386,15 @@ fn a_train_job_that_is_not_released_says_so() {
     let page = page(&case_of(BuiltIn::TrainJob, &[policy], &train_job), None);
     assert!(said(&page).starts_with("It waits until its JobSet and its Pods are gone"), "{page}");
 }
+
+#[test]
+fn of_an_object_that_has_not_finished_the_policies_are_named() {
+    let mut running = plain();
+    running["status"] = json!({});
+    let page = page(&case_of(BuiltIn::Job, &[ttl(0)], &running), None);
+    let expected = "\
+Policies for Job.batch, in the order in which they are asked:
+  RetentionPolicy a/p (Enforce)
+";
+    assert!(page.ends_with(expected), "{page}");
+}
