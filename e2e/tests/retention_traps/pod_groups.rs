@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use e2e::apply::apply;
-use e2e::fixtures::PATIENCE;
+use e2e::fixtures::{COMPLETES_AFTER, PATIENCE};
 use e2e::kueue::{Clock, QUEUE_LABEL, QueueOptions, Setting, Workload};
 use e2e::until::until_ok;
 use kube::ResourceExt;
@@ -16,8 +16,6 @@ use super::workloads::{test, workloads};
 
 /// The label of a Pod of a group, which is also the name of its Workload.
 const GROUP: &str = "kueue.x-k8s.io/pod-group-name";
-/// Makes a fake Pod complete.
-const DELAY: &str = "pod-complete.stage.kwok.x-k8s.io/delay";
 /// How many Pods a group has.
 const TOTAL: &str = "kueue.x-k8s.io/pod-group-total-count";
 
@@ -29,7 +27,7 @@ fn pod(name: &str) -> Value {
         "metadata": {
             "name": name,
             "labels": {QUEUE_LABEL: "queue", GROUP: "group"},
-            "annotations": {TOTAL: "2", DELAY: "100ms"},
+            "annotations": {TOTAL: "2", COMPLETES_AFTER: "100ms"},
         },
         "spec": {
             "restartPolicy": "Never",

@@ -115,6 +115,8 @@ fn whoever_does_not_take_its_turn_passes_it_on() {
     let mut jobs: Vec<_> = owned.collect();
     jobs.extend([finished("a", 7, 0), finished("b", 7, 10), finished("newest", 7, 12)]);
     let mut scene = Scene::new(vec![last_of_each_team()], &jobs, at(20));
+    // What is due is queued once more after the first record.
+    scene.evaluate(at(20));
     assert!(scene.deletes("a", at(20)));
     for index in 1..=9 {
         let name = format!("owned{index}");
