@@ -105,7 +105,7 @@ impl ClusterState {
             let plan = governed.plan(&answers, &kind.groups, time);
             let finding = Finding::of(&governed, &plan, kind.surveys.register_mut());
             if let Some(tally) = survey.of(finding.policy, kind.surveys.register()) {
-                tally.count(&finding, &object.facts, time);
+                tally.count(&finding, &key.object, &object.facts, time);
                 tally.counts.recreated += u64::from(is_loop);
                 tally.expect(&key.object, &governed, &plan, &finding);
             }
@@ -237,7 +237,7 @@ impl Survey {
         }
         for finding in findings {
             if let Some(tally) = self.of(finding.policy, register) {
-                tally.count(finding, &object.facts, now);
+                tally.count(finding, &object.key, &object.facts, now);
             }
         }
         true

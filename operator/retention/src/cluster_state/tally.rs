@@ -129,7 +129,13 @@ struct Earliest {
 
 impl Tally {
     /// Counts an object that the policy governs.
-    pub(super) fn count(&mut self, finding: &Finding, object: &Facts, now: Timestamp) {
+    pub(super) fn count(
+        &mut self,
+        finding: &Finding,
+        key: &ObjectKey,
+        object: &Facts,
+        now: Timestamp,
+    ) {
         self.counts.finished += 1;
         if let Some(count) = of_state(&mut self.counts, finding.state) {
             *count += 1;
@@ -137,7 +143,7 @@ impl Tally {
         self.stuck += u64::from(is_stuck(object, now));
         self.limits_cross |= finding.remarks.limits_cross();
         if finding.remarks.is_unreadable() {
-            self.count_unreadable(object);
+            self.count_unreadable(key);
         }
         if let Some((_, matched, due)) = self.rules.get_mut(usize::from(finding.rule)) {
             *matched += 1;
@@ -152,14 +158,12 @@ impl Tally {
         }
     }
 
-    fn count_unreadable(&mut self, object: &Facts) {
-        let (namespace, name) = (Arc::clone(&object.namespace), Arc::clone(&object.name));
-        let key = ObjectKey { namespace, name };
+    fn count_unreadable(&mut self, key: &ObjectKey) {
         let known = self.unreadable.take();
         let count = known.as_ref().map_or(0, |known| known.count).saturating_add(1);
         // The first by name, so that a status stays as it is as long as nothing changes.
         let first = known.into_iter().map(|known| known.first).chain([key.clone()]).min();
-        self.unreadable = Some(Unreadable { count, first: first.unwrap_or(key) });
+        self.unreadable = Some(Unreadable { count, first: first.unwrap_or_else(|| key.clone()) });
     }
 
     /// Whether an object is among the earliest to go, as far as is known.

@@ -105,8 +105,8 @@ impl Cluster {
         let mut interner = Interner::default();
         let keys = policies.label_keys().clone();
         let reader = Reader::new(kind.built_in(), definitions(&kind, &policies), keys);
-        let facts = reader.read(text.get(), &mut interner);
-        let facts = facts.map_err(|source| ExplainError::Unreadable { what: named, source })?;
+        let finished = reader.read(text.get(), &mut interner);
+        let finished = finished.map_err(|source| ExplainError::Unreadable { what: named, source })?;
         let namespace = self.namespace(&key.namespace, &policies, &mut interner).await?;
         let kept = serde_json::from_str::<Kept>(text.get()).ok();
         let now = clock.now();
@@ -118,7 +118,7 @@ impl Cluster {
             policies,
             not_understood,
             seen,
-            facts,
+            facts: finished.map(|finished| finished.facts),
             finalizers: kept.map(|kept| kept.metadata.finalizers).unwrap_or_default(),
             groups: Groups::default(),
             is_configured: self.is_configured,
@@ -128,8 +128,8 @@ impl Cluster {
         if case.facts.as_ref().is_some_and(is_ranked) {
             let all = lists::all(&self.client, &path).await;
             for text in all.map_err(cannot_read(&target.resource))? {
-                let facts = reader.read(text.get(), &mut interner).ok().flatten();
-                let candidates = facts.map(|facts| candidates(&there, &facts, case.now));
+                let finished = reader.read(text.get(), &mut interner).ok().flatten();
+                let candidates = finished.map(|it| candidates(&there, &it.facts, case.now));
                 candidates.iter().flatten().for_each(|candidate| case.groups.enter(candidate));
             }
         }

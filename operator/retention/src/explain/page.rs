@@ -45,7 +45,7 @@ fn answer(case: &Case, governing: Option<&Judged<'_>>) -> String {
     let mut answer = verdict(judged);
     let seen = case.seen.get(&judged.governed.policy.uid);
     let is_due = judged.plan.due.is_some_and(|due| due.at <= case.now);
-    if !case.finalizers.is_empty() && facts.terminating.is_some() {
+    if !case.finalizers.is_empty() && facts.terminating.get().is_some() {
         let _ = write!(answer, " Finalizers keep it: {}.", case.finalizers.join(", "));
     }
     if judged.plan.due.is_none() {
@@ -118,7 +118,7 @@ fn finish(finish: &Finish) -> Lines {
         Outcome::Other => "Other",
         Outcome::Deactivated => "Deactivated",
     };
-    let at = finish.time.map_or_else(|| "unknown".to_owned(), |time| time.to_string());
+    let at = finish.time.get().map_or_else(|| "unknown".to_owned(), |time| time.to_string());
     let reason =
         if finish.reason.is_empty() { String::new() } else { format!(", {}", finish.reason) };
     vec![("finished", format!("{at}, {outcome}{reason}"))]

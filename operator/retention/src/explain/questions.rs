@@ -1,7 +1,5 @@
 //! Asks what a plan has to know beside facts and policies, as the engine does.
 
-use std::sync::Arc;
-
 use kube::Client;
 use trainjob_core::facts::ObjectKey;
 use trainjob_engine::error::RequestError;
@@ -46,7 +44,7 @@ async fn judge_by<'c>(client: &Client, governed: Governed<'c, 'c>, case: &'c Cas
                 return Judged { governed, plan, unanswered };
             }
         };
-        if let Err(error) = ask(client, question, governed.object, &mut answers).await {
+        if let Err(error) = ask(client, question, (&case.key, governed.object), &mut answers).await {
             unanswered = Some(error.to_string());
         }
     }
@@ -55,20 +53,18 @@ async fn judge_by<'c>(client: &Client, governed: Governed<'c, 'c>, case: &'c Cas
 async fn ask(
     client: &Client,
     question: Question,
-    object: &Facts,
+    (key, object): (&ObjectKey, &Facts),
     answers: &mut Answers,
 ) -> Result<(), RequestError> {
     match (question, object.controller()) {
         (Question::Owner, Some(owner)) => {
-            answers.owner = Some(ask_owner(client, &object.namespace, owner).await?);
+            answers.owner = Some(ask_owner(client, &key.namespace, owner).await?);
         }
         (Question::Owner, None) => {
             return Err(RequestError::Unbuildable("the object has no owner".into()));
         }
         (Question::Release, _) => {
-            let (namespace, name) = (Arc::clone(&object.namespace), Arc::clone(&object.name));
-            let key = ObjectKey { namespace, name };
-            answers.release = Some(ask_release(client, &key, &object.uid).await?);
+            answers.release = Some(ask_release(client, key, &object.uid).await?);
         }
     }
     Ok(())

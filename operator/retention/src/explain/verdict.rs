@@ -180,7 +180,7 @@ fn needs_owner(judged: &Judged<'_>) -> String {
 }
 
 fn terminating(judged: &Judged<'_>) -> String {
-    match judged.governed.object.terminating {
+    match judged.governed.object.terminating.get() {
         Some(since) => format!("It is being deleted, since {since}."),
         None => format!("{} is being deleted.", subject(judged)),
     }

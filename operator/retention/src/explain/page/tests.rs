@@ -110,7 +110,7 @@ fn case_of(built_in: BuiltIn, policies: &[Value], object: &Value) -> Case {
         key: ObjectKey { namespace: "a".into(), name: "j".into() },
         now: NOW,
         namespace: Namespace { name: "a".into(), labels, terminating: false, excluded: false },
-        facts: reader.read(&object.to_string(), &mut interner).unwrap(),
+        facts: reader.read(&object.to_string(), &mut interner).unwrap().map(|it| it.facts),
         policies,
         not_understood,
         seen,
