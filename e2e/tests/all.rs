@@ -3,6 +3,8 @@
 //! Each is a test target of its own, too, for whoever works on it: `cargo test --workspace --test frozen`. Not among them
 //! are `bench`, which wants the machine to itself, and `node`, whose processes have time limits.
 
+#[path = "accounting.rs"]
+mod accounting;
 #[path = "admission/main.rs"]
 mod admission;
 #[path = "certificates.rs"]
