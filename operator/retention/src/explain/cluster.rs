@@ -106,7 +106,8 @@ impl Cluster {
         let keys = policies.label_keys().clone();
         let reader = Reader::new(kind.built_in(), definitions(&kind, &policies), keys);
         let finished = reader.read(text.get(), &mut interner);
-        let finished = finished.map_err(|source| ExplainError::Unreadable { what: named, source })?;
+        let finished =
+            finished.map_err(|source| ExplainError::Unreadable { what: named, source })?;
         let namespace = self.namespace(&key.namespace, &policies, &mut interner).await?;
         let kept = serde_json::from_str::<Kept>(text.get()).ok();
         let now = clock.now();

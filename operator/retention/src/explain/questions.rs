@@ -44,7 +44,8 @@ async fn judge_by<'c>(client: &Client, governed: Governed<'c, 'c>, case: &'c Cas
                 return Judged { governed, plan, unanswered };
             }
         };
-        if let Err(error) = ask(client, question, (&case.key, governed.object), &mut answers).await {
+        if let Err(error) = ask(client, question, (&case.key, governed.object), &mut answers).await
+        {
             unanswered = Some(error.to_string());
         }
     }
