@@ -18,7 +18,7 @@ use crate::{
     interner::Interner,
     kind::BuiltIn,
     labels::{LabelKeys, Labels},
-    maybe::Maybe,
+    maybe_timestamp::MaybeTimestamp,
     metadata::{Metadata, OwnerReference},
     outcome::{Ending, Guards, Reading},
     uid::Uid,
@@ -53,7 +53,7 @@ pub struct Facts {
     /// The labels that policies read.
     pub labels: Labels,
     /// When it is to be gone, if it is being deleted: from when on only finalizers, or its controller, keep it.
-    pub terminating: Maybe,
+    pub terminating: MaybeTimestamp,
     /// Whether it is a copy that MultiKueue made: its manager removes it, and would run it again if it were gone.
     pub remote_copy: bool,
     /// Its ends, one for each definition by which it has finished.

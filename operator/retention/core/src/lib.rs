@@ -11,7 +11,7 @@ pub mod interner;
 pub mod keep_last;
 pub mod kind;
 pub mod labels;
-pub mod maybe;
+pub mod maybe_timestamp;
 pub mod metadata;
 pub mod operator;
 pub mod outcome;

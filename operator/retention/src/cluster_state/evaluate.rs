@@ -12,7 +12,9 @@ use std::{
 
 use trainjob_api::time::Timestamp;
 use trainjob_core::{Now, facts::ObjectKey};
-use trainjob_retention_core::{breaker::DueObject, maybe::Maybe, policy::Mode, uid::Uid};
+use trainjob_retention_core::{
+    breaker::DueObject, maybe_timestamp::MaybeTimestamp, policy::Mode, uid::Uid,
+};
 
 use super::{
     ClusterState, Slice, audit,
@@ -153,7 +155,7 @@ fn queue(
         next = next.into_iter().chain(plan.next).chain(told.next).min();
     } else {
         breakers.forget(object);
-        object.due = Maybe::NONE;
+        object.due = MaybeTimestamp::NONE;
     }
     // The answer may be old by now, and nothing asks again by itself.
     asks |= object.is_kept_by_answer();

@@ -7,7 +7,7 @@ use trainjob_core::Now;
 use trainjob_retention_core::{
     breaker::{DueObject, Hold},
     keep_last::Groups,
-    maybe::Maybe,
+    maybe_timestamp::MaybeTimestamp,
     plan::{Act, Due, OwnerAnswer, Plan, Release},
     policies::Governed,
     uid::Uid,
@@ -66,7 +66,7 @@ impl ClusterState {
         };
         let governed = policies.governing(&object.facts);
         let Some(governed) = governed else {
-            object.due = Maybe::NONE;
+            object.due = MaybeTimestamp::NONE;
             lose_leave(object);
             self.breakers.forget(object);
             let times = (reached, monotonic);

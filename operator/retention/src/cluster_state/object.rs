@@ -7,7 +7,7 @@ use trainjob_core::facts::ObjectKey;
 use trainjob_retention_core::{
     facts::Facts,
     keep_last::Candidate,
-    maybe::Maybe,
+    maybe_timestamp::MaybeTimestamp,
     plan::{Act, Answers, FoundOwner, Notice, OwnerAnswer, Plan, Release},
     uid::Uid,
 };
@@ -53,7 +53,7 @@ pub(super) struct Object {
     /// Its places in groups.
     pub(super) places: Box<[Place]>,
     /// When it is due, as of the last look; what its place in the queue follows from.
-    pub(super) due: Maybe,
+    pub(super) due: MaybeTimestamp,
     pub(super) progress: Progress,
     /// The policy whose breaker knows that it is due.
     pub(super) judged_by: Option<Box<Uid>>,
@@ -144,7 +144,7 @@ impl Object {
             facts,
             list,
             places: Box::default(),
-            due: Maybe::NONE,
+            due: MaybeTimestamp::NONE,
             progress: Progress::None,
             judged_by: None,
             pods,

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::{finished::Definition, maybe::Maybe, outcome::Ending};
+use crate::{finished::Definition, maybe_timestamp::MaybeTimestamp, outcome::Ending};
 
 /// The end of an object by one definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Finish {
     /// The definition.
     pub definition: Arc<Definition>,
     /// When; `None` if nothing tells.
-    pub time: Maybe,
+    pub time: MaybeTimestamp,
     /// How.
     pub ending: Arc<Ending>,
 }

@@ -6,7 +6,7 @@ use trainjob_retention_core::{
     facts::Facts,
     keep_last::Groups,
     kind::BuiltIn,
-    maybe::Maybe,
+    maybe_timestamp::MaybeTimestamp,
     outcome::Guards,
     plan::{Act, Answers, Question, Release, State, plan},
     policies::Policies,
@@ -40,7 +40,11 @@ fn some_objects_are_left_alone_and_counted() {
     let kept = || vec![policy(decide(Lifetime::Never))];
     for (object, policies, expected) in [
         (Facts { terminating: at(9).into(), ..job() }, vec![policy(ttl(0))], State::Terminating),
-        (job_with(|finish| finish.time = Maybe::NONE), vec![policy(ttl(0))], State::NoFinishTime),
+        (
+            job_with(|finish| finish.time = MaybeTimestamp::NONE),
+            vec![policy(ttl(0))],
+            State::NoFinishTime,
+        ),
         (job(), kept(), State::Kept),
     ] {
         let policies = there(policies);

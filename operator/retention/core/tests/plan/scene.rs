@@ -10,7 +10,7 @@ use trainjob_retention_core::{
     keep_last::Groups,
     kind::BuiltIn,
     labels::Labels,
-    maybe::Maybe,
+    maybe_timestamp::MaybeTimestamp,
     operator::Operator,
     outcome::{Bond, Ending, Guards, Outcome},
     plan::{Answers, Plan, plan},
@@ -64,7 +64,7 @@ pub(crate) fn job() -> Facts {
         owner: Owner::None,
         wishes: Wishes::default(),
         labels: labels(&[]),
-        terminating: Maybe::NONE,
+        terminating: MaybeTimestamp::NONE,
         remote_copy: false,
         finishes: [finish()].into(),
     }

@@ -8,12 +8,12 @@ use trainjob_api::time::Timestamp;
 
 /// An instant, or none.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Maybe(i64);
+pub struct MaybeTimestamp(i64);
 
 /// No instant that can be written is so early.
 const NONE: i64 = i64::MIN;
 
-impl Maybe {
+impl MaybeTimestamp {
     /// None.
     pub const NONE: Self = Self(NONE);
 
@@ -27,25 +27,25 @@ impl Maybe {
     }
 }
 
-impl Default for Maybe {
+impl Default for MaybeTimestamp {
     fn default() -> Self {
         Self::NONE
     }
 }
 
-impl From<Option<Timestamp>> for Maybe {
+impl From<Option<Timestamp>> for MaybeTimestamp {
     fn from(instant: Option<Timestamp>) -> Self {
         instant.map_or(Self::NONE, Self::from)
     }
 }
 
-impl From<Timestamp> for Maybe {
+impl From<Timestamp> for MaybeTimestamp {
     fn from(Timestamp(seconds): Timestamp) -> Self {
         Self(seconds)
     }
 }
 
-impl fmt::Debug for Maybe {
+impl fmt::Debug for MaybeTimestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.get().fmt(f)
     }
@@ -60,9 +60,9 @@ mod tests {
         for instant in
             [None, Some(Timestamp(0)), Some(Timestamp(i64::MIN + 1)), Some(Timestamp(i64::MAX))]
         {
-            assert_eq!(Maybe::from(instant).get(), instant);
+            assert_eq!(MaybeTimestamp::from(instant).get(), instant);
         }
-        assert_eq!(Maybe::default().get(), None);
-        assert_eq!(size_of::<Maybe>(), size_of::<Timestamp>());
+        assert_eq!(MaybeTimestamp::default().get(), None);
+        assert_eq!(size_of::<MaybeTimestamp>(), size_of::<Timestamp>());
     }
 }
