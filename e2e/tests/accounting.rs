@@ -64,8 +64,9 @@ async fn mark(tenant: &Tenant<'_>, job: &str) -> Result<(Option<String>, bool)> 
     let template = "/spec/replicatedJobs/0/template/spec/template/metadata";
     let metadata = job_set.pointer(template).cloned().unwrap_or_default();
     let uid = metadata.pointer("/labels").and_then(|labels| labels.get(TRAIN_JOB_UID_LABEL));
-    let held = metadata["finalizers"].as_array().into_iter().flatten();
-    let is_held = held.filter(|it| *it == ACCOUNTING_FINALIZER).count() == 1;
+    let finalizers = metadata.pointer("/finalizers").and_then(Value::as_array);
+    let held = finalizers.into_iter().flatten().filter(|it| *it == ACCOUNTING_FINALIZER);
+    let is_held = held.count() == 1;
     Ok((uid.and_then(Value::as_str).map(Into::into), is_held))
 }
 
