@@ -7,6 +7,7 @@
 mod arguments;
 mod case;
 mod cluster;
+mod error;
 mod lists;
 mod page;
 mod questions;
@@ -14,65 +15,17 @@ mod verdict;
 
 use std::{ffi::OsString, io::Write, process::ExitCode};
 
-use thiserror::Error;
-use trainjob_engine::{clock::Clock, error::RequestError};
+use trainjob_engine::clock::Clock;
 use trainjob_process::{
-    Program,
-    client::{self, ClientError},
-    config::{ConfigError, Flags, Settings},
+    Program, client,
+    config::{Flags, Settings},
     metrics::Requests,
     server_time::ServerTime,
 };
 
-use self::{arguments::Arguments, cluster::Cluster};
+pub use self::arguments::COMMAND;
+use self::{arguments::Arguments, cluster::Cluster, error::ExplainError};
 use crate::config::Config;
-
-/// The name of the command.
-pub const COMMAND: &str = "explain";
-
-/// Why there is no explanation.
-#[derive(Debug, Error)]
-enum ExplainError {
-    /// There is no runtime.
-    #[error("cannot begin: {0}")]
-    Runtime(#[from] std::io::Error),
-    /// The configuration is wrong.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// Nothing can count requests.
-    #[error("cannot set up metrics: {0}")]
-    Metrics(#[from] prometheus::Error),
-    /// There is no client.
-    #[error(transparent)]
-    Client(#[from] ClientError),
-    /// The API server did not answer a question.
-    #[error("cannot read {what}: {source}")]
-    Read {
-        /// What was asked for.
-        what: String,
-        /// Why not.
-        source: RequestError,
-    },
-    /// The kind is no target.
-    #[error("{kind} is none of the kinds that policies may be about, which are {known}")]
-    NoTarget {
-        /// The kind.
-        kind: String,
-        /// The targets of the configuration.
-        known: String,
-    },
-    /// The object is not of the form that its kind has.
-    #[error("{what} cannot be read, so the engine leaves it alone: {source}")]
-    Unreadable {
-        /// The object.
-        what: String,
-        /// Why.
-        source: serde_json::Error,
-    },
-    /// There is nothing to explain.
-    #[error("there is no {0}")]
-    NoObject(String),
-}
 
 /// Answers a command line, without the names of program and command.
 ///

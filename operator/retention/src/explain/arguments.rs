@@ -7,8 +7,8 @@ use std::{
 
 use clap::Parser;
 
-use super::COMMAND;
-
+/// The name of the command.
+pub const COMMAND: &str = "explain";
 /// Where the chart puts the configuration of the engine.
 const CONFIG: &str = "/etc/trainjob-operator/config.yaml";
 

@@ -28,7 +28,7 @@ use trainjob_retention_core::{
     uid::Uid,
 };
 
-use super::{ExplainError, arguments::Asked, case::Case, lists};
+use super::{arguments::Asked, case::Case, error::ExplainError, lists};
 use crate::{
     config::{Config, Target},
     discovery::{
