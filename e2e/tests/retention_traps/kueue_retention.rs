@@ -109,12 +109,15 @@ async fn slices(case: &Case<'_>, place: &Place) -> Result<()> {
     place.kill();
     place.launch().await?;
     let name = replaced.0.name_any();
-    let slice = until_ok("the deletion of the slice is accepted", PATIENCE, || async {
-        let slice = case.workloads.get(&name).await?;
-        ensure!(slice.metadata.deletion_timestamp.is_some(), "it is not");
-        Ok(slice)
-    })
-    .await?;
+    let slice =
+        until_ok("the slice is being deleted, and the other one is gone", PATIENCE, || async {
+            let mut there = case.workloads.list(&ListParams::default()).await?.items;
+            let slice = there.pop().filter(|it| there.is_empty() && it.name_any() == name);
+            let slice = slice.context("there are others")?;
+            ensure!(slice.metadata.deletion_timestamp.is_some(), "it is not");
+            Ok(slice)
+        })
+        .await?;
     // Kueue removes its finalizer from a replaced slice only when it deletes that itself.
     ensure!(slice.finalizers() == [IN_USE], "{:?}", slice.finalizers());
     place.asks_for_nothing_more(WINDOW).await?;
