@@ -109,15 +109,14 @@ async fn slices(case: &Case<'_>, place: &Place) -> Result<()> {
     place.kill();
     place.launch().await?;
     let name = replaced.0.name_any();
-    let slice =
-        until_ok("the slice is being deleted, and the other one is gone", PATIENCE, || async {
-            let mut there = case.workloads.list(&ListParams::default()).await?.items;
-            let slice = there.pop().filter(|it| there.is_empty() && it.name_any() == name);
-            let slice = slice.context("there are others")?;
-            ensure!(slice.metadata.deletion_timestamp.is_some(), "it is not");
-            Ok(slice)
-        })
-        .await?;
+    until_ok("the deletions of both Workloads are accepted", PATIENCE, || async {
+        let there = case.workloads.list(&ListParams::default()).await?.items;
+        let stays = there.iter().find(|it| it.metadata.deletion_timestamp.is_none());
+        ensure!(stays.is_none(), "{:?}", stays.map(ResourceExt::name_any));
+        Ok(())
+    })
+    .await?;
+    let slice = case.workloads.get(&name).await?;
     // Kueue removes its finalizer from a replaced slice only when it deletes that itself.
     ensure!(slice.finalizers() == [IN_USE], "{:?}", slice.finalizers());
     place.asks_for_nothing_more(WINDOW).await?;

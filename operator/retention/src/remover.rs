@@ -7,10 +7,10 @@
 mod deletion;
 mod events;
 mod news;
-mod owners;
+pub(crate) mod owners;
 mod path;
 mod pods;
-mod release;
+pub(crate) mod release;
 mod requests;
 mod rights;
 mod served;
@@ -37,10 +37,6 @@ use trainjob_retention_core::facts;
 
 pub use self::path::collection;
 use self::served::Served;
-pub(crate) use self::{
-    owners::{ask as ask_owner, plural},
-    release::ask as ask_release,
-};
 use crate::{
     cluster_state::{ClusterState, Effects, SOON, Step, Verb as RightVerb},
     config::Target,

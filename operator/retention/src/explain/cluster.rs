@@ -35,7 +35,7 @@ use crate::{
         Answer,
         ask::{self, Kind},
     },
-    remover::{collection, plural},
+    remover::{collection, owners::plural},
     status::SeenPolicy,
 };
 

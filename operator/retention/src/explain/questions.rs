@@ -10,7 +10,7 @@ use trainjob_retention_core::{
 };
 
 use super::case::{Case, Judged};
-use crate::remover::{ask_owner, ask_release};
+use crate::remover::{owners, release};
 
 /// What policies do about an object: the one that governs it, and those that audit it.
 pub(super) async fn judge<'c>(
@@ -59,13 +59,13 @@ async fn ask(
 ) -> Result<(), RequestError> {
     match (question, object.controller()) {
         (Question::Owner, Some(owner)) => {
-            answers.owner = Some(ask_owner(client, &key.namespace, owner).await?);
+            answers.owner = Some(owners::ask(client, &key.namespace, owner).await?);
         }
         (Question::Owner, None) => {
             return Err(RequestError::Unbuildable("the object has no owner".into()));
         }
         (Question::Release, _) => {
-            answers.release = Some(ask_release(client, key, &object.uid).await?);
+            answers.release = Some(release::ask(client, key, &object.uid).await?);
         }
     }
     Ok(())
