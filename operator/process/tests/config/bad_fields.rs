@@ -7,11 +7,15 @@ pub(crate) const BAD_FIELDS: &[(&str, &str)] = &[
         "lifecyle: {}",
         "lifecyle: unknown field `lifecyle`, expected one of `apiVersion`, `kind`, `webhook`, \
          `leaderElection`, `metrics`, `health`, `controller`, `certManagement`, `clientConnection`, \
-         `statusServer`, `featureGates`, `tls`, `lifecycle`, `certificates`",
+         `statusServer`, `featureGates`, `tls`, `lifecycle`, `accounting`, `certificates`",
     ),
     (
         "lifecycle: {events: {normal: ~}}",
         "lifecycle.events.normal: unknown field `normal`, expected `normalPerSecond` or `normalBurst`",
+    ),
+    (
+        "accounting: {mode: Always}",
+        "accounting.mode: unknown value `Always`, expected one of `Off`, `Observe`, `Exact`",
     ),
     ("webhook: {ports: 1}", "webhook.ports: unknown field `ports`, expected `port` or `host`"),
     ("metrics: {auth: {on: true}}", "metrics.auth.on: unknown field `on`, expected `enabled`"),
