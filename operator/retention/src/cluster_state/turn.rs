@@ -34,10 +34,12 @@ pub(super) enum Turn {
 impl Turn {
     /// That of an object whose plan deletes nothing now, or whose policy pauses.
     pub(super) const fn without_deletion(plan: &Plan<'_>, is_paused: bool) -> Self {
-        match (plan.state, plan.act) {
-            (State::Due, Act::Nothing) => Self::Waits,
-            _ if is_paused => Self::Stays,
-            _ => Self::PassesOn,
+        if matches!((plan.state, plan.act), (State::Due, Act::Nothing)) {
+            Self::Waits
+        } else if is_paused {
+            Self::Stays
+        } else {
+            Self::PassesOn
         }
     }
 

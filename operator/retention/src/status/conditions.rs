@@ -226,19 +226,10 @@ pub(super) fn is_said(said: &[Said], stored: &[Condition]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use trainjob_api::time::Timestamp;
-    use trainjob_core::facts::ObjectKey;
-    use trainjob_retention_core::breaker::TripId;
-
-    use super::*;
-
-    fn trip(scope: Scope) -> Trip {
-        Trip { id: TripId::from("7-d-1"), at: Timestamp(1), stock: 60, scope }
-    }
-
-    fn good() -> Situation {
-        Situation {
+impl Situation {
+    /// That of a policy in Enforce whose kind is known, and with which nothing is wrong.
+    pub(super) const fn good() -> Self {
+        Self {
             mode: Ok(Mode::Enforce),
             kind: KindState::Known { skipped: 0 },
             is_gone: false,
@@ -250,6 +241,19 @@ mod tests {
             limits_cross: false,
             unreadable: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trainjob_api::time::Timestamp;
+    use trainjob_core::facts::ObjectKey;
+    use trainjob_retention_core::breaker::TripId;
+
+    use super::*;
+
+    fn trip(scope: Scope) -> Trip {
+        Trip { id: TripId::from("7-d-1"), at: Timestamp(1), stock: 60, scope }
     }
 
     /// The reasons of all conditions, each behind its status.
@@ -264,7 +268,7 @@ mod tests {
         let everywhere = Scope::Policy { reason: Reason::MassDelete, count: 51 };
         let somewhere = Scope::Namespaces([("a".into(), 51)].into());
         let clock = Scope::Policy { reason: Reason::ClockStep, count: 51 };
-        let good = good();
+        let good = Situation::good();
         let syncing = Situation { kind: KindState::Syncing, ..good.clone() };
         let with = |scope| Situation { tripped: Some(trip(scope)), ..good.clone() };
         let missing = vec![MissingRule {
@@ -325,7 +329,7 @@ mod tests {
         let situation = Situation {
             waiting: Some(waiting),
             unreadable: Some(Unreadable { count: 2, first: object("j") }),
-            ..good()
+            ..Situation::good()
         };
         let said = conditions(&situation);
         let messages: Vec<_> = said.iter().map(|said| said.message.as_str()).collect();

@@ -30,18 +30,7 @@ fn a_condition_keeps_its_time_until_its_status_changes() {
 
 /// A policy in Audit whose kind is known.
 fn found() -> Found {
-    let situation = Situation {
-        mode: Ok(Mode::Audit),
-        kind: KindState::Known { skipped: 0 },
-        is_gone: false,
-        tripped: None,
-        waiting: None,
-        missing: Vec::new(),
-        is_time_known: true,
-        stuck: 0,
-        limits_cross: false,
-        unreadable: None,
-    };
+    let situation = Situation { mode: Ok(Mode::Audit), ..Situation::good() };
     let key = PolicyKey { kind: PolicyKind::Cluster, namespace: "".into(), name: "p".into() };
     Found {
         key,
