@@ -8,11 +8,13 @@ use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{OPERATOR_USER, PATIENCE, RUNS, SYSTEM, World, runtime};
 use e2e::operator::{SERVICE_ACCOUNT, install_operator_rbac};
 use e2e::until::{until, until_ok};
+use http::Request;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Error;
 use kube::api::{Api, DeleteParams, ObjectMeta, PostParams};
 use serde_json::{Value, json};
 
@@ -153,8 +155,12 @@ async fn uninstall_jobset(tenant: &Tenant<'_>) -> Result<CustomResourceDefinitio
     let (api, name) = (definitions(tenant), "jobsets.jobset.x-k8s.io");
     let installed = api.get(name).await?;
     api.delete(name, &DeleteParams::default()).await?;
-    until("JobSet's kind is gone", PATIENCE, || async {
-        api.get_opt(name).await.ok()?.is_none().then_some(())
+    // Its objects are served for a moment longer than the definition is there.
+    until_ok("JobSets are served no more", PATIENCE, || async {
+        let request = Request::get("/apis/jobset.x-k8s.io/v1alpha2/jobsets").body(Vec::new())?;
+        let answer = tenant.client.request_text(request).await;
+        ensure!(matches!(&answer, Err(Error::Api(said)) if said.code == 404), "{answer:?}");
+        Ok(())
     })
     .await?;
     let metadata = ObjectMeta {

@@ -5,7 +5,7 @@
 //! R61). The watch of `trainjob-engine` keeps a whole page of objects of a known type.
 //!
 //! Like that one, it lists and watches, and lists again when it has to. The API server ends a watch after a [span](Span),
-//! and it is begun anew where it was. Events and bookmarks say that the watch is live (R34).
+//! and it is begun anew where it was. Events, bookmarks and an end in its time say that the watch is live (R34).
 
 mod items;
 mod line;
@@ -18,7 +18,7 @@ use kube::Client;
 use prometheus::IntCounter;
 use serde::Deserialize;
 use thiserror::Error;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use trainjob_engine::jitter;
 use trainjob_retention_core::selection::Selection;
 
@@ -37,16 +37,20 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::fro
 /// Most and fewest objects of a page. One that fails is asked for in smaller ones.
 const PAGE: (u32, u32) = (500, 25);
 
+/// How much earlier than its span a watch may seem to end: the time until its answer begins.
+const TOLERANCE: Duration = Duration::from_secs(1);
+
 /// How long a watch goes on before the API server ends it.
 ///
 /// To begin a watch costs as much as anything that the engine does at rest, so most are long. The system closes a connection
-/// whose path is dead (`trainjob_process::client`), whatever the span. A path that is alive but silent shows by bookmarks
-/// that are missing: the API server sends one about every minute, and one two seconds before the end.
+/// whose path is dead (`trainjob_process::client`), whatever the span. A path that is alive but silent shows by the end
+/// that does not come. Bookmarks alone would not do: the API server sends none as long as nothing has happened since the version
+/// from which a watch began, and in a quiet cluster that is for hours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Span {
     /// A few seconds, so that a path that is silent is noticed as soon.
     Short,
-    /// Minutes.
+    /// A minute.
     Long,
 }
 
@@ -55,16 +59,16 @@ impl Span {
     const fn seconds(self) -> u32 {
         match self {
             Self::Short => 4,
-            Self::Long => 300,
+            Self::Long => 60,
         }
     }
 
-    /// How long a line may take to come: a bookmark comes before. Less than R34 allows, so that a watch which is replaced in
-    /// time stops nothing.
+    /// How long a line, or the end, may take to come. Less than R34 allows, so that a watch which is replaced in time stops
+    /// nothing: what replaces it is short.
     const fn silence(self) -> Duration {
         match self {
             Self::Short => Duration::from_secs(8),
-            Self::Long => Duration::from_secs(75),
+            Self::Long => Duration::from_secs(70),
         }
     }
 }
@@ -119,6 +123,8 @@ enum WatchError {
     Refused(#[from] kube::Error),
     #[error("no answer in time")]
     Silent,
+    #[error("it ended before its time")]
+    Early,
     #[error("the connection broke: {0}")]
     Broken(#[from] io::Error),
     #[error(transparent)]
@@ -238,14 +244,17 @@ async fn watch(
     let mut failures = 0_u32;
     loop {
         let mut heard = false;
-        let ended = watch_once(source, &mut version, |news| {
+        let span = if failures == 0 { source.span } else { Span::Short };
+        let ended = watch_once(source, span, &mut version, |news| {
             heard = true;
             take(news);
         });
         match ended.await {
             Ok(()) => failures = 0,
-            // A connection that broke says nothing about the version.
-            Err(WatchError::Broken(_) | WatchError::Silent) if heard || failures < 3 => {
+            // A watch that was cut says nothing about the version.
+            Err(WatchError::Broken(_) | WatchError::Silent | WatchError::Early)
+                if heard || failures < 3 =>
+            {
                 source.restarts.inc();
                 failures = if heard { 1 } else { failures + 1 };
                 sleep(jitter(BACKOFF.0)).await;
@@ -255,18 +264,19 @@ async fn watch(
     }
 }
 
-/// One request to watch, until the API server ends it.
+/// One request to watch, until the API server ends it. That it does so in its time shows that it has told everything.
 async fn watch_once(
     source: &Source,
+    span: Span,
     version: &mut String,
     mut take: impl FnMut(News<'_>),
 ) -> Result<(), WatchError> {
-    let (from, seconds, silence) = (escaped(version), source.span.seconds(), source.span.silence());
+    let (from, seconds, silence) = (escaped(version), span.seconds(), span.silence());
     let question = format!(
         "watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={from}"
     );
     let mut body = pin!(source.client.request_stream(request(source, &question, "")?).await?);
-    let mut text = Vec::new();
+    let (begun, mut text) = (Instant::now(), Vec::new());
     while next_line(&mut body, &mut text, silence).await? {
         let line = String::from_utf8_lossy(&text);
         let reached = match Event::read(&line)? {
@@ -286,6 +296,10 @@ async fn watch_once(
         *version = reached;
         take(News::Alive);
     }
+    if begun.elapsed() + TOLERANCE < Duration::from_secs(u64::from(seconds)) {
+        return Err(WatchError::Early);
+    }
+    take(News::Alive);
     Ok(())
 }
 

@@ -1,16 +1,16 @@
 //! Whether the watches that a deletion rests on are live (`docs/retention.md`, R34).
 //!
 //! A watch that is silent may be frozen: a policy that was deleted a minute ago could still delete. So a request is sent
-//! only if each of the watches has shown an event or a bookmark lately, and one of policies a moment ago: those show
-//! something every few seconds, so that there is a connection at all. Times are of a clock that nobody sets.
+//! only if each of the watches has shown lately that it tells everything, by an event, a bookmark or an end in its time, and
+//! one of policies a moment ago: those end every few seconds, so that there is a connection at all. Times are of a clock that nobody sets.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use super::source::Source;
 
-/// How long ago the last event or bookmark of each watch may be. The API server sends a bookmark about every minute.
+/// How long ago each watch may have been heard of last. The API server ends them every minute.
 const WATCHED: Duration = Duration::from_secs(90);
-/// How long ago the last event or bookmark of policies may be. Their watches are short and get a bookmark every few seconds.
+/// How long ago one of policies may have been heard of last. The API server ends those every few seconds.
 const CONNECTED: Duration = Duration::from_secs(10);
 
 /// When each watch was last heard of.

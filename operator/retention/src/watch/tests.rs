@@ -18,14 +18,14 @@ type Script = Vec<(u16, String)>;
 struct How {
     selection: Selection,
     span: Span,
-    /// Whether a watch that has shown its events does not end.
-    is_silent: bool,
+    /// After how many seconds a watch that has shown its events ends, if it does.
+    lasts: Option<u64>,
     seconds: u64,
 }
 
 impl Default for How {
     fn default() -> Self {
-        Self { selection: Selection::default(), span: Span::Short, is_silent: false, seconds: 20 }
+        Self { selection: Selection::default(), span: Span::Short, lasts: Some(0), seconds: 20 }
     }
 }
 
@@ -40,12 +40,15 @@ async fn followed_so(how: How, answers: Script) -> (Vec<String>, Vec<String>, Op
     let log = Arc::clone(&asked);
     let service = service_fn(move |request: http::Request<Body>| {
         let question = request.uri().to_string();
-        let is_silent = how.is_silent && question.contains("watch=true");
+        let lasts = if question.contains("watch=true") { how.lasts } else { Some(0) };
         log.lock().unwrap().push(question);
         let answer = answers.lock().unwrap().pop_front();
         async move {
             let Some((status, body)) = answer else { return std::future::pending().await };
-            let end = async move { if is_silent { std::future::pending().await } else { None } };
+            let end = async move {
+                sleep(lasts.map_or(Duration::MAX, Duration::from_secs)).await;
+                None
+            };
             let body = Full::from(body.into_bytes()).with_trailers(Box::pin(end));
             Ok::<_, Infallible>(Response::builder().status(status).body(body).unwrap())
         }
@@ -183,24 +186,43 @@ async fn lists_and_watches_select_alike() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_ends_after_its_span_and_one_that_is_silent_is_begun_anew_where_it_was() {
+async fn a_watch_that_is_silent_is_begun_anew_where_it_was_and_is_short_then() {
     let bookmarks = [event("BOOKMARK", "", "6"), event("BOOKMARK", "", "7")];
-    for (span, seconds, silence) in [(Span::Short, 4, 8), (Span::Long, 300, 75)] {
+    for (span, seconds, silence) in [(Span::Short, 4, 8), (Span::Long, 60, 70)] {
         let script = || {
             let [first, second] = bookmarks.clone();
             vec![page("5", "", &["a"]), (200, first), (200, second)]
         };
-        // In so many seconds the first of the two is silent for too long, and so is the second in twice as many.
-        for (waits, versions) in
-            [(silence - 1, &[5][..]), (silence + 1, &[5, 6]), (2 * silence + 1, &[5, 6, 7])]
-        {
-            let how = How { span, is_silent: true, seconds: waits, ..How::default() };
+        // In so many seconds the first of the two is silent for too long, and then the second.
+        for (waits, watches) in [
+            (silence - 1, &[(5, seconds)][..]),
+            (silence + 1, &[(5, seconds), (6, 4)]),
+            (silence + 9, &[(5, seconds), (6, 4), (7, 4)]),
+        ] {
+            let how = How { span, lasts: None, seconds: waits, ..How::default() };
             let (asked, _, _) = followed_so(how, script()).await;
-            let watched = versions.iter().map(|version| {
+            let watched = watches.iter().map(|(version, seconds)| {
                 format!("/apis/batch/v1/jobs?watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={version}")
             });
             assert_eq!(asked[1..], watched.collect::<Vec<_>>(), "{span:?} after {waits} s");
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_shows_nothing_is_live_if_it_ends_in_its_time() {
+    for (span, lasts, seconds, is_live) in [
+        (Span::Short, 4, 5, true),
+        (Span::Short, 3, 5, true),
+        (Span::Short, 2, 5, false),
+        (Span::Long, 60, 61, true),
+        (Span::Long, 58, 61, false),
+    ] {
+        let script = vec![page("5", "", &[]), (200, String::new())];
+        let how = How { span, lasts: Some(lasts), seconds, ..How::default() };
+        let (asked, told, _) = followed_so(how, script).await;
+        assert_eq!(told.contains(&"Alive".to_owned()), is_live, "{span:?} that lasts {lasts} s");
+        assert_eq!(asked.len(), 3, "it goes on with another watch: {asked:?}");
     }
 }
 
@@ -213,7 +235,7 @@ async fn all_is_listed_again_after_four_watches_that_show_nothing() {
         for (_, text) in script.iter_mut().skip(2).take(bookmarks) {
             *text = event("BOOKMARK", "", "5");
         }
-        let how = How { is_silent: true, seconds: 40, ..How::default() };
+        let how = How { lasts: None, seconds: 40, ..How::default() };
         let (asked, ..) = followed_so(how, script).await;
         let listed = asked.iter().filter(|asked| !asked.contains("watch")).count();
         assert_eq!(listed, lists, "{asked:?}");
