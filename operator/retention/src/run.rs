@@ -40,7 +40,7 @@ use crate::{
     key::{Priority, TargetId},
     metrics::Metrics,
     remover::{Parts, Queue, Remover},
-    status::StatusWriter,
+    status::{OwnWrites, StatusWriter},
 };
 
 /// Who tells events.
@@ -197,7 +197,12 @@ fn tasks(
     let (policies, seen): (_, mpsc::UnboundedReceiver<PolicySeen>) = mpsc::unbounded_channel();
     // Its watches are silent for longer than those that `clients.watch` is for.
     let client = clients.work.clone();
-    let feed = Arc::new(Feed { remover: Arc::clone(remover), client, policies, listed });
+    let own_writes = Arc::new(OwnWrites::default());
+    let (written, writing) = (Arc::clone(&own_writes), Arc::clone(remover));
+    let writer = StatusWriter::new(writing, clients.work.clone(), seen, written);
+    tasks.spawn(async move { never(writer.write().await) });
+    let feed = Feed { remover: Arc::clone(remover), client, policies, own_writes, listed };
+    let feed = Arc::new(feed);
     for kind in [PolicyKind::Namespaced, PolicyKind::Cluster] {
         let feed = Arc::clone(&feed);
         tasks.spawn(async move { never(feed.policies(kind).await) });
@@ -215,8 +220,6 @@ fn tasks(
     tasks.spawn(async move { never(asking.ask_rights().await) });
     let listing = Arc::clone(remover);
     tasks.spawn(async move { never(listing.list_pods().await) });
-    let writer = StatusWriter::new(Arc::clone(remover), clients.work.clone(), seen);
-    tasks.spawn(async move { never(writer.write().await) });
     tasks.spawn(async move {
         sender.run().await;
         "the event sender"

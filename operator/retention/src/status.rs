@@ -7,6 +7,7 @@
 mod compose;
 mod conditions;
 mod found;
+mod own_writes;
 mod seen;
 mod told;
 mod written;
@@ -43,13 +44,13 @@ use trainjob_retention_core::{
     uid::Uid,
 };
 
-pub use self::seen::SeenPolicy;
 use self::{
     compose::compose,
     conditions::{Situation, Stops},
     found::Found,
     written::Written,
 };
+pub use self::{own_writes::OwnWrites, seen::SeenPolicy};
 use crate::{
     cluster_state::{KindState, PolicyKey, Stored, Survey, Tally},
     key::TargetId,
@@ -70,6 +71,7 @@ pub struct StatusWriter {
     remover: Arc<Remover>,
     client: Client,
     seen: mpsc::UnboundedReceiver<(PolicyKey, Option<Box<SeenPolicy>>)>,
+    own_writes: Arc<OwnWrites>,
     policies: BTreeMap<PolicyKey, Written>,
     /// What was counted last of each kind.
     surveys: BTreeMap<TargetId, Survey>,
@@ -80,15 +82,16 @@ pub struct StatusWriter {
 }
 
 impl StatusWriter {
-    /// For the policies of a state, which `seen` names.
+    /// For the policies of a state, which `seen` names, but for versions among `own_writes`.
     #[must_use]
     pub fn new(
         remover: Arc<Remover>,
         client: Client,
         seen: mpsc::UnboundedReceiver<(PolicyKey, Option<Box<SeenPolicy>>)>,
+        own_writes: Arc<OwnWrites>,
     ) -> Self {
         let (policies, surveys, nothing) = (BTreeMap::new(), BTreeMap::new(), Tally::default());
-        Self { remover, client, seen, policies, surveys, was_edited: false, nothing }
+        Self { remover, client, seen, own_writes, policies, surveys, was_edited: false, nothing }
     }
 
     /// Writes statuses while this process leads, for ever.
@@ -170,7 +173,11 @@ impl StatusWriter {
                 found.uid.as_ref().and_then(|uid| survey.tally(uid)).unwrap_or(&self.nothing)
             });
             let Some(written) = self.policies.get_mut(&found.key) else { continue };
+            let before = written.seen.resource_version.clone();
             write_one(&self.remover, &self.client, (&found, written), tally, now).await;
+            if written.seen.resource_version != before {
+                self.own_writes.note(&found.key, &written.seen.resource_version);
+            }
         }
     }
 
@@ -334,7 +341,7 @@ async fn send(client: &Client, key: &PolicyKey, patch: &Value) -> Result<String,
     let request = request.patch_subresource("status", &key.name, &params, &Patch::Merge(patch));
     let request = request.map_err(|error| RequestError::Unbuildable(Box::new(error)))?;
     let text = timed(client.request_text(request)).await?;
-    Ok(SeenPolicy::read(&text).resource_version)
+    Ok(seen::version(&text))
 }
 
 #[cfg(test)]

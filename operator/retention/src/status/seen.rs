@@ -29,6 +29,12 @@ struct Said {
     status: Option<RetentionPolicyStatus>,
 }
 
+/// The version of a policy.
+pub(super) fn version(text: &str) -> String {
+    let Named { metadata } = serde_json::from_str(text).unwrap_or_default();
+    metadata.resource_version
+}
+
 impl SeenPolicy {
     /// Reads a policy. A status that cannot be read counts as none, and is written anew.
     #[must_use]
