@@ -1,0 +1,221 @@
+//! The accounting program as the chart installs it: what it and others may do, what its policy lets it do to Pods, that the
+//! operator marks what it is to count, and how it is taken away again.
+//!
+//! The Pods of the release are played, so nothing is counted here.
+
+mod policy;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+
+use super::rights::{self, Question};
+use crate::testenv::chart::CHART;
+use crate::testenv::cluster::{Cluster, Options};
+use crate::testenv::fixtures::{COMPLETES_AFTER, RUNS, runtime, train_job};
+use crate::testenv::release::{NAMESPACE, PATIENCE, RELEASE, Release};
+use crate::testenv::until::until_ok;
+use crate::testenv::{workspace, yaml};
+
+const SETS: [&str; 2] = ["accounting.program=true", "accounting.mode=Exact"];
+/// Program, sweeper and drain.
+const PROGRAM: &str = "system:serviceaccount:kubeflow-system:trainjob-operator-accounting";
+const OPERATOR: &str = "system:serviceaccount:kubeflow-system:trainjob-operator";
+/// Somebody who administers a namespace.
+const ADMIN: &str = "admin";
+const LEASE: &str = "trainjob-accounting";
+const LEASES: &str = "coordination.k8s.io";
+const GROUP: &str = "lifecycle.trainjob.dev";
+const RECORDS: &str = "trainjobrecords";
+/// The Pods of the Job that releases all Pods before the program goes.
+const DRAIN: &str = "app.kubernetes.io/component=accounting-drain";
+
+/// Shows all of it; `tell` hears of each step.
+pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
+    let cluster = Cluster::start(Options::default()).await?;
+    let release = Release::install(cluster, &SETS).await?;
+    let namespace = release.cluster.namespace("accounting").await?;
+    let trial = Trial { release, namespace };
+    trial.rights().await?;
+    tell(
+        "installed; the program may do what it needs, and nothing else; the operator sees its Lease",
+    );
+    trial.records_are_read_only().await?;
+    tell("view reads records, and not even admin writes or deletes them");
+    let (admitted, refused) =
+        policy::holds(&trial.release.tools, &trial.namespace, PROGRAM).await?;
+    tell(&format!(
+        "the API server admits {admitted} ways to release a Pod, and refuses the program {refused} others"
+    ));
+    trial.operator_marks().await?;
+    tell("the operator marks the Pods of a new job, with the chart's configuration and rights");
+    trial.goes_by_an_upgrade().await?;
+    tell(
+        "an upgrade that takes the program away is refused in the mode Exact, and else drains first",
+    );
+    trial.goes_with_the_release().await?;
+    tell("uninstalled, drained first: records and their definition have stayed");
+    Ok(())
+}
+
+struct Trial {
+    release: Release,
+    namespace: String,
+}
+
+impl Trial {
+    async fn rights(&self) -> Result<()> {
+        let expected = [
+            ("", "pods", "get list watch patch"),
+            ("events.k8s.io", "events", "create"),
+            ("jobset.x-k8s.io", "jobsets", "list"),
+            (GROUP, RECORDS, "get list watch create"),
+            (GROUP, "trainjobrecords/status", "update"),
+            ("trainer.kubeflow.org", "trainjobs", "get list watch"),
+        ];
+        rights::are(&self.release.tools, &format!("{RELEASE}-accounting"), &expected).await?;
+        for (user, verb, name, expected) in [
+            (OPERATOR, "get", LEASE, true),
+            (OPERATOR, "list", LEASE, true),
+            (OPERATOR, "watch", LEASE, true),
+            (OPERATOR, "update", LEASE, false),
+            (OPERATOR, "watch", "another", false),
+            (PROGRAM, "watch", LEASE, true),
+            (PROGRAM, "update", LEASE, true),
+            (PROGRAM, "delete", LEASE, false),
+            (PROGRAM, "update", "trainer.kubeflow.org", false),
+        ] {
+            let question = Question { user, verb, group: LEASES, resource: "leases", name };
+            self.answer(NAMESPACE, question, expected).await?;
+        }
+        Ok(())
+    }
+
+    async fn records_are_read_only(&self) -> Result<()> {
+        let group = "rbac.authorization.k8s.io";
+        let binding = json!({
+            "apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": {"name": ADMIN},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "admin"},
+            "subjects": [{"apiGroup": group, "kind": "User", "name": ADMIN}],
+        });
+        self.release.cluster.apply_yaml(&self.namespace, &binding.to_string()).await?;
+        for (verb, expected) in [
+            ("get", true),
+            ("list", true),
+            ("watch", true),
+            ("create", false),
+            ("update", false),
+            ("delete", false),
+        ] {
+            let question =
+                Question { user: ADMIN, verb, group: GROUP, resource: RECORDS, name: "" };
+            self.answer(&self.namespace, question, expected).await?;
+        }
+        Ok(())
+    }
+
+    /// Roles are aggregated, and known to the API server, a moment after they were made.
+    async fn answer(&self, namespace: &str, it: Question<'_>, expected: bool) -> Result<()> {
+        until_ok(format!("{it:?} is answered"), PATIENCE, || async {
+            let said = rights::may(&self.release.cluster, namespace, it).await?;
+            ensure!(said == expected, "the answer is {said}");
+            Ok(())
+        })
+        .await
+    }
+
+    /// Somebody holds the Lease of the program, so the operator believes that it lives.
+    async fn operator_marks(&self) -> Result<()> {
+        let _programs = self.release.start().await?;
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": LEASE},
+            "spec": {"holderIdentity": "somebody"},
+        });
+        self.release.cluster.apply_yaml(NAMESPACE, &lease.to_string()).await?;
+        let objects = [runtime(RUNS, &json!({}), 3, None), train_job("held", RUNS, &json!({}))];
+        until_ok("a job is admitted", PATIENCE, || async {
+            self.release.cluster.apply_yaml(&self.namespace, &yaml::stream(&objects)).await
+        })
+        .await?;
+        let get = ["get", "jobset", "held", "--namespace", &self.namespace, "-o", "json"];
+        until_ok("its JobSet is marked", PATIENCE, || async {
+            let job_set: Value = serde_json::from_str(&self.kubectl(&get).await?)?;
+            let metadata =
+                job_set.pointer("/spec/replicatedJobs/0/template/spec/template/metadata");
+            let finalizers = metadata.and_then(|it| it.get("finalizers"));
+            ensure!(finalizers == Some(&json!(["lifecycle.trainjob.dev/accounting"])), "{job_set}");
+            Ok(())
+        })
+        .await
+    }
+
+    async fn goes_by_an_upgrade(&self) -> Result<()> {
+        let off = ["--set", "accounting.program=false", "--set", "accounting.mode="];
+        let Err(refusal) = self.upgrade(&off).await else {
+            bail!("the program can be taken away while the operator marks");
+        };
+        ensure!(
+            format!("{refusal:#}").contains("still marks Pods in the mode Exact"),
+            "{refusal:#}"
+        );
+        // Its Pods are as confined as those of the programs.
+        let label = "pod-security.kubernetes.io/enforce=restricted";
+        self.kubectl(&["label", "namespace", NAMESPACE, label]).await?;
+        self.upgrade(&["--set", "accounting.mode=Off"]).await?;
+        let (upgraded, drained) = tokio::join!(self.upgrade(&off), self.drain_completes());
+        upgraded.context("the upgrade that takes the program away")?;
+        drained?;
+        let left = ["get", "all,configmaps", "--namespace", NAMESPACE, "-o", "name"];
+        until_ok("nothing of the program is left", PATIENCE, || async {
+            let left = self.kubectl(&left).await?;
+            ensure!(!left.contains("accounting"), "{left}");
+            Ok(())
+        })
+        .await
+    }
+
+    async fn goes_with_the_release(&self) -> Result<()> {
+        self.upgrade(&["--set", "accounting.program=true"]).await?;
+        let train_job = json!({"name": "llm", "uid": "3f2a9c1e-0000-4000-8000-000000000000"});
+        let record = json!({
+            "apiVersion": format!("{GROUP}/v1alpha1"), "kind": "TrainJobRecord",
+            "metadata": {"name": "llm-3f2a9c1e"}, "spec": {"trainJob": train_job},
+        });
+        self.release.cluster.apply_yaml(&self.namespace, &record.to_string()).await?;
+        let uninstall = ["uninstall", RELEASE, "--namespace", NAMESPACE, "--wait"];
+        let uninstalled = self.release.tools.helm(&uninstall);
+        let (uninstalled, drained) = tokio::join!(uninstalled, self.drain_completes());
+        uninstalled?;
+        drained?;
+        self.kubectl(&["get", "tjr", "llm-3f2a9c1e", "--namespace", &self.namespace]).await?;
+        let definitions = workspace::path(&format!("{CHART}/files/accounting-crds"));
+        self.kubectl(&["get", "-f", &definitions.display().to_string()]).await?;
+        Ok(())
+    }
+
+    /// Lets the played Pod of the Job end that releases all Pods.
+    async fn drain_completes(&self) -> Result<()> {
+        let pods = ["get", "pods", "--namespace", NAMESPACE, "-l", DRAIN, "-o", "json"];
+        let pod = until_ok("the Job runs", PATIENCE, || async {
+            let list: Value = serde_json::from_str(&self.kubectl(&pods).await?)?;
+            list.pointer("/items/0").cloned().context("no Pod")
+        })
+        .await?;
+        let arguments =
+            json!(["drain", "--timeout=5m", "--config=/etc/trainjob-operator/config.yaml"]);
+        ensure!(pod.pointer("/spec/containers/0/args") == Some(&arguments), "{pod}");
+        let delay = format!("{COMPLETES_AFTER}=1s");
+        self.kubectl(&["annotate", "pods", "--namespace", NAMESPACE, "-l", DRAIN, &delay]).await?;
+        Ok(())
+    }
+
+    async fn upgrade(&self, arguments: &[&str]) -> Result<String> {
+        let chart = workspace::path(CHART).display().to_string();
+        let upgrade = ["upgrade", RELEASE, &chart, "--namespace", NAMESPACE];
+        let upgrade = [&upgrade[..], &["--reset-then-reuse-values"], arguments].concat();
+        self.release.tools.helm(&upgrade).await
+    }
+
+    async fn kubectl(&self, arguments: &[&str]) -> Result<String> {
+        self.release.tools.kubectl(arguments, None).await
+    }
+}
