@@ -18,6 +18,8 @@ const POD: &str = "counted";
 const OTHERS: [&str; 2] = ["example.com/first", "example.com/last"];
 /// How long all annotations of an object may be together, in bytes, with room for those that it has anyway.
 const ROOM: usize = 256 * 1024 - 256;
+/// Of so many annotations, with the one that the Pod has anyway, each is compared.
+const COMPARED: usize = 999;
 /// What the keys of annotations may consist of.
 const LETTERS: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
@@ -32,9 +34,8 @@ pub(super) async fn holds(tools: &Tools, namespace: &str, user: &str) -> Result<
     place.has_pod(POD, &json!({"owner": "ml"})).await?;
     let uid = place.uid(POD).await?;
     until_ok("the policy is in force, and the rights are", PATIENCE, || async {
-        place
-            .refuses(&json!({"metadata": {"labels": {"a": "b"}}}), "may change nothing of a Pod")
-            .await
+        let label = json!({"metadata": {"labels": {"a": "b"}}});
+        place.refuses(POD, &label, "may change nothing of a Pod").await
     })
     .await?;
     let admitted = admitted(&uid);
@@ -43,14 +44,14 @@ pub(super) async fn holds(tools: &Tools, namespace: &str, user: &str) -> Result<
     }
     let refused = refused(&uid);
     for (patch, why) in &refused {
-        place.refuses(patch, why).await?;
+        place.refuses(POD, patch, why).await?;
     }
     let others = place.refuses_all_else().await?;
     place.leaves_others_alone().await?;
-    place.copes_with_many_annotations().await?;
+    let (large, of_large) = place.bounds_what_a_user_can_make_it_cost().await?;
     place.releases_a_deleted_pod(&uid).await?;
     place.kubectl(&["delete", "clusterrolebinding", "everything"], None).await?;
-    Ok((admitted.len() + 2, refused.len() + others))
+    Ok((admitted.len() + large + 1, refused.len() + others + of_large))
 }
 
 /// The one write of the program.
@@ -98,14 +99,12 @@ fn refused(uid: &str) -> Vec<(Value, &'static str)> {
     ]
 }
 
-/// As many annotations as a Pod may have: three letters each, and nothing in them.
-fn as_many_as_fit() -> Map<String, Value> {
-    let keys = LETTERS.chars().flat_map(|a| {
-        LETTERS
-            .chars()
-            .flat_map(move |b| LETTERS.chars().map(move |c| String::from_iter([a, b, c])))
-    });
-    keys.take(ROOM / 3).map(|key| (key, json!(""))).collect()
+/// So many annotations, with keys of three letters and nothing in them.
+fn annotations(count: usize) -> Map<String, Value> {
+    let letters = || LETTERS.chars();
+    let pairs = letters().flat_map(|a| letters().map(move |b| [a, b]));
+    let keys = pairs.flat_map(|[a, b]| letters().map(move |c| String::from_iter([a, b, c])));
+    keys.take(count).map(|key| (key, json!(""))).collect()
 }
 
 struct Place<'a> {
@@ -149,8 +148,8 @@ impl Place<'_> {
         self.kubectl(&[&arguments[..], &["-p", &patch.to_string()]].concat(), None).await
     }
 
-    async fn refuses(&self, patch: &Value, why: &str) -> Result<()> {
-        let Err(refusal) = self.patch(POD, patch).await else { bail!("admitted: {patch}") };
+    async fn refuses(&self, pod: &str, patch: &Value, why: &str) -> Result<()> {
+        let Err(refusal) = self.patch(pod, patch).await else { bail!("admitted: {patch}") };
         ensure!(format!("{refusal:#}").contains(why), "{patch}: {refusal:#}");
         Ok(())
     }
@@ -200,20 +199,26 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// What an expression may cost is limited.
-    async fn copes_with_many_annotations(&self) -> Result<()> {
-        self.has_pod("annotated", &json!({})).await?;
-        let patch = json!({"metadata": {"annotations": as_many_as_fit()}});
-        self.kubectl(&["patch", "pod", "annotated", "--patch-file=/dev/stdin"], Some(&patch))
-            .await?;
-        let uid = self.uid("annotated").await?;
-        self.patch("annotated", &release(&uid)).await?;
+    /// Annotations are compared one by one up to a thousand. More of them are only counted, so that none of their Pods waits.
+    async fn bounds_what_a_user_can_make_it_cost(&self) -> Result<(usize, usize)> {
+        let (mut admitted, mut refused) = (0, 0);
         let change = json!({"metadata": {"annotations": {"000": "1"}}});
-        let Err(refusal) = self.patch("annotated", &change).await else {
-            bail!("admitted: {change}")
-        };
-        ensure!(format!("{refusal:#}").contains("may set no annotation of a Pod"), "{refusal:#}");
-        Ok(())
+        let label = json!({"metadata": {"labels": {"a": "b"}}});
+        for (pod, count, is_compared) in [("thousand", COMPARED, true), ("full", ROOM / 3, false)] {
+            self.has_pod(pod, &json!({})).await?;
+            let annotate = ["patch", "pod", pod, "--patch-file=/dev/stdin"];
+            let many = json!({"metadata": {"annotations": annotations(count)}});
+            self.kubectl(&annotate, Some(&many)).await?;
+            self.patch(pod, &release(&self.uid(pod).await?)).await?;
+            admitted += 1;
+            self.refuses(pod, &label, "may change nothing of a Pod").await?;
+            refused += 1;
+            if is_compared {
+                self.refuses(pod, &change, "may set no annotation of a Pod").await?;
+                refused += 1;
+            }
+        }
+        Ok((admitted, refused))
     }
 
     async fn releases_a_deleted_pod(&self, uid: &str) -> Result<()> {
@@ -225,7 +230,7 @@ impl Place<'_> {
         let left: Value = serde_json::from_str(&self.kubectl(&finalizers, None).await?)?;
         ensure!(left == json!(OTHERS), "left: {left}");
         let none = json!({"metadata": {"finalizers": null}}).to_string();
-        for pod in [POD, "annotated"] {
+        for pod in [POD, "thousand", "full"] {
             self.kubectl(&["patch", "pod", pod, "-p", &none], None).await?;
             self.kubectl(&["delete", "pod", pod, "--ignore-not-found", "--timeout=60s"], None)
                 .await?;
