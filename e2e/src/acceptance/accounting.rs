@@ -1,7 +1,5 @@
-//! The accounting program as the chart installs it: what it and others may do, what its policy lets it do to Pods, that the
-//! operator marks what it is to count, and how it is taken away again.
-//!
-//! The Pods of the release are played, so nothing is counted here.
+//! The accounting program as the chart installs it: what it and others may do, what its policy lets it do to Pods, that it
+//! counts with just this, and how it is taken away again.
 
 mod policy;
 
@@ -11,7 +9,10 @@ use serde_json::{Value, json};
 use super::rights::{self, Question};
 use crate::testenv::chart::CHART;
 use crate::testenv::cluster::{Cluster, Options};
-use crate::testenv::fixtures::{COMPLETES_AFTER, RUNS, runtime, train_job};
+use crate::testenv::fixtures::{
+    COMPLETES, COMPLETES_AFTER, RUNS, audit_flags, requests_of, runtime, train_job,
+};
+use crate::testenv::release::programs::accounting_command;
 use crate::testenv::release::{NAMESPACE, PATIENCE, RELEASE, Release};
 use crate::testenv::until::until_ok;
 use crate::testenv::{workspace, yaml};
@@ -26,12 +27,15 @@ const LEASE: &str = "trainjob-accounting";
 const LEASES: &str = "coordination.k8s.io";
 const GROUP: &str = "lifecycle.trainjob.dev";
 const RECORDS: &str = "trainjobrecords";
+/// A job that completes, and one that runs on.
+const JOBS: [&str; 2] = ["llm", "held"];
 /// The Pods of the Job that releases all Pods before the program goes.
 const DRAIN: &str = "app.kubernetes.io/component=accounting-drain";
 
 /// Shows all of it; `tell` hears of each step.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
-    let cluster = Cluster::start(Options::default()).await?;
+    let apiserver_flags = audit_flags().to_vec();
+    let cluster = Cluster::start(Options { apiserver_flags, ..Options::default() }).await?;
     let release = Release::install(cluster, &SETS).await?;
     let namespace = release.cluster.namespace("accounting").await?;
     let trial = Trial { release, namespace };
@@ -46,8 +50,14 @@ pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     tell(&format!(
         "the API server admits {admitted} ways to release a Pod, and refuses the program {refused} others"
     ));
-    trial.operator_marks().await?;
-    tell("the operator marks the Pods of a new job, with the chart's configuration and rights");
+    trial.counts().await?;
+    tell(
+        "the operator marks new jobs, and the program counts one that completes; no request was refused",
+    );
+    trial.drains().await?;
+    tell(
+        "drain names the job that would make held Pods again, and releases its Pod only if told to",
+    );
     trial.goes_by_an_upgrade().await?;
     tell(
         "an upgrade that takes the program away is refused in the mode Exact, and else drains first",
@@ -123,29 +133,70 @@ impl Trial {
         .await
     }
 
-    /// Somebody holds the Lease of the program, so the operator believes that it lives.
-    async fn operator_marks(&self) -> Result<()> {
-        let _programs = self.release.start().await?;
-        let lease = json!({
-            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": LEASE},
-            "spec": {"holderIdentity": "somebody"},
-        });
-        self.release.cluster.apply_yaml(NAMESPACE, &lease.to_string()).await?;
-        let objects = [runtime(RUNS, &json!({}), 3, None), train_job("held", RUNS, &json!({}))];
-        until_ok("a job is admitted", PATIENCE, || async {
+    /// A job completes, and the program counts its Pod with what the chart gives it. Another one runs on.
+    async fn counts(&self) -> Result<()> {
+        let programs = self.release.start().await?;
+        until_ok("the operator sees that the program lives", PATIENCE, || async {
+            let alive = programs.operator.metric("trainjob_operator_accounting_alive").await?;
+            ensure!(alive > 0.5, "it does not");
+            Ok(())
+        })
+        .await?;
+        let [completes, runs] = JOBS;
+        let objects = [
+            runtime(COMPLETES, &json!({COMPLETES_AFTER: "1s"}), 3, None),
+            runtime(RUNS, &json!({}), 3, None),
+            train_job(completes, COMPLETES, &json!({})),
+            train_job(runs, RUNS, &json!({})),
+        ];
+        until_ok("jobs are admitted", PATIENCE, || async {
             self.release.cluster.apply_yaml(&self.namespace, &yaml::stream(&objects)).await
         })
         .await?;
-        let get = ["get", "jobset", "held", "--namespace", &self.namespace, "-o", "json"];
-        until_ok("its JobSet is marked", PATIENCE, || async {
-            let job_set: Value = serde_json::from_str(&self.kubectl(&get).await?)?;
-            let metadata =
-                job_set.pointer("/spec/replicatedJobs/0/template/spec/template/metadata");
-            let finalizers = metadata.and_then(|it| it.get("finalizers"));
-            ensure!(finalizers == Some(&json!(["lifecycle.trainjob.dev/accounting"])), "{job_set}");
+        until_ok("a record is final, and another open", PATIENCE, || async {
+            let columns = "{.spec.trainJob.name} {.status.outcome} {.status.totals.pods.succeeded}";
+            let is = |condition: &str| {
+                format!("{{.status.conditions[?(@.type==\"{condition}\")].status}}")
+            };
+            let row = format!("{columns} {} {}", is("Final"), is("Exact"));
+            let rows = format!("jsonpath={{range .items[*]}}{row}{{\"\\n\"}}{{end}}");
+            let records = self.namespaced(&["get", "tjr", "-o", &rows]).await?;
+            for expected in ["llm Complete 1 True True", "held Running 0 False True"] {
+                ensure!(records.lines().any(|line| line == expected), "no {expected}: {records}");
+            }
             Ok(())
         })
-        .await
+        .await?;
+        ensure!(self.held().await? == 1, "not one Pod is held");
+        let requests = requests_of(self.release.cluster.folder(), PROGRAM)?;
+        let refused: Vec<_> = requests.iter().filter(|it| it.code() == 403).collect();
+        ensure!(refused.is_empty(), "refused: {refused:#?}");
+        ensure!(requests.iter().any(|it| it.verb == "patch"), "{} requests", requests.len());
+        Ok(())
+    }
+
+    /// How many Pods have the finalizer.
+    async fn held(&self) -> Result<usize> {
+        let finalizers = "jsonpath={range .items[*]}{.metadata.finalizers}{\"\\n\"}{end}";
+        let finalizers = self.namespaced(&["get", "pods", "-o", finalizers]).await?;
+        Ok(finalizers.matches("lifecycle.trainjob.dev/accounting").count())
+    }
+
+    /// What the Job runs before the program goes.
+    async fn drains(&self) -> Result<()> {
+        let [_, runs] = JOBS;
+        let place = (RELEASE, NAMESPACE);
+        for (flags, code, left) in [(&[][..], 3, 1), (&["--abandon"], 0, 0)] {
+            let Release { cluster, tools, .. } = &self.release;
+            let drain = accounting_command(cluster, tools, place, "drain", flags).await?;
+            let status = drain.wait(PATIENCE).await?;
+            let log = drain.log()?;
+            ensure!(status.code() == Some(code), "{flags:?}: {status}: {log}");
+            let names_it = log.contains(&format!("{}/{runs}", self.namespace));
+            ensure!(names_it == (code == 3), "{flags:?}: {log}");
+            ensure!(self.held().await? == left, "{flags:?}: {log}");
+        }
+        Ok(())
     }
 
     async fn goes_by_an_upgrade(&self) -> Result<()> {
@@ -175,18 +226,13 @@ impl Trial {
 
     async fn goes_with_the_release(&self) -> Result<()> {
         self.upgrade(&["--set", "accounting.program=true"]).await?;
-        let train_job = json!({"name": "llm", "uid": "3f2a9c1e-0000-4000-8000-000000000000"});
-        let record = json!({
-            "apiVersion": format!("{GROUP}/v1alpha1"), "kind": "TrainJobRecord",
-            "metadata": {"name": "llm-3f2a9c1e"}, "spec": {"trainJob": train_job},
-        });
-        self.release.cluster.apply_yaml(&self.namespace, &record.to_string()).await?;
         let uninstall = ["uninstall", RELEASE, "--namespace", NAMESPACE, "--wait"];
         let uninstalled = self.release.tools.helm(&uninstall);
         let (uninstalled, drained) = tokio::join!(uninstalled, self.drain_completes());
         uninstalled?;
         drained?;
-        self.kubectl(&["get", "tjr", "llm-3f2a9c1e", "--namespace", &self.namespace]).await?;
+        let records = self.namespaced(&["get", "tjr", "-o", "name"]).await?;
+        ensure!(records.lines().count() == JOBS.len(), "{records}");
         let definitions = workspace::path(&format!("{CHART}/files/accounting-crds"));
         self.kubectl(&["get", "-f", &definitions.display().to_string()]).await?;
         Ok(())
@@ -217,5 +263,9 @@ impl Trial {
 
     async fn kubectl(&self, arguments: &[&str]) -> Result<String> {
         self.release.tools.kubectl(arguments, None).await
+    }
+
+    async fn namespaced(&self, arguments: &[&str]) -> Result<String> {
+        self.kubectl(&[&["--namespace", &self.namespace], arguments].concat()).await
     }
 }
