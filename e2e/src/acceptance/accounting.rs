@@ -3,6 +3,8 @@
 
 mod policy;
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
@@ -12,6 +14,7 @@ use crate::testenv::cluster::{Cluster, Options};
 use crate::testenv::fixtures::{
     COMPLETES, COMPLETES_AFTER, RUNS, audit_flags, requests_of, runtime, train_job,
 };
+use crate::testenv::metrics_page;
 use crate::testenv::release::programs::accounting_command;
 use crate::testenv::release::{NAMESPACE, PATIENCE, RELEASE, Release};
 use crate::testenv::until::until_ok;
@@ -168,6 +171,8 @@ impl Trial {
         })
         .await?;
         ensure!(self.held().await? == 1, "not one Pod is held");
+        let program = programs.accounting.as_ref().context("no accounting program")?;
+        shows_what_the_page_says(&program.metrics_page().await?)?;
         let requests = requests_of(self.release.cluster.folder(), PROGRAM)?;
         let refused: Vec<_> = requests.iter().filter(|it| it.code() == 403).collect();
         ensure!(refused.is_empty(), "refused: {refused:#?}");
@@ -268,4 +273,26 @@ impl Trial {
     async fn namespaced(&self, arguments: &[&str]) -> Result<String> {
         self.kubectl(&[&["--namespace", &self.namespace], arguments].concat()).await
     }
+}
+
+/// Compares the metrics of the program with those of `docs/accounting.md`: types, help texts, and that none is missing that
+/// needs no job to be there.
+fn shows_what_the_page_says(text: &str) -> Result<()> {
+    let operator = metrics_page::read()?;
+    let documented = metrics_page::of_accounting(&operator)?;
+    let of = |what: &str| -> BTreeMap<&str, &str> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix(what)?.strip_prefix(' '));
+        let own = lines.filter_map(|line| line.split_once(' '));
+        own.filter(|(name, _)| name.starts_with("trainjob_")).collect()
+    };
+    let (kinds, helps) = (of("# TYPE"), of("# HELP"));
+    for (name, help) in &helps {
+        let said = documented.get(*name).with_context(|| format!("{name} is not on the page"))?;
+        let same = said.help == *help && kinds.get(name) == Some(&said.kind.as_str());
+        ensure!(same, "{name}: {help}, documented as {said:?}");
+    }
+    let always = documented.iter().filter(|(_, it)| !it.labels.contains_key("namespace"));
+    let missing: Vec<_> = always.filter(|(name, _)| !helps.contains_key(name.as_str())).collect();
+    ensure!(missing.is_empty(), "not shown: {missing:#?}");
+    Ok(())
 }
