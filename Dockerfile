@@ -1,6 +1,7 @@
 # syntax=docker/dockerfile:1
 #
-# The image of trainjob-operator, trainjob-webhook and trainjob-retention: these programs, authorities of certificates, nothing else.
+# The image of trainjob-operator, trainjob-webhook, trainjob-retention and trainjob-accounting: these programs, authorities of
+# certificates, nothing else.
 #
 #   docker build --build-arg SOURCE_DATE_EPOCH="$(git log -1 --format=%ct)" \
 #     --tag ghcr.io/trainjob-operator/trainjob-operator:v0.1.0 .

@@ -1,7 +1,8 @@
 //! What only the tools that people use can show: the chart, by the real Helm, and the way from Kubeflow
-//! Trainer to it and back; the retention engine; the release, by Prometheus, the Python SDK and kubectl; and the
+//! Trainer to it and back; the retention engine; the accounting program; the release, by Prometheus, the Python SDK and kubectl; and the
 //! real Kueue in front of it.
 
+pub mod accounting;
 pub mod chart;
 mod guide;
 pub mod image;
@@ -11,6 +12,7 @@ pub mod migration;
 pub mod monitoring;
 pub mod node;
 pub mod retention;
+mod rights;
 pub mod sdk;
 mod switches;
 pub mod versions;

@@ -32,8 +32,8 @@ mod testenv;
 // Nearly every line of a test begins here, so it names these without their folder.
 pub use faults::proxy;
 pub use testenv::{
-    answer, apply, authority, binaries, chart, cluster, component, coscheduling, credentials,
-    discovered, fixtures, guard, kueue, metrics_page, node, operator, ports, process, product,
-    rbac, recorder, release, retention, shifted_clock, stale_apiserver, stopped, until, volcano,
-    webhook, workspace, yaml,
+    accounting, answer, apply, authority, binaries, chart, cluster, component, coscheduling,
+    credentials, discovered, fixtures, guard, kueue, metrics_page, node, operator, ports, process,
+    product, rbac, recorder, release, retention, shifted_clock, stale_apiserver, stopped, until,
+    volcano, webhook, workspace, yaml,
 };

@@ -13,6 +13,7 @@
 //!   and [`recorder`] writes down what the watches of a run deliver.
 
 pub(crate) mod access;
+pub mod accounting;
 pub mod answer;
 pub mod apply;
 pub mod authority;

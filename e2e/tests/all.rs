@@ -5,6 +5,10 @@
 
 #[path = "accounting.rs"]
 mod accounting;
+#[path = "accounting_program/main.rs"]
+mod accounting_program;
+#[path = "accounting_traps/main.rs"]
+mod accounting_traps;
 #[path = "admission/main.rs"]
 mod admission;
 #[path = "certificates.rs"]

@@ -112,3 +112,28 @@ fn the_defaults_in_the_readme_are_those_of_the_chart() {
         assert_eq!(given, said.as_ref(), "{name}");
     }
 }
+
+/// The page is compared with the program's configuration by a test of the program.
+#[test]
+fn the_values_of_accounting_are_the_defaults_of_the_program() {
+    let page = workspace::read("docs/accounting.md").unwrap();
+    let section = page.split("\n### ").find(|it| it.starts_with("Configuration of the program"));
+    let values = document(&file("values.yaml"));
+    let mut count = 0;
+    for row in section.unwrap().lines().filter_map(|row| row.strip_prefix("| `")) {
+        let [field, default, ..] = row.split('|').collect::<Vec<_>>()[..] else { panic!("{row}") };
+        let field = field.trim().trim_matches('`');
+        let path = match field.split_once('.').unwrap() {
+            ("accounting", name) => format!("/accounting/{name}"),
+            ("metrics", name @ ("byNamespace" | "maxNamespaces")) => {
+                format!("/accounting/metrics/{name}")
+            }
+            // The chart gives them to all programs alike.
+            _ => continue,
+        };
+        let default = document(default.trim().trim_matches('`'));
+        assert_eq!(values.pointer(&path), Some(&default), "{field}");
+        count += 1;
+    }
+    assert_eq!(count, 8, "settings");
+}

@@ -32,6 +32,7 @@ fn programs() -> Vec<(&'static str, std::path::PathBuf)> {
         ("trainjob-operator", workspace::operator().unwrap()),
         ("trainjob-webhook", workspace::webhook().unwrap()),
         ("trainjob-retention", workspace::retention().unwrap()),
+        ("trainjob-accounting", workspace::accounting().unwrap()),
     ]
 }
 

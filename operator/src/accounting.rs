@@ -4,45 +4,29 @@
 //! with any clock.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::{Api, Client, runtime::watcher::Event};
+use kube::{Api, Client};
 use prometheus::IntCounter;
 use trainjob_core::mark::{Accounting, LEASE_BELIEVED, Mode, Program};
-use trainjob_engine::{
-    clock::monotonic,
-    lease::KIND,
-    watch::{Subject, follow_one},
-};
+use trainjob_engine::{clock::monotonic, heartbeat::Heartbeat};
 use trainjob_process::config;
-
-/// How to get Leases.
-const INSTALL: &str = "it is part of Kubernetes since 1.14";
 
 /// The program that counts, as its Lease shows it.
 #[derive(Debug)]
 pub struct Counting {
     mode: Mode,
-    begun: Duration,
-    seen: Mutex<Seen>,
-}
-
-/// What was seen of the Lease.
-#[derive(Debug, Default)]
-struct Seen {
-    version: Option<String>,
-    is_held: bool,
-    changed_at: Option<Duration>,
+    heartbeat: Heartbeat,
 }
 
 impl Counting {
     /// Nothing has been seen yet.
     #[must_use]
     pub fn new(mode: Mode) -> Self {
-        Self { mode, begun: monotonic(), seen: Mutex::default() }
+        Self { mode, heartbeat: Heartbeat::default() }
     }
 
     /// What decides now whether a new JobSet is marked.
@@ -52,31 +36,13 @@ impl Counting {
     }
 
     fn program(&self, now: Duration) -> Program {
-        let Seen { is_held, changed_at, .. } = *self.seen();
-        match changed_at {
+        match self.heartbeat.changed_at() {
             Some(at) => Program::Changed(now.saturating_sub(at)),
-            None if now.saturating_sub(self.begun) < LEASE_BELIEVED => {
-                Program::Young { held: is_held }
+            None if now.saturating_sub(self.heartbeat.begun()) < LEASE_BELIEVED => {
+                Program::Young { held: self.heartbeat.is_held() }
             }
             None => Program::Silent,
         }
-    }
-
-    fn saw(&self, lease: Option<&Lease>, now: Duration) {
-        let mut seen = self.seen();
-        let version = lease.and_then(|lease| lease.metadata.resource_version.clone());
-        let holder = lease.and_then(|lease| lease.spec.as_ref()?.holder_identity.as_deref());
-        seen.is_held = holder.is_some_and(|holder| !holder.is_empty());
-        // What is seen first has not been seen to change.
-        if seen.version.is_some() && version.is_some() && seen.version != version {
-            seen.changed_at = Some(now);
-        }
-        seen.version = version.or_else(|| seen.version.take());
-    }
-
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        // Every change under the lock is complete in itself, so a poisoned state is still a good one.
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Watches the Lease, for ever. `restarts` counts failures of the watch.
@@ -90,15 +56,7 @@ impl Counting {
     ) {
         let namespace = lease.lease_namespace.unwrap_or(own_namespace);
         let api: Api<Lease> = Api::namespaced(client, &namespace);
-        let subject = Subject { kind: KIND, install: Some(INSTALL), restarts: &restarts };
-        follow_one(api, &lease.lease_name, subject, &unreachable, |event| match event {
-            Ok(Event::InitApply(lease) | Event::Apply(lease)) => {
-                self.saw(Some(&lease), monotonic());
-            }
-            Ok(Event::Delete(_)) => self.saw(None, monotonic()),
-            Ok(Event::Init | Event::InitDone) | Err(_) => {}
-        })
-        .await;
+        self.heartbeat.watch(api, &lease.lease_name, &unreachable, &restarts).await;
     }
 }
 
@@ -117,25 +75,24 @@ mod tests {
     #[test]
     fn am2_only_a_change_that_this_process_has_seen_says_that_the_program_lives() {
         let at = |seconds| Duration::from_secs(seconds);
-        let counting =
-            Counting { mode: Mode::Exact, begun: Duration::ZERO, seen: Mutex::default() };
+        let counting = Counting { mode: Mode::Exact, heartbeat: Heartbeat::since(Duration::ZERO) };
         assert_eq!(counting.program(at(1)), Program::Young { held: false });
-        counting.saw(Some(&lease("7", "a")), at(2));
+        counting.heartbeat.saw(Some(&lease("7", "a")), at(2));
         assert_eq!(counting.program(at(59)), Program::Young { held: true });
         assert_eq!(counting.program(at(60)), Program::Silent, "it was never seen to change");
-        counting.saw(Some(&lease("7", "a")), at(61));
+        counting.heartbeat.saw(Some(&lease("7", "a")), at(61));
         assert_eq!(counting.program(at(61)), Program::Silent, "a list shows the same version");
-        counting.saw(Some(&lease("8", "a")), at(62));
+        counting.heartbeat.saw(Some(&lease("8", "a")), at(62));
         assert_eq!(counting.program(at(65)), Program::Changed(at(3)));
-        counting.saw(None, at(66));
-        counting.saw(Some(&lease("9", "b")), at(70));
+        counting.heartbeat.saw(None, at(66));
+        counting.heartbeat.saw(Some(&lease("9", "b")), at(70));
         assert_eq!(counting.program(at(70)), Program::Changed(at(0)), "it was made anew");
     }
 
     #[test]
     fn am2_a_young_process_believes_a_holder_and_no_released_lease() {
         let counting = Counting::new(Mode::Observe);
-        counting.saw(Some(&lease("7", "")), monotonic());
+        counting.heartbeat.saw(Some(&lease("7", "")), monotonic());
         assert_eq!(counting.now().program, Program::Young { held: false });
         assert_eq!(counting.now().mode, Mode::Observe);
     }

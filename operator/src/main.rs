@@ -1,6 +1,6 @@
 //! `trainjob-operator`: the controller of TrainJobs. See the library for how it works.
 
-use std::process::ExitCode;
+use std::{env, process::ExitCode};
 
 use trainjob_operator::{manual::MANUAL, metrics, run};
 use trainjob_process::{Program, start};
@@ -23,9 +23,10 @@ const PROGRAM: Program = Program {
         ("tokenreviews", "TokenReview"),
         ("subjectaccessreviews", "SubjectAccessReview"),
     ],
+    flags: &[],
     manual: MANUAL,
 };
 
 fn main() -> ExitCode {
-    start(PROGRAM, run::run)
+    start(PROGRAM, env::args_os(), run::run)
 }

@@ -1,6 +1,6 @@
 //! `trainjob-webhook`: the admission server. See the library for how it works.
 
-use std::process::ExitCode;
+use std::{env, process::ExitCode};
 
 use mimalloc::MiMalloc;
 use trainjob_process::{Program, start};
@@ -26,9 +26,10 @@ const PROGRAM: Program = Program {
         ("tokenreviews", "TokenReview"),
         ("subjectaccessreviews", "SubjectAccessReview"),
     ],
+    flags: &[],
     manual: MANUAL,
 };
 
 fn main() -> ExitCode {
-    start(PROGRAM, run::run)
+    start(PROGRAM, env::args_os(), run::run)
 }

@@ -5,22 +5,22 @@
 
 {{/*
 What every name begins with: the release, and the chart unless the release is called after it.
-At most 45 characters, so that the longest of the names made from it is still one of a Service.
+At most 44 characters, so that the longest of the names made from it is still one of a Service.
 */}}
 {{- define "trainjob-operator.fullname" -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 45 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | trunc 44 | trimSuffix "-" -}}
 {{- else if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 45 | trimSuffix "-" -}}
+{{- .Release.Name | trunc 44 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 45 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 44 | trimSuffix "-" -}}
 {{- end -}}
 {{- end }}
 
 {{/*
 The programs, which most templates are about, by the section of the values that each has, and what is different. The
-retention engine is one of them where it is enabled. Gives YAML; use fromYaml.
+retention engine and the accounting program are among them where they are wanted. Gives YAML; use fromYaml.
 */}}
 {{- define "trainjob-operator.programs" -}}
 {{- $fullname := include "trainjob-operator.fullname" . -}}
@@ -44,6 +44,50 @@ retention:
   config: {{ $fullname }}-retention-config
   serviceAccount: {{ default (printf "%s-retention" $fullname) .Values.retention.serviceAccount.name }}
 {{- end }}
+{{- if .Values.accounting.program }}
+accounting:
+  {{- include "trainjob-operator.accounting" . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* The accounting program, which is also called once more when it is about to go. Gives YAML; use fromYaml. */}}
+{{- define "trainjob-operator.accounting" -}}
+{{- $name := printf "%s-accounting" (include "trainjob-operator.fullname" .) -}}
+name: {{ $name }}
+program: trainjob-accounting
+rules: accounting
+config: {{ $name }}-config
+serviceAccount: {{ default $name .Values.accounting.serviceAccount.name }}
+{{- end }}
+
+{{/*
+What runs in a Deployment: the programs, each with its replicas, resources and arguments, and the sweeper, which is the
+accounting program with another command and is otherwise set as it is. Gives YAML; use fromYaml.
+*/}}
+{{- define "trainjob-operator.deployments" -}}
+{{- $deployments := include "trainjob-operator.programs" . | fromYaml -}}
+{{- range $component, $program := $deployments -}}
+{{- $values := index $.Values $component -}}
+{{- $_ := set $program "values" $component -}}
+{{- $_ := set $program "container" $program.program -}}
+{{- $_ := set $program "metricsService" (printf "%s-metrics" $program.name) -}}
+{{- $_ := set $program "replicas" $values.replicas -}}
+{{- $_ := set $program "resources" $values.resources -}}
+{{- $_ := set $program "args" list -}}
+{{- end -}}
+{{- $sweeper := .Values.accounting.sweeper -}}
+{{- if and .Values.accounting.program $sweeper.enabled -}}
+{{- $sweeping := deepCopy $deployments.accounting -}}
+{{- $_ := set $sweeping "name" (printf "%s-sweeper" $sweeping.name) -}}
+{{- $_ := set $sweeping "container" (printf "%s-sweeper" $sweeping.program) -}}
+{{- /* With more in it, the name may be too long for a Service. */ -}}
+{{- $_ := set $sweeping "metricsService" (printf "%s-sweeper-metrics" (include "trainjob-operator.fullname" .)) -}}
+{{- $_ := set $sweeping "replicas" 1 -}}
+{{- $_ := set $sweeping "resources" $sweeper.resources -}}
+{{- $_ := set $sweeping "args" (list "sweep" (printf "--after=%s" $sweeper.after)) -}}
+{{- $_ := set $deployments "accounting-sweeper" $sweeping -}}
+{{- end -}}
+{{- toYaml $deployments -}}
 {{- end }}
 
 {{/* What tells the Pods of a component, given root and component, from all others. */}}
@@ -124,7 +168,25 @@ without what says nothing. An empty section is not the same as none, so it must 
 {{- $_ := set $kinds (printf "%s.trainer.kubeflow.org" (title $key)) $number -}}
 {{- end -}}
 {{- $_ := set $config.controller "groupKindConcurrency" $kinds -}}
+{{- $mode := include "trainjob-operator.accountingMode" . -}}
+{{- if .Values.accounting.program -}}
+{{- $lease := dict "leaseName" "trainjob-accounting" "leaseNamespace" .Release.Namespace -}}
+{{- $_ := set $config "accounting" (set $lease "mode" $mode) -}}
+{{- end -}}
 {{- include "trainjob-operator.pruned" $config -}}
+{{- end }}
+
+{{/*
+What the operator marks Pods with: nothing without the program that counts them, and labels unless somebody chooses. A
+reader of YAML 1.1 takes Off for false.
+*/}}
+{{- define "trainjob-operator.accountingMode" -}}
+{{- $mode := .Values.accounting.mode -}}
+{{- if kindIs "bool" $mode }}{{ $mode = "Off" }}{{ end -}}
+{{- if and $mode (ne $mode "Off") (not .Values.accounting.program) -}}
+{{- fail (printf "accounting.mode: %s, but accounting.program is false, so nothing would count what the operator marks, expected accounting.program: true, or accounting.mode: \"Off\"" $mode) -}}
+{{- end -}}
+{{- default (ternary "Observe" "Off" .Values.accounting.program) $mode -}}
 {{- end }}
 
 {{/*
@@ -138,12 +200,11 @@ elected in the same times.
 {{- if not $targets -}}
 {{- fail "retention.targets: empty, so no policy would do anything, expected kinds such as {apiGroup: batch, kind: Job, resource: jobs}" -}}
 {{- end -}}
-{{- $election := pick $shared.leaderElection "leaseDuration" "renewDeadline" "retryPeriod" -}}
 {{- $settings := pick .Values.retention "deletesPerSecond" "concurrency" "excludedNamespaces" "clockJumpPauseSeconds" -}}
 {{- $config := dict
   "apiVersion" "config.lifecycle.trainjob.dev/v1alpha1"
   "kind" "RetentionConfiguration"
-  "leaderElection" (set $election "leaderElect" true)
+  "leaderElection" (include "trainjob-operator.sharedElection" . | fromYaml)
   "health" $shared.health
   "metrics" (pick $shared.metrics "bindAddress" "secureServing" "auth")
   "retention" (set $settings "targets" $targets)
@@ -151,9 +212,32 @@ elected in the same times.
 {{- include "trainjob-operator.pruned" $config -}}
 {{- end }}
 
+{{/* That of the accounting program, likewise. Program, sweeper and drain read the same. */}}
+{{- define "trainjob-operator.accountingConfig" -}}
+{{- $shared := .Values.manager.config -}}
+{{- $settings := pick .Values.accounting "batchPeriod" "holdLimit" "gpuResources" "copyLabels" "failureMessages" "concurrency" -}}
+{{- $metrics := merge (deepCopy .Values.accounting.metrics) (pick $shared.metrics "bindAddress" "secureServing" "auth") -}}
+{{- $config := dict
+  "apiVersion" "config.lifecycle.trainjob.dev/v1alpha1"
+  "kind" "AccountingConfiguration"
+  "leaderElection" (include "trainjob-operator.sharedElection" . | fromYaml)
+  "health" $shared.health
+  "metrics" $metrics
+  "accounting" (set $settings "holdLimit" (toString $settings.holdLimit))
+-}}
+{{- include "trainjob-operator.pruned" $config -}}
+{{- end }}
+
+{{/* An election in the times of the operator's, by a Lease that has the program's name. */}}
+{{- define "trainjob-operator.sharedElection" -}}
+{{- $election := pick .Values.manager.config.leaderElection "leaseDuration" "renewDeadline" "retryPeriod" -}}
+{{- set $election "leaderElect" true | toYaml -}}
+{{- end }}
+
 {{/* The configuration file of a program, given root and component. */}}
 {{- define "trainjob-operator.configOf" -}}
-{{- include (printf "trainjob-operator.%s" (ternary "retentionConfig" "config" (eq .component "retention"))) .root -}}
+{{- $templates := dict "retention" "retentionConfig" "accounting" "accountingConfig" "accounting-sweeper" "accountingConfig" -}}
+{{- include (printf "trainjob-operator.%s" (default "config" (get $templates .component))) .root -}}
 {{- end }}
 
 {{/* A map as YAML, without what is null, "", {} or [], all the way down. */}}
@@ -181,8 +265,8 @@ elected in the same times.
 {{- if not (kindIs "map" .) }}{{ fail (printf "%s: %v" $path .) }}{{ end -}}
 {{- /* Secrets and registrations are the business of a webhook that makes its certificate itself. */ -}}
 {{- $ofCertificate := or (has "admissionregistration.k8s.io" .apiGroups) (and (has "secrets" .resources) (hasPrefix "webhook" $.file)) -}}
-{{- /* And the Lease is that of whoever is elected. Replicas of the retention engine always elect one. */ -}}
-{{- $ofLease := and (has "leases" .resources) (hasPrefix "operator" $.file) -}}
+{{- /* And the Lease is that of whoever is elected. Replicas of the other programs always elect one. */ -}}
+{{- $ofLease := and (has "leases" .resources) (eq $.file "operator-namespace") -}}
 {{- if and (or $makesCertificate (not $ofCertificate)) (or $election.leaderElect (not $ofLease)) -}}
 {{- if has "kubeflow-trainer-webhook-cert" (default list .resourceNames) -}}
 {{- $_ := set . "resourceNames" (list (include "trainjob-operator.webhookSecret" $.root)) -}}

@@ -20,9 +20,10 @@ use scenario::Scenario;
 
 /// The tests of the alerts.
 const TESTS: &str = "e2e/promtool";
-const ALERTS: [&str; 2] = [
+const ALERTS: [&str; 3] = [
     "charts/trainjob-operator/files/alerts.yaml",
     "charts/trainjob-operator/files/retention-alerts.yaml",
+    "charts/trainjob-operator/files/accounting-alerts.yaml",
 ];
 const DRAW: &str = "panels.py";
 

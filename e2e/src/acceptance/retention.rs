@@ -1,13 +1,10 @@
 //! The retention engine as the chart installs it: who may write policies, what it may do itself, and that it deletes what
 //! a policy says, with just these rights.
 
-use std::collections::BTreeSet;
-
 use anyhow::{Context, Result, bail, ensure};
-use k8s_openapi::api::authorization::v1::SubjectAccessReview;
-use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 
+use super::rights::{self, Question};
 use crate::testenv::chart::CHART;
 use crate::testenv::cluster::{Cluster, Options};
 use crate::testenv::fixtures::{COMPLETES_AFTER, audit_flags, requests_of};
@@ -20,6 +17,8 @@ const TARGETS: &str = "retention.targets=[\
     {\"apiGroup\":\"batch\",\"kind\":\"Job\",\"resource\":\"jobs\",\"pods\":true,\"ownerDelete\":true,\
      \"owners\":[{\"apiGroup\":\"jobset.x-k8s.io\",\"resource\":\"jobsets\"}]},\
     {\"apiGroup\":\"trainer.kubeflow.org\",\"kind\":\"TrainJob\",\"resource\":\"trainjobs\"}]";
+/// The API group of policies.
+const GROUP: &str = "lifecycle.trainjob.dev";
 /// Who the engine is.
 const USER: &str = "system:serviceaccount:kubeflow-system:trainjob-operator-retention";
 /// Somebody who administers a namespace, somebody who may edit there, somebody who may write policies there and no more.
@@ -60,15 +59,6 @@ struct Trial {
 
 impl Trial {
     async fn has_just_the_rights_of_its_targets(&self) -> Result<()> {
-        let role = format!("{RELEASE}-retention");
-        let role = self.kubectl(&["get", "clusterrole", &role, "-o", "json"], None).await?;
-        let role: Value = serde_json::from_str(&role)?;
-        let mut found = BTreeSet::new();
-        for rule in role.get("rules").and_then(Value::as_array).context("no rules")? {
-            for (group, resource, verb) in every(rule)? {
-                found.insert((group, resource, verb));
-            }
-        }
         let expected = [
             ("", "namespaces", "list watch"),
             ("", "pods", "delete list"),
@@ -81,15 +71,7 @@ impl Trial {
             ("lifecycle.trainjob.dev", "retentionpolicies/status", "patch"),
             ("trainer.kubeflow.org", "trainjobs", "delete list watch"),
         ];
-        let expected: BTreeSet<_> = expected
-            .iter()
-            .flat_map(|(group, resource, verbs)| {
-                verbs.split(' ').map(move |verb| (*group, *resource, verb))
-            })
-            .map(|(group, resource, verb)| (group.to_owned(), resource.to_owned(), verb.to_owned()))
-            .collect();
-        ensure!(found == expected, "other rights: {:?}", found.symmetric_difference(&expected));
-        Ok(())
+        rights::are(&self.release.tools, &format!("{RELEASE}-retention"), &expected).await
     }
 
     /// Gives each of them a role in the namespace.
@@ -132,29 +114,14 @@ impl Trial {
             let what = format!("{user}: {verb} {resource}");
             // ClusterRoles are aggregated a moment after they were made.
             until_ok(what, PATIENCE, || async {
-                let said = self.may(user, verb, resource).await?;
+                let question = Question { user, verb, group: GROUP, resource, name: "" };
+                let said = rights::may(&self.release.cluster, &self.namespace, question).await?;
                 ensure!(said == expected, "the answer is {said}");
                 Ok(())
             })
             .await?;
         }
         Ok(())
-    }
-
-    async fn may(&self, user: &str, verb: &str, resource: &str) -> Result<bool> {
-        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-        let review = json!({"spec": {
-            "user": user,
-            "groups": ["system:authenticated"],
-            "resourceAttributes": {
-                "group": "lifecycle.trainjob.dev", "resource": resource, "subresource": subresource,
-                "verb": verb, "namespace": self.namespace,
-            },
-        }});
-        let reviews = Api::<SubjectAccessReview>::all(self.release.cluster.client().await?);
-        let review =
-            reviews.create(&PostParams::default(), &serde_json::from_value(review)?).await?;
-        Ok(review.status.is_some_and(|status| status.allowed))
     }
 
     async fn authors_may_delete_themselves(&self) -> Result<()> {
@@ -309,24 +276,6 @@ impl Trial {
         self.release.cluster.apply_yaml(&self.namespace, &yaml::stream(objects)).await?;
         Ok(())
     }
-}
-
-/// What a rule allows, one by one: group, resource and verb.
-fn every(rule: &Value) -> Result<Vec<(String, String, String)>> {
-    let list = |field: &str| {
-        let texts = rule.get(field).and_then(Value::as_array).context(field.to_owned())?;
-        Ok::<_, anyhow::Error>(
-            texts.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>(),
-        )
-    };
-    let (resources, verbs) = (list("resources")?, list("verbs")?);
-    let mut all = Vec::new();
-    for group in list("apiGroups")? {
-        for resource in &resources {
-            all.extend(verbs.iter().map(|verb| (group.clone(), resource.clone(), verb.clone())));
-        }
-    }
-    Ok(all)
 }
 
 /// A policy that deletes after a second, with more in its rule.

@@ -101,6 +101,39 @@ pub(super) const SWITCHES: &[(&str, &[&str])] = &[
             "networkPolicy.enabled=true",
         ],
     ),
+    ("the accounting program", &["accounting.program=true"]),
+    ("the accounting program, switched off", &["accounting.program=true", "accounting.mode=Off"]),
+    ("no accounting, by a reader of YAML 1.1", &["accounting.mode=false"]),
+    (
+        "the accounting program with everything",
+        &[
+            "accounting.program=true",
+            "accounting.mode=Exact",
+            "accounting.holdLimit=0",
+            "accounting.copyLabels={cost-center,team}",
+            "accounting.gpuResources={nvidia.com/gpu,nvidia.com/mig-1g.5gb}",
+            "accounting.failureMessages=false",
+            "accounting.metrics.byNamespace=false",
+            "accounting.drain.abandon=true",
+            "manager.config.leaderElection.resourceNamespace=default",
+            "metrics.podMonitor.enabled=true",
+            "metrics.prometheusRule.enabled=true",
+            "metrics.dashboards.enabled=true",
+            "networkPolicy.enabled=true",
+        ],
+    ),
+    (
+        "the accounting program with as little as may be",
+        &[
+            "accounting.program=true",
+            "accounting.replicas=1",
+            "accounting.sweeper.enabled=false",
+            "accounting.admissionPolicy.enabled=false",
+            "accounting.podDisruptionBudget.enabled=false",
+            "accounting.serviceAccount.create=false",
+            "accounting.serviceAccount.name=counter",
+        ],
+    ),
     (
         "other ports",
         &[
@@ -135,6 +168,18 @@ pub(super) const MISTAKES: &[(&str, &str)] = &[
         "'/retention/targets/0': missing properties 'apiGroup', 'resource'",
     ),
     ("retention.concurrency=0", "'/retention/concurrency'"),
+    ("accounting.mode=Exact", "accounting.mode: Exact, but accounting.program is false"),
+    ("accounting.mode=Observe", "accounting.mode: Observe, but accounting.program is false"),
+    (
+        "accounting.program=true,accounting.mode=exact",
+        "'/accounting/mode': value must be one of '', 'Off', 'Observe', 'Exact', false",
+    ),
+    ("accounting.holdLimit=5", "'/accounting/holdLimit'"),
+    ("accounting.gpuResources=[]", "'/accounting/gpuResources': minItems: got 0, want 1"),
+    (
+        "manager.config.accounting.mode=Exact",
+        "'/manager/config': additional properties 'accounting' not allowed",
+    ),
     ("jobset.install=true", "'/jobset/install': value must be false"),
     ("manager.config.metrics.auth.enabled=true", "'/manager/config/metrics/secureServing'"),
     (

@@ -10,8 +10,9 @@ use e2e::stopped::stopped;
 use launcher::say;
 
 /// Installs, upgrades and uninstalls the chart with the real Helm, follows the guide from Kubeflow Trainer to it
-/// and back, deletes by retention policies with the chart's RBAC, fills dashboards and sets off alerts in a real Prometheus, uses the Python SDK and kubectl as users do,
-/// and queues jobs with the real Kueue, on real control planes on 127.0.0.1. Also runs the programs as the image has
+/// and back, deletes by retention policies with the chart's RBAC, tries what the chart lets the accounting program do to Pods,
+/// fills dashboards and sets off alerts in a real Prometheus, uses the Python SDK and kubectl as users do, and queues
+/// jobs with the real Kueue, on real control planes on 127.0.0.1. Also runs the programs as the image has
 /// them, which `.ci/image target/image` makes, does much of it again on older releases of Kubernetes and JobSet, and
 /// trains on a real node, where there are root, apt and cgroup v1. Needs prometheus with promtool, and python3 with what is in e2e/python/requirements.txt, in PATH or by the
 /// environment variables PROMETHEUS and PYTHON.
@@ -29,6 +30,7 @@ enum Part {
     Chart,
     Image,
     Retention,
+    Accounting,
     Migration,
     Monitoring,
     Sdk,
@@ -70,6 +72,9 @@ async fn all(tell: &(dyn Fn(&str) + Sync), only: &[Part]) -> Result<()> {
     }
     if wanted(Part::Retention) {
         acceptance::retention::run(tell).await?;
+    }
+    if wanted(Part::Accounting) {
+        acceptance::accounting::run(tell).await?;
     }
     if wanted(Part::Migration) {
         acceptance::migration::run(tell).await?;

@@ -25,7 +25,7 @@ struct Arguments {
     #[arg(long)]
     operator: bool,
     /// A file of values for the chart, such as the `retention.yaml` of docs/cleanup.md; may be given several times. The
-    /// retention engine runs if they enable it.
+    /// retention engine and the accounting program run if they enable them.
     #[arg(long, value_name = "FILE", requires = "operator")]
     values: Vec<PathBuf>,
 }
@@ -93,9 +93,12 @@ fn print_usage(cluster: &Cluster, programs: Option<&Programs>, took: Duration) -
         writeln!(out, "  explain() {{ {binary} explain {config} \"$@\"; }}\n")?;
     }
     writeln!(out, "Logs are in {}.", cluster.folder().display())?;
-    if let Some(Programs { operator, webhook, retention }) = programs {
-        let all = [("operator", operator), ("webhook", webhook)].into_iter();
-        for (whose, program) in all.chain(retention.as_ref().map(|it| ("retention engine", it))) {
+    if let Some(Programs { operator, webhook, retention, accounting }) = programs {
+        let optional = [("retention engine", retention), ("accounting program", accounting)];
+        let optional = optional.into_iter().filter_map(|(whose, it)| Some((whose, it.as_ref()?)));
+        for (whose, program) in
+            [("operator", operator), ("webhook", webhook)].into_iter().chain(optional)
+        {
             writeln!(out, "The {whose}'s log is {}.", program.process().log_path().display())?;
         }
     }

@@ -20,6 +20,11 @@ pub async fn install_retention_crds(client: &Client) -> Result<()> {
     install_folder(client, "retention-crds").await
 }
 
+/// Installs the chart's definition of records, and waits until it is served.
+pub async fn install_accounting_crds(client: &Client) -> Result<()> {
+    install_folder(client, "accounting-crds").await
+}
+
 async fn install_folder(client: &Client, folder: &str) -> Result<()> {
     let texts = workspace::read_all(&format!("{CHART}/files/{folder}"))?;
     let definitions = apply(client, "default", yaml::documents(&texts.join("\n---\n"))?).await?;

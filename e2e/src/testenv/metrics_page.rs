@@ -1,4 +1,4 @@
-//! `docs/metrics.md` and `docs/retention.md`: what they say of each metric.
+//! `docs/metrics.md`, `docs/retention.md` and `docs/accounting.md`: what they say of each metric.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,28 +37,70 @@ pub fn read() -> Result<BTreeMap<String, Documented>> {
     Ok(metrics)
 }
 
-/// What the metrics of the retention engine begin with, and those of the operator.
-const RETENTION: &str = "trainjob_retention_";
-const OPERATOR: &str = "trainjob_operator_";
-/// The metrics that the retention engine has as the operator does. `docs/retention.md` (7) names them.
-const ALIKE: [&str; 9] = [
-    "api_request_duration_seconds",
-    "api_requests_total",
-    "build_info",
-    "events_dropped_total",
-    "leader",
-    "queue_depth",
-    "queue_oldest_seconds",
-    "timers",
-    "watch_restarts_total",
-];
+/// A program whose metrics are on a page of its own.
+struct OtherProgram {
+    /// The page.
+    page: &'static str,
+    /// What the metrics begin with.
+    prefix: &'static str,
+    /// Those that it has as the operator does. The page names them.
+    alike: &'static [&'static str],
+}
 
-/// All metrics of the retention engine, by name: those of its own page, and those that it has as the operator does, whose
-/// labels are the operator's but for the lanes of the queue.
+/// What the metrics of the operator begin with.
+const OPERATOR: &str = "trainjob_operator_";
+/// `docs/retention.md` (7).
+const RETENTION: OtherProgram = OtherProgram {
+    page: "docs/retention.md",
+    prefix: "trainjob_retention_",
+    alike: &[
+        "api_request_duration_seconds",
+        "api_requests_total",
+        "build_info",
+        "events_dropped_total",
+        "leader",
+        "queue_depth",
+        "queue_oldest_seconds",
+        "timers",
+        "watch_restarts_total",
+    ],
+};
+/// `docs/accounting.md` (11).
+const ACCOUNTING: OtherProgram = OtherProgram {
+    page: "docs/accounting.md",
+    prefix: "trainjob_accounting_",
+    alike: &[
+        "api_request_duration_seconds",
+        "api_requests_total",
+        "build_info",
+        "events_dropped_total",
+        "leader",
+        "watch_restarts_total",
+    ],
+};
+
+/// All metrics of the retention engine, by name. `operator` are those of the operator.
 pub fn of_retention(
     operator: &BTreeMap<String, Documented>,
 ) -> Result<BTreeMap<String, Documented>> {
-    let page = workspace::read("docs/retention.md")?;
+    of_other(&RETENTION, operator)
+}
+
+/// All metrics of the accounting program, by name. `operator` are those of the operator.
+pub fn of_accounting(
+    operator: &BTreeMap<String, Documented>,
+) -> Result<BTreeMap<String, Documented>> {
+    of_other(&ACCOUNTING, operator)
+}
+
+/// Those of its own page, and those that it has as the operator does, whose labels are the operator's but for the lanes of
+/// the queue.
+fn of_other(
+    program: &OtherProgram,
+    operator: &BTreeMap<String, Documented>,
+) -> Result<BTreeMap<String, Documented>> {
+    let OtherProgram { page, prefix, alike } = program;
+    let page = workspace::read(page)?;
     let mut metrics = BTreeMap::new();
     for row in page.lines() {
         let cells: Vec<_> = row.split('|').map(str::trim).collect();
@@ -66,13 +108,13 @@ pub fn of_retention(
         else {
             continue;
         };
-        let name = format!("{RETENTION}{}", name.trim_matches('`'));
+        let name = format!("{prefix}{}", name.trim_matches('`'));
         let labels = labels_of(labels).with_context(|| format!("labels of {name}"))?;
         // Rows of a table have no full stop there.
         let help = format!("{help}.");
         metrics.insert(name, Documented { kind: kind.to_owned(), help, labels });
     }
-    for name in ALIKE {
+    for name in *alike {
         let alike = operator.get(&format!("{OPERATOR}{name}"));
         let mut alike = alike.with_context(|| format!("the operator has no {name}"))?.clone();
         for (label, values) in &mut alike.labels {
@@ -81,7 +123,7 @@ pub fn of_retention(
                 values.extend(["scheduled", "backlog"].map(str::to_owned));
             }
         }
-        ensure!(metrics.insert(format!("{RETENTION}{name}"), alike).is_none(), "twice: {name}");
+        ensure!(metrics.insert(format!("{prefix}{name}"), alike).is_none(), "twice: {name}");
     }
     Ok(metrics)
 }

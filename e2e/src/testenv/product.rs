@@ -32,6 +32,8 @@ pub struct Options {
     /// Its configuration file; empty for the defaults. The addresses of its health and metrics
     /// servers are added where they are missing.
     pub config_yaml: String,
+    /// The command of the program that is run; by default it has none.
+    pub command: Option<&'static str>,
     /// More command line arguments.
     pub extra_args: Vec<String>,
     /// Environment variables.
@@ -69,11 +71,12 @@ impl Product {
         let addressed = with_addresses(&options.config_yaml, &health, &metrics)?;
         let config = yaml::stream(&[addressed]);
         let kubeconfig = options.kubeconfig.unwrap_or_else(|| cluster.kubeconfig());
-        let (program, mut arguments) = match &options.root {
+        let (program, mut arguments): (_, Vec<_>) = match &options.root {
             None => {
                 let file = cluster.folder().join(format!("{name}.yaml"));
                 fs::write(&file, config)?;
-                (binary, told(&file, &kubeconfig))
+                let command = options.command.map(str::to_owned).into_iter();
+                (binary, command.chain(told(&file, &kubeconfig)).collect())
             }
             Some(root) => {
                 let [file, copy] = [format!("{name}.yaml"), format!("{name}.kubeconfig")];

@@ -16,6 +16,9 @@ const WEBHOOK: &str = "trainjob-webhook";
 /// The binary of the retention engine.
 const RETENTION: &str = "trainjob-retention";
 
+/// The binary of the accounting program.
+const ACCOUNTING: &str = "trainjob-accounting";
+
 /// The directory of a binary that was built, or why it could not be.
 type Built = OnceLock<Result<PathBuf, String>>;
 
@@ -37,6 +40,12 @@ pub fn webhook() -> Result<PathBuf> {
 pub fn retention() -> Result<PathBuf> {
     static BUILT: Built = OnceLock::new();
     provide(&BUILT, RETENTION)
+}
+
+/// The file of the accounting program, as that of the [`operator`].
+pub fn accounting() -> Result<PathBuf> {
+    static BUILT: Built = OnceLock::new();
+    provide(&BUILT, ACCOUNTING)
 }
 
 /// The file of the server that the webhook is compared with in a bench.

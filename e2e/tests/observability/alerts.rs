@@ -8,10 +8,11 @@ use serde_json::Value;
 use super::series::{OF_TARGETS, complaint, metrics};
 use super::{files, promql};
 
-/// Those that are always installed, and those of the retention engine.
-const ALERTS: [&str; 2] = [
+/// Those that are always installed, and those of the programs that are not.
+const ALERTS: [&str; 3] = [
     "charts/trainjob-operator/files/alerts.yaml",
     "charts/trainjob-operator/files/retention-alerts.yaml",
+    "charts/trainjob-operator/files/accounting-alerts.yaml",
 ];
 const RUNBOOKS: &str = "docs/runbooks";
 const TESTS: &str = "e2e/promtool";

@@ -8,10 +8,11 @@ use serde_json::Value;
 use super::series::{complaint, metrics};
 use super::{files, promql};
 
-/// Those that are always installed, and that of the retention engine.
-const FOLDERS: [&str; 2] = [
+/// Those that are always installed, and those of the programs that are not.
+const FOLDERS: [&str; 3] = [
     "charts/trainjob-operator/files/dashboards",
     "charts/trainjob-operator/files/retention-dashboards",
+    "charts/trainjob-operator/files/accounting-dashboards",
 ];
 /// How long a dashboard may be: all of them are in the Secret of the release, which may not be longer than 1 MiB.
 const LONGEST: usize = 60_000;
@@ -24,7 +25,9 @@ fn dashboards() -> Vec<(String, Value)> {
     let mut files: Vec<_> = FOLDERS.into_iter().flat_map(in_folder).collect();
     files.sort();
     let names: Vec<_> = files.iter().map(|(file, _)| file.as_str()).collect();
-    assert_eq!(names, ["cleanup.json", "lifecycle.json", "operator.json", "retention.json"]);
+    let expected =
+        ["cleanup.json", "gpu-hours.json", "lifecycle.json", "operator.json", "retention.json"];
+    assert_eq!(names, expected);
     let read = |(file, folder): (String, &str)| {
         let text = workspace::read(&format!("{folder}/{file}")).unwrap();
         assert!(text.len() < LONGEST, "{file} is {} bytes long", text.len());

@@ -1,5 +1,5 @@
-//! The series that there are: those of the metrics in `docs/metrics.md` and `docs/retention.md`, and a few of Prometheus
-//! itself.
+//! The series that there are: those of the metrics in `docs/metrics.md`, `docs/retention.md` and `docs/accounting.md`, and a
+//! few of Prometheus itself.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,9 @@ const OF_PROMETHEUS: [(&str, &[&str]); 2] = [("up", &[]), ("ALERTS", &["alertnam
 /// All metrics, by name.
 pub(crate) fn metrics() -> BTreeMap<String, Documented> {
     let mut metrics = metrics_page::read().unwrap();
-    metrics.extend(metrics_page::of_retention(&metrics).unwrap());
+    let retention = metrics_page::of_retention(&metrics).unwrap();
+    let accounting = metrics_page::of_accounting(&metrics).unwrap();
+    metrics.extend(retention.into_iter().chain(accounting));
     metrics
 }
 

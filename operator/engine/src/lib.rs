@@ -5,7 +5,7 @@
 //! worker takes it with one of the [places](places::Places) for requests, which are [shared](shares) fairly; the worker
 //! sends requests, each [in its time](answer), within the [configured rate](limit) and only
 //! while this process [leads](leader); what fails is [classified](error) once and tried again; users are told by
-//! [events].
+//! [events]. How a program starts and stops is the same for all of one controller ([running]).
 //!
 //! Nothing here knows the rules of TrainJobs. What the engine has in common with them are a few types of
 //! `trainjob-core`: the key of an object, its position in the queue, the class of a failure, and the rules of leader
@@ -18,6 +18,7 @@ pub mod clock;
 pub mod controller;
 pub mod error;
 pub mod events;
+pub mod heartbeat;
 mod jitter;
 pub mod leader;
 pub mod lease;
@@ -26,6 +27,7 @@ pub mod places;
 pub mod queue;
 mod readable;
 pub mod records;
+pub mod running;
 pub mod shares;
 pub mod stripped;
 pub mod versions;

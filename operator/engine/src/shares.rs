@@ -52,6 +52,7 @@ pub enum Verb {
     Get,
     List,
     Create,
+    Update,
     Patch,
     Delete,
 }

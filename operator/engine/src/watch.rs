@@ -70,6 +70,21 @@ pub async fn follow<K>(
     follow_with(api, all, subject, unreachable, take).await;
 }
 
+/// Like [`follow`], for the objects that this label selector selects.
+pub async fn follow_labelled<K>(
+    api: Api<K>,
+    labels: &str,
+    subject: Subject<'_>,
+    unreachable: &AtomicBool,
+    take: impl FnMut(Result<Event<K>, Failed>),
+) where
+    K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
+    K: Send + 'static,
+{
+    let selected = watcher::Config::default().labels(labels);
+    follow_with(api, selected, subject, unreachable, take).await;
+}
+
 /// Like [`follow`], for the one object of this name.
 pub async fn follow_one<K>(
     api: Api<K>,

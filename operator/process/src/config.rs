@@ -20,6 +20,7 @@ use gates::Origin;
 
 pub mod admission;
 mod args;
+pub mod companion;
 mod election;
 mod error;
 pub mod file;

@@ -24,6 +24,6 @@ mod start;
 pub mod tls;
 
 pub use describe::describe;
-pub use program::{Entries, Manual, Program};
+pub use program::{Entries, Manual, OwnFlag, Program};
 pub use servers::{Servers, Shown};
 pub use start::start;

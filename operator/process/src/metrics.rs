@@ -6,9 +6,11 @@ mod counters;
 mod own;
 pub mod requests;
 mod sampled;
+mod values;
 
 pub use build::build_info;
 pub use counters::{counter, counters, histogram, histograms};
 pub use own::own;
 pub use requests::Requests;
 pub use sampled::Sampled;
+pub use values::Values;

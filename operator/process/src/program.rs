@@ -16,8 +16,21 @@ pub struct Program {
     pub metrics: &'static str,
     /// The kinds that it sends requests about.
     pub kinds: Kinds,
+    /// The flags that only it takes.
+    pub flags: &'static [OwnFlag],
     /// The rest of what `--help` says of it.
     pub manual: Manual,
+}
+
+/// A flag that only one of the programs takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnFlag {
+    /// Its name, without dashes.
+    pub name: &'static str,
+    /// What its value is called; `None`: it has none.
+    pub value: Option<&'static str>,
+    /// What it means, in one line.
+    pub help: &'static str,
 }
 
 /// What only one of the programs does, in the words of its manual page.

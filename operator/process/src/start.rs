@@ -1,6 +1,11 @@
 //! From the command line to the work, and back to an exit code.
 
-use std::{error::Error, io::Write, process::ExitCode};
+use std::{
+    error::Error,
+    ffi::OsString,
+    io::Write,
+    process::{ExitCode, Termination},
+};
 
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -16,17 +21,20 @@ use crate::{
     server_time::ServerTime,
 };
 
-/// Runs `work` with what flags, file and environment say, until it ends by itself or because its third
-/// argument became true, on the first SIGTERM or SIGINT; the second signal ends the process at once.
+/// Runs `work` with what the command line, file and environment say, until it ends by itself or because its third
+/// argument became true, on the first SIGTERM or SIGINT; the second signal ends the process at once. The first argument is
+/// the name of the program.
 ///
-/// Exit code 0 if all went well; otherwise 1, and stderr says why in one line.
-pub fn start<C, W, E>(
+/// Exit code 0, or what `work` says, if all went well; otherwise 1, and stderr says why in one line.
+pub fn start<C, W, T, E>(
     program: Program,
+    arguments: impl IntoIterator<Item = OsString>,
     work: impl FnOnce(C, Clients, watch::Receiver<bool>) -> W,
 ) -> ExitCode
 where
     C: Settings,
-    W: Future<Output = Result<(), E>> + Send + 'static,
+    W: Future<Output = Result<T, E>> + Send + 'static,
+    T: Termination + Send + 'static,
     E: Error + Send + 'static,
 {
     let refuse = |error: &dyn Error| {
@@ -34,7 +42,7 @@ where
         let _ = writeln!(std::io::stderr(), "{}: {error}", program.name);
         ExitCode::FAILURE
     };
-    let flags = match Flags::read(program, std::env::args_os()) {
+    let flags = match Flags::read(program, arguments) {
         Ok(flags) => flags,
         Err(FlagsError::Answer(answer)) => {
             return match writeln!(std::io::stdout(), "{}", answer.trim_end()) {
@@ -75,7 +83,7 @@ where
         };
         // As a task: what runs on this thread instead is woken by way of the kernel each time.
         match tokio::spawn(work(config, clients, stop)).await {
-            Ok(Ok(())) => ExitCode::SUCCESS,
+            Ok(Ok(ended)) => ended.report(),
             Ok(Err(error)) => refuse(&error),
             Err(error) => refuse(&error),
         }

@@ -5,11 +5,10 @@
 
 use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Duration};
 
-use trainjob_core::lease::Times;
 use trainjob_process::{
     config::{
         ConfigError, Flags, LeaderElection, MetricsServer, Problem, Served, Settings, Tls,
-        check_times, read,
+        companion, read,
     },
     health::Endpoints,
 };
@@ -74,18 +73,9 @@ impl Settings for Config {
 
 /// Refuses fields that contradict each other.
 fn check(file: &Configuration) -> Result<(), Problem> {
-    if file.leader_election.leader_elect {
-        check_times(times(&file.leader_election))?;
-    }
-    if file.metrics.auth.enabled && !file.metrics.secure_serving {
-        let message = "true, but metrics.secureServing is false, expected both true or this false";
-        return Err(Problem::new("metrics.auth.enabled", message));
-    }
-    let endpoints = endpoints(file);
-    if endpoints.ready == endpoints.live {
-        let message = format!("`{}` is the liveness endpoint, expected another", endpoints.ready);
-        return Err(Problem::new("health.readinessEndpointName", message));
-    }
+    let election = election(&file.leader_election);
+    let metrics = &file.metrics;
+    companion::check(election.as_ref(), metrics.secure_serving, &metrics.auth, &file.health)?;
     let mut kinds = BTreeSet::new();
     for (index, target) in file.retention.targets.iter().enumerate() {
         let problem = |field: &str, message: String| {
@@ -114,7 +104,6 @@ fn is_plural(name: &str) -> bool {
 
 /// What a file that has been checked means.
 fn resolve(file: Configuration) -> Config {
-    let endpoints = endpoints(&file);
     let Configuration { leader_election, metrics, health, retention, .. } = file;
     let warnings = if retention.targets.is_empty() {
         vec!["retention.targets: empty, so no policy does anything".to_owned()]
@@ -125,45 +114,28 @@ fn resolve(file: Configuration) -> Config {
     let excluded = retention.excluded_namespaces.into_iter().map(Arc::from);
     let per_second = retention.deletes_per_second.get();
     Config {
-        leader_election: leader_election.leader_elect.then(|| election(&leader_election)),
+        leader_election: election(&leader_election),
         targets: retention.targets,
         deletes_per_second: (per_second > 0.0).then_some(per_second),
         concurrency: usize::try_from(retention.concurrency.get()).unwrap_or(usize::MAX),
         excluded_namespaces: system.chain(excluded).collect(),
         clock_jump_pause: Duration::from_secs(retention.clock_jump_pause_seconds.get().into()),
         health: health.health_probe_bind_address.get(),
-        endpoints,
-        metrics: metrics.bind_address.get().map(|address| MetricsServer {
-            address,
-            tls: metrics.secure_serving,
-            auth: metrics.auth.enabled,
-        }),
+        endpoints: companion::endpoints(&health),
+        metrics: companion::metrics_server(
+            metrics.bind_address,
+            metrics.secure_serving,
+            &metrics.auth,
+        ),
         tls: Tls::default(),
         warnings,
     }
 }
 
-fn election(election: &file::LeaderElection) -> LeaderElection {
-    LeaderElection {
-        times: times(election),
-        name: election.resource_name.clone(),
-        namespace: Some(election.resource_namespace.clone()).filter(|name| !name.is_empty()),
-    }
-}
-
-const fn times(election: &file::LeaderElection) -> Times {
-    Times {
-        lease_duration: election.lease_duration.0,
-        renew_deadline: election.renew_deadline.0,
-        retry_period: election.retry_period.0,
-    }
-}
-
-fn endpoints(file: &Configuration) -> Endpoints {
-    Endpoints {
-        ready: format!("/{}", file.health.readiness_endpoint_name.0),
-        live: format!("/{}", file.health.liveness_endpoint_name.0),
-    }
+fn election(section: &file::LeaderElection) -> Option<LeaderElection> {
+    let times = [section.lease_duration, section.renew_deadline, section.retry_period];
+    let (name, namespace) = (&section.resource_name, &section.resource_namespace);
+    companion::election(section.leader_elect, times, name, namespace)
 }
 
 #[cfg(test)]

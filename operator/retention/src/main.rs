@@ -29,6 +29,7 @@ const PROGRAM: Program = Program {
         ("subjectaccessreviews", "SubjectAccessReview"),
         ("selfsubjectaccessreviews", "SelfSubjectAccessReview"),
     ],
+    flags: &[],
     manual: MANUAL,
 };
 
@@ -37,5 +38,5 @@ fn main() -> ExitCode {
     if arguments.next().is_some_and(|first| first == COMMAND) {
         return explain::main(PROGRAM, arguments);
     }
-    start(PROGRAM, run::run)
+    start(PROGRAM, env::args_os(), run::run)
 }

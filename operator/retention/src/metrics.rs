@@ -3,8 +3,6 @@
 //! Here is what is counted when it happens: by this process, and of deletions what the API server has accepted. What is
 //! looked up when somebody reads the page is in [`gauges`](crate::gauges). No label has more values than the page says.
 
-mod values;
-
 use std::{
     sync::Arc,
     time::{Duration, SystemTime},
@@ -19,11 +17,10 @@ use trainjob_engine::{
 };
 use trainjob_process::{
     client::Clients,
-    metrics::{build_info, counter, histogram, histograms, own},
+    metrics::{Values, build_info, counter, histogram, histograms, own},
 };
 use trainjob_retention_core::{outcome::Outcome, plan::Source};
 
-pub use self::values::Values;
 use crate::{
     cluster_state::Deletion,
     key::{Priority, position},
@@ -36,6 +33,8 @@ pub const PREFIX: &str = "trainjob_retention";
 const MOST_KINDS: usize = 50;
 /// How many names of policies are on the page; the others are `other`.
 const MOST_POLICIES: usize = 200;
+/// What stands for all that find no room.
+const OTHER: &str = "other";
 
 /// Upper bounds of lateness in seconds: from what is aimed at (milliseconds) over what is still scheduled (a minute) to
 /// a backlog of days.
@@ -137,8 +136,8 @@ impl Metrics {
             evaluation,
             restarts,
             events_dropped,
-            kinds: Values::new(MOST_KINDS),
-            policies: Values::new(MOST_POLICIES),
+            kinds: Values::new(MOST_KINDS, OTHER),
+            policies: Values::new(MOST_POLICIES, OTHER),
         }))
     }
 

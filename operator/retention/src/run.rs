@@ -1,35 +1,25 @@
 //! The wiring, and the order of starting and stopping.
 //!
-//! As in the operator: health is served at once, watches begin, and nothing is deleted before everything is known and,
-//! where a leader is elected, this process leads. A process that has lost the leader election ends at once, with an error.
+//! As in every [program of one controller](trainjob_engine::running), nothing is deleted before everything is known and,
+//! where a leader is elected, this process leads.
 
-use std::{
-    future::pending,
-    io,
-    sync::{Arc, atomic::AtomicBool},
-};
+use std::sync::{Arc, atomic::AtomicBool};
 
-use thiserror::Error;
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
 };
 use trainjob_engine::{
     clock::{self, Clock},
-    controller::{self, Controller},
+    controller::Controller as _,
     events::{self, Sender},
     leader::LeaderGuard,
-    lease::{self, Election, Watched},
+    lease::{self, Watched},
     places::Places,
+    running::{RunError, Running, complete, never, take_part},
     shares::FEWEST_PLACES,
 };
-use trainjob_process::{
-    Servers, Shown,
-    client::Clients,
-    config::Rate,
-    health::Readiness,
-    tls::{self, SelfSignedError},
-};
+use trainjob_process::{Servers, Shown, client::Clients, config::Rate, health::Readiness, tls};
 use trainjob_retention_core::stored::PolicyKind;
 
 use crate::{
@@ -49,29 +39,6 @@ const REPORTER: &str = "trainjob-retention";
 const LISTED: &str = "policies and namespaces";
 /// The limit of Normal events, as the operator's: so many a second, and so many at once.
 const NORMAL_EVENTS: (f64, u32) = (5.0, 50);
-
-/// Why the program ended.
-#[derive(Debug, Error)]
-pub enum RunError {
-    /// Health or metrics cannot be served.
-    #[error("cannot serve health or metrics: {0}")]
-    Server(#[source] io::Error),
-    /// There is no thread for the timers.
-    #[error("cannot start a thread for the timers: {0}")]
-    Timers(#[source] io::Error),
-    /// There are no metrics.
-    #[error("cannot set up metrics: {0}")]
-    Metrics(#[from] prometheus::Error),
-    /// There is no certificate for them.
-    #[error(transparent)]
-    Certificate(#[from] SelfSignedError),
-    /// It has lost the leader election.
-    #[error("leader election lost: {0}")]
-    LeadershipLost(String),
-    /// A task that never ends has ended.
-    #[error("{0} ended unexpectedly")]
-    TaskEnded(&'static str),
-}
 
 /// Runs the retention engine until `stop` becomes true.
 ///
@@ -93,58 +60,27 @@ pub async fn run(
         client: &clients.work,
     };
     let servers = Servers::start(config.served(), &readiness, shown, &until_drained).await;
-    let mut servers = servers.map_err(RunError::Server)?;
+    let servers = servers.map_err(RunError::Server)?;
 
     let (listed, all_listed) = watch::channel(0);
-    let (mut election, leader) =
-        take_part(&config, &clients, &metrics, complete(all_listed.clone()));
+    let watched = Watched {
+        unreachable: Arc::new(AtomicBool::new(false)),
+        restarts: metrics.restarts(lease::KIND),
+    };
+    let ready = complete(all_listed.clone(), LISTS);
+    let (election, leader) = take_part(config.leader_election.clone(), &clients, watched, ready);
     let (remover, sender) = remover(&config, &clients, &leader, &metrics);
     gauges::show(&remover, Arc::clone(&clients.server_time))?;
-    let timers = controller::timers(&remover).map_err(RunError::Timers)?;
-    let mut tasks = tasks(&config, &clients, &remover, sender, listed);
-    tasks.spawn(async move {
-        timers.await;
-        "the timers"
-    });
+    let tasks = tasks(&config, &clients, &remover, sender, listed);
 
-    let begun = async {
-        complete(all_listed).await;
-        readiness.set(LISTED, true);
+    let is_ready = readiness.clone();
+    let begun = async move {
+        complete(all_listed, LISTS).await;
+        is_ready.set(LISTED, true);
         leader.granted().await;
     };
-    let stopping = stop.clone();
-    let ended = tokio::select! {
-        () = work(&remover, &readiness, begun, stop) => Ok(()),
-        why = lost(&mut election) => Err(RunError::LeadershipLost(why)),
-        ended = tasks.join_next() => {
-            let task = ended.and_then(Result::ok).unwrap_or("a task");
-            Err(RunError::TaskEnded(task))
-        }
-        Some(ended) = servers.ended() => ended.map_err(RunError::Server),
-    };
-    readiness.shutting_down();
-    remover.queue().close();
-    tasks.shutdown().await;
-    // Nobody is left who could write.
-    if let Some(election) = election {
-        election.release().await;
-    }
-    drained.send_replace(true);
-    while let Some(ended) = servers.ended().await {
-        ended.map_err(RunError::Server)?;
-    }
-    unless_stopping(ended, *stopping.borrow())
-}
-
-/// To lose the election while stopping is no error.
-fn unless_stopping(ended: Result<(), RunError>, is_stopping: bool) -> Result<(), RunError> {
-    match ended {
-        Err(RunError::LeadershipLost(why)) if is_stopping => {
-            tracing::warn!(why, "leader election lost while stopping");
-            Ok(())
-        }
-        ended => ended,
-    }
+    let running = Running { controller: remover, readiness, servers, drained, election, tasks };
+    running.work(begun, "watching; deleting what policies say", stop).await
 }
 
 /// The remover with all that it uses, and what sends its events.
@@ -231,60 +167,4 @@ fn tasks(
         "the clock"
     });
     tasks
-}
-
-/// What never ends does not say what it was.
-const fn never(infallible: std::convert::Infallible) -> &'static str {
-    match infallible {}
-}
-
-/// Takes part in the election, where there is one, once `ready`.
-fn take_part(
-    config: &Config,
-    clients: &Clients,
-    metrics: &Metrics,
-    ready: impl Future<Output = ()> + Send + 'static,
-) -> (Option<Election>, LeaderGuard) {
-    match config.leader_election.clone() {
-        None => (None, LeaderGuard::always()),
-        Some(settings) => {
-            let watched = Watched {
-                unreachable: Arc::new(AtomicBool::new(false)),
-                restarts: metrics.restarts(lease::KIND),
-            };
-            let (election, leader) = Election::begin(clients, settings, watched, ready);
-            (Some(election), leader)
-        }
-    }
-}
-
-/// Waits until policies and namespaces have been listed.
-async fn complete(mut listed: watch::Receiver<u8>) {
-    if listed.wait_for(|lists| *lists >= LISTS).await.is_err() {
-        // The watches have ended, and so does the process.
-        pending::<()>().await;
-    }
-}
-
-/// Waits until this process has led and does not any more; says why.
-async fn lost(election: &mut Option<Election>) -> String {
-    match election {
-        Some(election) => election.lost().await,
-        None => pending().await,
-    }
-}
-
-/// Works from `begun` on until `stop`; then finishes what is under way.
-async fn work(
-    remover: &Arc<Remover>,
-    readiness: &Readiness,
-    begun: impl Future<Output = ()>,
-    mut stop: watch::Receiver<bool>,
-) {
-    tokio::select! {
-        () = begun => {}
-        _ = stop.wait_for(|stop| *stop) => return,
-    }
-    tracing::info!("watching; deleting what policies say");
-    controller::work(remover, stop, || readiness.shutting_down()).await;
 }

@@ -15,6 +15,8 @@ use crate::testenv::{workspace, yaml};
 
 /// The `ServiceAccount` of the retention engine, as the chart calls it.
 const RETENTION: &str = "trainjob-operator-retention";
+/// That of the accounting program.
+const ACCOUNTING: &str = "trainjob-operator-accounting";
 
 /// One of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub(crate) enum Program {
     Webhook,
     /// Which deletes by policy, where the chart installs it.
     Retention,
+    /// Which counts Pods, where the chart installs it.
+    Accounting,
 }
 
 impl Program {
@@ -34,6 +38,7 @@ impl Program {
             Self::Operator => "trainjob-operator",
             Self::Webhook => "trainjob-webhook",
             Self::Retention => "trainjob-retention",
+            Self::Accounting => "trainjob-accounting",
         }
     }
 
@@ -48,6 +53,7 @@ impl Program {
             Self::Operator => OPERATOR,
             Self::Webhook => WEBHOOK,
             Self::Retention => RETENTION,
+            Self::Accounting => ACCOUNTING,
         };
         cluster.service_account_kubeconfig(namespace, account).await
     }
@@ -58,6 +64,7 @@ impl Program {
             Self::Operator => ("operator", workspace::operator),
             Self::Webhook => ("webhook", workspace::webhook),
             Self::Retention => ("retention", workspace::retention),
+            Self::Accounting => ("accounting", workspace::accounting),
         };
         let binary = match options.root {
             Some(_) => self.file_of_image(),
@@ -76,6 +83,8 @@ pub struct Programs {
     pub webhook: Product,
     /// The retention engine, where the chart has installed it.
     pub retention: Option<Product>,
+    /// The accounting program, where the chart has installed it.
+    pub accounting: Option<Product>,
 }
 
 impl Programs {
@@ -99,27 +108,59 @@ impl Programs {
     ) -> Result<Self> {
         let config = configuration(tools, release, namespace).await?;
         let start = async |program: Program, config: &Value| {
-            let options = Options {
-                config_yaml: yaml::stream(slice::from_ref(config)),
-                env: vec![("POD_NAMESPACE".to_owned(), namespace.to_owned())],
-                kubeconfig: Some(program.kubeconfig(cluster, namespace).await?),
-                root: root.map(Path::to_owned),
-                ..Options::default()
-            };
-            program.start(cluster, options).await
+            let options = options(program, config, cluster, namespace).await?;
+            program.start(cluster, Options { root: root.map(Path::to_owned), ..options }).await
         };
         let operator = start(Program::Operator, &config).await?;
         let webhook = start(Program::Webhook, &config).await?;
-        let retention =
-            match file_of_config(tools, &format!("{release}-retention"), namespace).await? {
-                Some(config) => Some(start(Program::Retention, &config).await?),
-                None => None,
-            };
-        for program in [&operator, &webhook].into_iter().chain(&retention) {
+        let optional = async |program: Program, suffix: &str| match file_of_config(
+            tools,
+            &format!("{release}-{suffix}"),
+            namespace,
+        )
+        .await?
+        {
+            Some(config) => start(program, &config).await.map(Some),
+            None => Ok(None),
+        };
+        let retention = optional(Program::Retention, "retention").await?;
+        let accounting = optional(Program::Accounting, "accounting").await?;
+        for program in [&operator, &webhook].into_iter().chain(&retention).chain(&accounting) {
             program.wait_ready().await?;
         }
-        Ok(Self { operator, webhook, retention })
+        Ok(Self { operator, webhook, retention, accounting })
     }
+}
+
+/// Starts what a Pod of the accounting program runs that has this command.
+pub(crate) async fn accounting_command(
+    cluster: &Cluster,
+    tools: &Tools,
+    (release, namespace): (&str, &str),
+    command: &'static str,
+    flags: &[&str],
+) -> Result<Product> {
+    let config = file_of_config(tools, &format!("{release}-accounting"), namespace).await?;
+    let config = config.context("the accounting program has no configuration")?;
+    let options = options(Program::Accounting, &config, cluster, namespace).await?;
+    let extra_args = flags.iter().map(|flag| (*flag).to_owned()).collect();
+    let options = Options { command: Some(command), extra_args, ..options };
+    Program::Accounting.start(cluster, options).await
+}
+
+/// What a program has in its Pod.
+async fn options(
+    program: Program,
+    config: &Value,
+    cluster: &Cluster,
+    namespace: &str,
+) -> Result<Options> {
+    Ok(Options {
+        config_yaml: yaml::stream(slice::from_ref(config)),
+        env: vec![("POD_NAMESPACE".to_owned(), namespace.to_owned())],
+        kubeconfig: Some(program.kubeconfig(cluster, namespace).await?),
+        ..Options::default()
+    })
 }
 
 /// The configuration file that the chart gives to operator and webhook.

@@ -19,6 +19,7 @@ use crate::{
     answer::{Failure, ForPod, ForRecord, for_pod, for_record},
     backoff::Backoff,
     clock::Now,
+    holding::Valve,
     job::Job,
     plan::{Action, Context, Evidence, JobRead, Record, plan, unwatched},
     pod::Pod,
@@ -84,11 +85,14 @@ impl Keeper {
         self.pods.went(uid, now);
     }
 
-    /// A Pod has left the watch and is still there: somebody took our labels (AG10).
+    /// A Pod has left the watch and may still be there, because somebody took our labels (AG10). Its release tells.
     pub fn lost_labels(&mut self, uid: &str, now: Now) {
-        if let Some(tracked) = self.pods.get_mut(uid) {
-            tracked.stripped(now);
-        }
+        self.pods.lost_labels(uid, now);
+    }
+
+    /// A Pod left while another process acts, which counts it.
+    pub fn forget(&mut self, uid: &str) {
+        self.pods.forget(uid);
     }
 
     /// The watch began anew and may have missed deletions: what is known is compared with a list.
@@ -112,14 +116,34 @@ impl Keeper {
     /// Whether there is nothing left to do about this record, as long as no Pod of it comes.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        let nothing_stored = self.record.status.is_none() && self.due != Due::Read;
-        let told = nothing_stored || self.record.is_final();
-        told && self.pods.is_empty() && self.let_go.is_empty() && !self.is_busy
+        let is_ending = self.record.valve == Valve::Ending;
+        let has_record = self.record.status.is_some();
+        let needs_record = self.record.recreated || !self.let_go.is_empty();
+        let told = match self.due {
+            Due::Read => false,
+            Due::List | Due::Nothing if has_record => {
+                self.record.is_final() && self.let_go.is_empty()
+            }
+            Due::List | Due::Nothing => is_ending || !needs_record,
+        };
+        told && self.pods.is_empty() && !self.is_busy
+    }
+
+    /// Whether no Pod of it is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.pods.is_empty()
     }
 
     /// The Pods.
     pub fn pods(&self) -> impl Iterator<Item = &Tracked> {
         self.pods.iter()
+    }
+
+    /// The Pod of this UID, if it is known.
+    #[must_use]
+    pub fn pod(&self, uid: &str) -> Option<&Tracked> {
+        self.pods.get(uid)
     }
 
     /// The newest known version of the record's status.
@@ -138,6 +162,12 @@ impl Keeper {
     #[must_use]
     pub const fn is_unwritable(&self) -> bool {
         self.record.valve.is_running()
+    }
+
+    /// Whether no record can be made any more, because the namespace terminates.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.record.valve == Valve::Ending
     }
 }
 
@@ -301,6 +331,11 @@ impl Keeper {
         }
         let valve = self.record.valve;
         match for_record(failure) {
+            // There is no namespace: all is gone.
+            ForRecord::Create if matches!(call, Call::Create { .. }) => {
+                self.record.valve = valve.ending();
+                self.pods.forget_all();
+            }
             ForRecord::Create => self.lost_record(),
             ForRecord::CreateWithLongName => (self.long_name, self.due) = (true, Due::Read),
             ForRecord::Prove => {
@@ -321,7 +356,7 @@ impl Keeper {
     /// There is no record. If there was one, somebody deleted it.
     fn lost_record(&mut self) {
         self.settle();
-        self.record.recreated |= self.record.status.is_some();
+        self.record.recreated |= self.record.status.is_some() && !self.record.is_final();
         self.record.status = None;
         self.record.evidence = Evidence::Unproven;
         (self.fence, self.due) = (None, Due::Nothing);

@@ -101,11 +101,12 @@ impl Tracked {
     /// Somebody else took our finalizer, or the labels by which it is seen (AG10).
     pub fn stripped(&mut self, now: Now) {
         match self.presence {
-            Presence::Here | Presence::Releasing => {
+            Presence::Here => {
                 self.presence = Presence::Stripped;
                 self.note_end(now);
             }
-            Presence::Stripped | Presence::Gone | Presence::Released => {}
+            // The answer to its release tells.
+            Presence::Releasing | Presence::Stripped | Presence::Gone | Presence::Released => {}
         }
     }
 

@@ -1,15 +1,18 @@
 //! The command line: our own flags, and those of Kubeflow Trainer that they replace.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
 
 use clap::{
-    FromArgMatches as _,
+    ArgMatches, FromArgMatches as _,
     error::{ContextKind, ErrorKind},
 };
 use thiserror::Error;
 
 use super::{args::Args, gates::Gates, help};
-use crate::{logging::Options, program::Program};
+use crate::{
+    logging::Options,
+    program::{OwnFlag, Program},
+};
 
 /// What the command line says.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +26,8 @@ pub struct Flags {
     pub feature_gates: Gates,
     /// How to log.
     pub logging: Options,
+    /// The flags that only this program takes, of those that are given; one without a value is `true`.
+    pub own: BTreeMap<&'static str, String>,
 }
 
 /// Why there are no flags.
@@ -50,14 +55,18 @@ impl Flags {
         A: Into<OsString> + Clone,
     {
         let matches = help::command(program).try_get_matches_from(args);
-        let args = matches.and_then(|matches| Args::from_arg_matches(&matches));
-        let args = args.map_err(|error| match error.kind() {
+        let read = matches.and_then(|matches| {
+            let own = program.flags.iter().filter_map(|flag| own(flag, &matches));
+            Ok((Args::from_arg_matches(&matches)?, own.collect()))
+        });
+        let (args, own) = read.map_err(|error| match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
                 FlagsError::Answer(trimmed(&error.to_string()))
             }
             _ => FlagsError::Invalid(one_line(&error)),
         })?;
         Ok(Self {
+            own,
             logging: args.logging(),
             config: path(args.config),
             kubeconfig: path(args.kubeconfig),
@@ -66,6 +75,14 @@ impl Flags {
             ),
         })
     }
+}
+
+fn own(flag: &OwnFlag, matches: &ArgMatches) -> Option<(&'static str, String)> {
+    let said = match flag.value {
+        Some(_) => matches.get_one::<String>(flag.name).cloned(),
+        None => matches.get_flag(flag.name).then(|| true.to_string()),
+    };
+    Some((flag.name, said?))
 }
 
 fn path(text: OsString) -> Option<PathBuf> {

@@ -1,9 +1,9 @@
 //! What `--help` says: a manual page, of which `-h` is the synopsis.
 
-use clap::{Command, CommandFactory};
+use clap::{Arg, ArgAction, Command, CommandFactory};
 
 use super::args::Args;
-use crate::program::{Entries, Manual, Program};
+use crate::program::{Entries, Manual, OwnFlag, Program};
 
 const FILES: Entries = &[
     ("FILE of --config", "settings, in YAML; read once and strictly"),
@@ -52,6 +52,15 @@ pub(super) fn command(program: Program) -> Command {
         .long_about(format!("{}\n\n{}", program.about, program.manual.description))
         .after_help("--help says more: files, environment, signals, exit status.")
         .after_long_help(sections(program))
+        .args(program.flags.iter().map(own_flag))
+}
+
+fn own_flag(flag: &OwnFlag) -> Arg {
+    let arg = Arg::new(flag.name).long(flag.name).help(flag.help);
+    match flag.value {
+        Some(value) => arg.value_name(value).action(ArgAction::Set),
+        None => arg.action(ArgAction::SetTrue),
+    }
 }
 
 fn sections(program: Program) -> String {
@@ -104,6 +113,7 @@ mod tests {
         about: "It works.",
         metrics: "a_program",
         kinds: &[],
+        flags: &[],
         manual: Manual {
             description: "It works well.",
             servers: &[("work", ":1")],

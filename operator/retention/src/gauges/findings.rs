@@ -3,13 +3,10 @@
 use std::sync::Arc;
 
 use prometheus::{IntGauge, IntGaugeVec, Opts, Result};
-use trainjob_process::metrics::Sampled;
+use trainjob_process::metrics::{Sampled, Values};
 use trainjob_retention_core::{plan::State, policy::Mode};
 
-use crate::{
-    cluster_state::Numbers,
-    metrics::{PREFIX, Values},
-};
+use crate::{cluster_state::Numbers, metrics::PREFIX};
 
 /// What is said of the objects of a kind.
 pub(super) struct KindLine {

@@ -25,6 +25,8 @@ pub(super) struct Pods {
 struct Known {
     version: u64,
     tracked: Tracked,
+    /// Whether the watch has shown that it left: nothing more will come of it.
+    left: bool,
 }
 
 impl Pods {
@@ -34,6 +36,10 @@ impl Pods {
 
     pub(super) fn is_empty(&self) -> bool {
         self.known.is_empty()
+    }
+
+    pub(super) fn get(&self, uid: &str) -> Option<&Tracked> {
+        self.known.get(uid).map(|known| &known.tracked)
     }
 
     pub(super) fn get_mut(&mut self, uid: &str) -> Option<&mut Tracked> {
@@ -56,7 +62,7 @@ impl Pods {
     fn saw(&mut self, version: u64, pod: Pod, now: Now) {
         match self.known.get_mut(&pod.uid) {
             Some(known) if known.version < version => {
-                known.version = version;
+                (known.version, known.left) = (version, false);
                 known.tracked.saw(pod, now);
             }
             Some(_) => {}
@@ -67,24 +73,47 @@ impl Pods {
 
     fn insert(&mut self, version: u64, pod: Pod, now: Now) {
         let uid = pod.uid.clone();
-        self.known.insert(uid, Known { version, tracked: Tracked::new(pod, now) });
+        self.known.insert(uid, Known { version, tracked: Tracked::new(pod, now), left: false });
     }
 
     /// A Pod went.
     pub(super) fn went(&mut self, uid: &str, now: Now) {
+        self.left(uid, |tracked| tracked.went(now));
+    }
+
+    /// A Pod has left the watch, and may still be there without our labels.
+    pub(super) fn lost_labels(&mut self, uid: &str, now: Now) {
+        self.left(uid, |tracked| tracked.stripped(now));
+    }
+
+    fn left(&mut self, uid: &str, note: impl FnOnce(&mut Tracked)) {
         self.note_past(uid);
         let Some(known) = self.known.get_mut(uid) else { return };
-        known.tracked.went(now);
+        note(&mut known.tracked);
+        known.left = true;
         if known.tracked.presence == Presence::Released {
             self.known.remove(uid);
         }
     }
 
+    /// A Pod is of no interest any more.
+    pub(super) fn forget(&mut self, uid: &str) {
+        self.note_past(uid);
+        self.known.remove(uid);
+    }
+
+    /// Nor is any other.
+    pub(super) fn forget_all(&mut self) {
+        self.known.clear();
+    }
+
     /// Our PATCH of a Pod was answered with this version of it.
     pub(super) fn released(&mut self, uid: &str, version: u64) {
-        if let Some(known) = self.known.get_mut(uid) {
-            known.version = known.version.max(version);
-            known.tracked.released();
+        let Some(known) = self.known.get_mut(uid) else { return };
+        known.version = known.version.max(version);
+        known.tracked.released();
+        if known.left {
+            self.known.remove(uid);
         }
     }
 
@@ -125,9 +154,10 @@ impl Pods {
             self.known.retain(|uid, known| !went(uid, known));
         } else {
             let gone = self.known.iter().filter(|(uid, known)| went(uid, known));
-            let gone: Vec<_> = gone.map(|(uid, _)| uid.clone()).collect();
-            for uid in gone {
-                self.went(&uid, now);
+            let gone = gone.map(|(uid, known)| (uid.clone(), known.tracked.pod.finalizer));
+            let gone: Vec<_> = gone.collect();
+            for (uid, had_finalizer) in gone {
+                if had_finalizer { self.lost_labels(&uid, now) } else { self.went(&uid, now) }
             }
         }
         for (version, pod) in pods {
@@ -138,11 +168,6 @@ impl Pods {
             }
         }
         self.floor = self.floor.max(version);
-    }
-
-    fn forget(&mut self, uid: &str) {
-        self.note_past(uid);
-        self.known.remove(uid);
     }
 
     fn note_past(&mut self, uid: &str) {

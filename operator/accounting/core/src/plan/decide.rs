@@ -113,7 +113,7 @@ impl<'a> Round<'a> {
         let mut plan = Plan::default();
         self.releases(&mut plan);
         self.let_go(&mut plan);
-        if unrecorded || self.record.let_go > 0 {
+        if unrecorded || self.record.let_go > 0 || self.record.recreated {
             plan.actions.push(Action::Create);
         }
         plan.ask_after(self.may_end());
@@ -282,7 +282,11 @@ impl<'a> Round<'a> {
 
     /// AH2: when a Pod is let go. One that has ended and that nobody deleted is held: nobody waits for it.
     fn opens(&self, tracked: &Tracked) -> Option<Duration> {
-        let held = tracked.presence == Presence::Here && tracked.pod.finalizer;
+        let held = match tracked.presence {
+            // One that has lost our labels may have the finalizer all the same.
+            Presence::Here | Presence::Stripped => tracked.pod.finalizer,
+            Presence::Releasing | Presence::Gone | Presence::Released => false,
+        };
         if !held || tracked.pod.deletion.is_none() {
             return None;
         }

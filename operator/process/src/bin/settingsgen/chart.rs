@@ -17,6 +17,8 @@ const DIFFERENT: [&str; 6] = [
     "metrics.bindAddress",
     "metrics.secureServing",
 ];
+/// Sections that the chart writes from values of another place.
+pub(crate) const ELSEWHERE: [&str; 1] = ["accounting"];
 /// How many columns a line may have.
 const WIDTH: usize = 120;
 /// The first keywords of a schema; the others follow, sorted.

@@ -25,15 +25,16 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         }
     };
     let settings = Settings::of_the_file();
-    let values = chart::defaults(&read(VALUES)?, &settings)?;
+    let of_chart = Settings::of_the_file().without(&chart::ELSEWHERE);
+    let values = chart::defaults(&read(VALUES)?, &of_chart)?;
     let mut drifted = false;
     for (name, content) in [
         page("docs/configuration.md", |page| markdown::page(page, &settings))?,
         page("charts/trainjob-operator/README.md", |page| {
-            markdown::readme(page, &settings, &values)
+            markdown::readme(page, &of_chart, &values)
         })?,
         page("charts/trainjob-operator/values.schema.json", |schema| {
-            chart::schema(schema, &settings, &values)
+            chart::schema(schema, &of_chart, &values)
         })?,
     ] {
         if read(name)? == content {

@@ -49,6 +49,15 @@ impl Settings {
         all.sort_by(|one, other| one.path.cmp(&other.path));
         Self { schema, all }
     }
+
+    /// All but those of these sections.
+    pub(crate) fn without(mut self, sections: &[&str]) -> Self {
+        self.all.retain(|it| !sections.iter().any(|name| it.path.split('.').next() == Some(*name)));
+        if let Some(properties) = self.schema.get_mut("properties").and_then(Value::as_object_mut) {
+            properties.retain(|name, _| !sections.contains(&name.as_str()));
+        }
+        self
+    }
 }
 
 /// Adds the settings below `path`, which is that of a section.

@@ -1,6 +1,6 @@
 //! Lengths of time.
 
-use std::{borrow::Cow, fmt, time::Duration};
+use std::{borrow::Cow, fmt, str::FromStr, time::Duration};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -55,6 +55,14 @@ impl Text for GoDuration {
             }
             rest = tail;
         }
+    }
+}
+
+impl FromStr for GoDuration {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::parse(text).ok_or_else(|| format!("{text:?}, expected {}", Self::EXPECTED))
     }
 }
 

@@ -49,6 +49,13 @@ fn the_examples_say_what_their_comments_say() {
         ("jobsets", "JobSet.jobset.x-k8s.io", false, Owned::Skip, vec!["failed", "rest"]),
         ("rayjobs", "RayJob.ray.io", true, Owned::Skip, vec!["app", "rest"]),
         (
+            "trainjobrecords",
+            "TrainJobRecord.lifecycle.trainjob.dev",
+            true,
+            Owned::Skip,
+            vec!["all"],
+        ),
+        (
             "workloads",
             "Workload.kueue.x-k8s.io",
             true,

@@ -5,22 +5,21 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// The value that stands for all that found no room.
-const OTHER: &str = "other";
-
-/// The values that a label has had. The first so many are shown, and all later ones as `other`.
+/// The values that a label has had. The first so many are shown, and all later ones as one other.
 ///
 /// A value is never forgotten, because counters go on showing it.
 #[derive(Debug)]
 pub struct Values {
     most: usize,
+    other: &'static str,
     known: Mutex<BTreeSet<Arc<str>>>,
 }
 
 impl Values {
-    /// None so far, and so many at most, beside `other`.
-    pub(super) const fn new(most: usize) -> Self {
-        Self { most, known: Mutex::new(BTreeSet::new()) }
+    /// None so far, and so many at most, beside `other`, which stands for all that find no room.
+    #[must_use]
+    pub const fn new(most: usize, other: &'static str) -> Self {
+        Self { most, other, known: Mutex::new(BTreeSet::new()) }
     }
 
     /// As what a value is shown.
@@ -32,7 +31,7 @@ impl Values {
             return Arc::clone(known);
         }
         if known.len() >= self.most {
-            return OTHER.into();
+            return self.other.into();
         }
         let value: Arc<str> = value.into();
         known.insert(Arc::clone(&value));
@@ -46,7 +45,7 @@ mod tests {
 
     #[test]
     fn first_values_keep_their_names_and_later_ones_are_other() {
-        let values = Values::new(2);
+        let values = Values::new(2, "other");
         for (value, expected) in
             [("a", "a"), ("b", "b"), ("c", "other"), ("a", "a"), ("d", "other"), ("b", "b")]
         {

@@ -1,0 +1,212 @@
+//! The accounting program under test: the real binary, with an account of its own.
+
+use std::ops::Deref;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use kube::api::{Api, ListParams};
+use serde_json::json;
+use trainjob_api::lifecycle::v1alpha1::TRAIN_JOB_NAME_LABEL;
+use trainjob_api::lifecycle::v1alpha1::record::{TrainJobRecord, TrainJobRecordStatus};
+
+use crate::testenv::apply::apply;
+use crate::testenv::chart::install_accounting_crds;
+use crate::testenv::cluster::{Cluster, Options as BoxOptions};
+use crate::testenv::fixtures::{PATIENCE, SYSTEM, Tenant, World};
+use crate::testenv::operator::SERVICE_ACCOUNT as OPERATOR;
+use crate::testenv::product::{Granted, Options, Product, grant};
+use crate::testenv::until::until_ok;
+use crate::testenv::workspace;
+
+/// The namespace of the accounting program.
+pub const NAMESPACE: &str = "trainjob-accounting";
+/// The `ServiceAccount` that it runs as.
+pub const SERVICE_ACCOUNT: &str = "trainjob-accounting";
+/// The user that it is.
+pub const USER: &str = "system:serviceaccount:trainjob-accounting:trainjob-accounting";
+/// The name of its Lease.
+pub const LEASE: &str = "trainjob-accounting";
+
+/// A running accounting program, or one of its commands. Dropped, it is asked to stop, and killed if it does not.
+#[derive(Debug)]
+pub struct Accounting(Product);
+
+impl Accounting {
+    /// Starts one as its own `ServiceAccount`, with this section `accounting` in its configuration, and waits until it is
+    /// ready.
+    pub async fn start(cluster: &Cluster, section: &str) -> Result<Self> {
+        let kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?;
+        let options = Options { kubeconfig: Some(kubeconfig), ..options(section) };
+        let program = Self::run(cluster, options).await?;
+        program.wait_ready().await?;
+        Ok(program)
+    }
+
+    /// The same with these credentials, and with a Lease that another takes over a few seconds after it was killed.
+    pub async fn short_lived(
+        cluster: &Cluster,
+        section: &str,
+        kubeconfig: PathBuf,
+    ) -> Result<Self> {
+        let times = "{leaseDuration: 6s, renewDeadline: 5s, retryPeriod: 1s}";
+        let mut options = Options { kubeconfig: Some(kubeconfig), ..options(section) };
+        options.config_yaml.push_str(&format!("leaderElection: {times}\n"));
+        let program = Self::run(cluster, options).await?;
+        program.wait_ready().await?;
+        Ok(program)
+    }
+
+    /// Starts one of its commands with these flags.
+    pub async fn command(cluster: &Cluster, command: &'static str, flags: &[&str]) -> Result<Self> {
+        let kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?;
+        let options = Options {
+            command: Some(command),
+            kubeconfig: Some(kubeconfig),
+            extra_args: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+            ..options("{}")
+        };
+        Self::run(cluster, options).await
+    }
+
+    async fn run(cluster: &Cluster, options: Options) -> Result<Self> {
+        let binary = tokio::task::spawn_blocking(workspace::accounting).await??;
+        Ok(Self(Product::start(cluster, "accounting", &binary, options)?))
+    }
+
+    /// Waits until it counts.
+    pub async fn leads(&self) -> Result<()> {
+        until_ok("it leads", PATIENCE, || async {
+            ensure!(self.metric("trainjob_accounting_leader").await? > 0.5, "it does not");
+            Ok(())
+        })
+        .await
+    }
+}
+
+fn options(section: &str) -> Options {
+    let head = "apiVersion: config.lifecycle.trainjob.dev/v1alpha1\nkind: AccountingConfiguration";
+    Options {
+        config_yaml: format!("{head}\naccounting: {section}\n"),
+        env: vec![("POD_NAMESPACE".to_owned(), NAMESPACE.to_owned())],
+        ..Options::default()
+    }
+}
+
+impl Deref for Accounting {
+    type Target = Product;
+
+    fn deref(&self) -> &Product {
+        &self.0
+    }
+}
+
+/// Installs the definition of records, the account of the program with its rights, and the operator's right to watch its
+/// Lease.
+pub async fn install_accounting(cluster: &Cluster) -> Result<()> {
+    let client = cluster.client().await?;
+    install_accounting_crds(&client).await?;
+    let rule = |group: &str, resource: &str, verbs: &[&str]| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
+    let records = "lifecycle.trainjob.dev";
+    let of_cluster = json!([
+        rule("", "pods", &["get", "list", "watch", "patch"]),
+        rule("trainer.kubeflow.org", "trainjobs", &["get", "list", "watch"]),
+        rule(records, "trainjobrecords", &["get", "list", "watch", "create"]),
+        rule(records, "trainjobrecords/status", &["update"]),
+        rule("jobset.x-k8s.io", "jobsets", &["list"]),
+        rule("events.k8s.io", "events", &["create"]),
+    ]);
+    let of_lease = |verbs: &[&str]| json!({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [LEASE], "verbs": verbs});
+    let own = json!([
+        rule("coordination.k8s.io", "leases", &["create"]),
+        of_lease(&["get", "list", "watch", "update"]),
+    ]);
+    let granted = Granted {
+        cluster: serde_json::from_value(of_cluster)?,
+        namespace: serde_json::from_value(own)?,
+    };
+    grant(cluster, NAMESPACE, SERVICE_ACCOUNT, &granted).await?;
+    let (rbac, name) = ("rbac.authorization.k8s.io", "operator-accounting");
+    let watch = vec![
+        json!({
+            "apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": {"name": name},
+            "rules": [of_lease(&["get", "list", "watch"])],
+        }),
+        json!({
+            "apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding", "metadata": {"name": name},
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": OPERATOR, "namespace": SYSTEM}],
+        }),
+    ];
+    apply(&client, NAMESPACE, watch).await?;
+    Ok(())
+}
+
+/// A box in which an operator marks Pods and the accounting program counts them.
+#[derive(Debug)]
+pub struct Counted {
+    /// The box.
+    pub world: World,
+    /// The program.
+    pub program: Accounting,
+}
+
+impl Counted {
+    /// Starts one in this mode, with this section `accounting` in the configuration of the program.
+    pub async fn start(mode: &str, section: &str) -> Result<Self> {
+        let world = Box::pin(World::without_operator(BoxOptions::default())).await?;
+        install_accounting(&world.cluster).await?;
+        let program = Accounting::start(&world.cluster, section).await?;
+        program.leads().await?;
+        start_operator(&world, mode).await?;
+        Ok(Self { world, program })
+    }
+}
+
+/// Starts an operator in this mode, and waits until it knows that somebody counts.
+pub async fn start_operator(world: &World, mode: &str) -> Result<()> {
+    let section = format!("accounting: {{mode: {mode}, leaseNamespace: {NAMESPACE}}}\n");
+    world.start_operator_with(&section).await?;
+    until_ok("the operator knows that somebody counts", PATIENCE, || async {
+        let is_alive = |line: &str| line == "trainjob_operator_accounting_alive 1";
+        ensure!(world.metrics().await?.lines().any(is_alive), "it does not");
+        Ok(())
+    })
+    .await
+}
+
+/// The records of TrainJobs of this name.
+pub async fn records(tenant: &Tenant<'_>, job: &str) -> Result<Vec<TrainJobRecord>> {
+    let records: Api<TrainJobRecord> = Api::namespaced(tenant.client.clone(), &tenant.namespace);
+    let labels = format!("{TRAIN_JOB_NAME_LABEL}={job}");
+    Ok(records.list(&ListParams::default().labels(&labels)).await?.items)
+}
+
+/// The status of the only record of a job.
+pub async fn status(tenant: &Tenant<'_>, job: &str) -> Result<TrainJobRecordStatus> {
+    let mut records = records(tenant, job).await?;
+    ensure!(records.len() == 1, "{} records", records.len());
+    records.pop().and_then(|record| record.status).context("a record without status")
+}
+
+/// Waits until the only record of a job is final, and returns its status.
+pub async fn becomes_final(tenant: &Tenant<'_>, job: &str) -> Result<TrainJobRecordStatus> {
+    until_ok("the record is final", PATIENCE, || async {
+        let status = status(tenant, job).await?;
+        ensure!(holds(&status, "Final"), "it is not: {status:#?}");
+        Ok(status)
+    })
+    .await
+}
+
+/// Whether a condition of a record is true.
+#[must_use]
+pub fn holds(status: &TrainJobRecordStatus, condition: &str) -> bool {
+    status.conditions.iter().any(|it| it.type_ == condition && it.status == "True")
+}
+
+/// The reason of a condition of a record.
+#[must_use]
+pub fn reason<'a>(status: &'a TrainJobRecordStatus, condition: &str) -> Option<&'a str> {
+    let mut all = status.conditions.iter();
+    all.find(|it| it.type_ == condition).map(|it| it.reason.as_str())
+}

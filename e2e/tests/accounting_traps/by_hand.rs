@@ -1,0 +1,114 @@
+//! Trap 21: people change finalizers and labels of Pods.
+
+use anyhow::{Context, Result, ensure};
+use e2e::accounting::{becomes_final, holds, reason};
+use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, STUBBORN, Tenant};
+use e2e::until::until_ok;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use trainjob_api::lifecycle::v1alpha1::record::{PodCounts, TrainJobRecordStatus};
+use trainjob_api::lifecycle::v1alpha1::{
+    ACCOUNTED_ANNOTATION, ACCOUNTING_FINALIZER, TRAIN_JOB_NAME_LABEL, TRAIN_JOB_UID_LABEL,
+};
+
+use super::{counted, is_held, nodes, released, run_held};
+
+/// Changes a Pod by hand.
+async fn change(tenant: &Tenant<'_>, pod: &Pod, metadata: Value) -> Result<Pod> {
+    let patch = Patch::Merge(json!({"metadata": metadata}));
+    Ok(tenant.pods.patch(&pod.name_any(), &PatchParams::default(), &patch).await?)
+}
+
+/// All but our finalizer.
+fn others(pod: &Pod) -> Vec<&String> {
+    pod.finalizers().iter().filter(|finalizer| *finalizer != ACCOUNTING_FINALIZER).collect()
+}
+
+async fn the_pod(tenant: &Tenant<'_>, job: &str) -> Result<Pod> {
+    run_held(tenant, job, 1).await?.pop().context("no Pod")
+}
+
+/// One Pod counts, as one whose end we could not wait for.
+fn is_unprotected(status: &TrainJobRecordStatus) -> Result<()> {
+    let deleted = PodCounts { deleted: 1, ..PodCounts::default() };
+    ensure!(status.totals.pods == deleted, "{status:#?}");
+    ensure!(reason(status, "Exact") == Some("Unprotected"), "{status:#?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn ag10_a_pod_whose_finalizer_is_emptied_counts_once_as_unprotected() -> Result<()> {
+    let counted = counted().await?;
+    counted
+        .world
+        .test("emptied", async |tenant| {
+            tenant.create("emptied", RUNS, nodes(1)).await?;
+            let pod = the_pod(tenant, "emptied").await?;
+            change(tenant, &pod, json!({"finalizers": others(&pod)})).await?;
+            until_ok("it is annotated", PATIENCE, || async {
+                let pod = tenant.pods.get(&pod.name_any()).await?;
+                let annotated = pod.annotations().get(ACCOUNTED_ANNOTATION);
+                ensure!(annotated == pod.uid().as_ref(), "it is not");
+                Ok(())
+            })
+            .await?;
+            tenant.delete("emptied").await?;
+            is_unprotected(&becomes_final(tenant, "emptied").await?)
+        })
+        .await
+}
+
+#[tokio::test]
+async fn ag4_a_finalizer_that_is_put_back_is_removed_and_the_pod_counts_once() -> Result<()> {
+    let counted = counted().await?;
+    counted
+        .world
+        .test("back", async |tenant| {
+            tenant.create("back", COMPLETES, nodes(1)).await?;
+            tenant.becomes("back", "Complete").await?;
+            becomes_final(tenant, "back").await?;
+            released(tenant, "back").await?;
+            let pod = tenant.pods_of("back").await?.pop().context("no Pod")?;
+            change(tenant, &pod, json!({"finalizers": [ACCOUNTING_FINALIZER]})).await?;
+            released(tenant, "back").await?;
+            let status = becomes_final(tenant, "back").await?;
+            let succeeded = PodCounts { succeeded: 1, ..PodCounts::default() };
+            ensure!(status.totals.pods == succeeded && holds(&status, "Exact"), "{status:#?}");
+            Ok(())
+        })
+        .await
+}
+
+#[tokio::test]
+async fn ag10_a_pod_that_loses_our_labels_is_counted_and_not_held() -> Result<()> {
+    let counted = counted().await?;
+    counted
+        .world
+        .test("labels", async |tenant| {
+            let none = json!({"labels": {TRAIN_JOB_NAME_LABEL: null, TRAIN_JOB_UID_LABEL: null}});
+            tenant.create("running", RUNS, nodes(1)).await?;
+            let pod = the_pod(tenant, "running").await?;
+            change(tenant, &pod, none.clone()).await?;
+            released(tenant, "running").await?;
+            ensure!(tenant.pods.get(&pod.name_any()).await?.uid() == pod.uid(), "it was remade");
+            tenant.delete("running").await?;
+            is_unprotected(&becomes_final(tenant, "running").await?)?;
+
+            // Here it is being deleted already, which takes it eight seconds.
+            tenant.create("terminating", STUBBORN, nodes(1)).await?;
+            let pod = the_pod(tenant, "terminating").await?;
+            tenant.pods.delete(&pod.name_any(), &DeleteParams::default()).await?;
+            change(tenant, &pod, none).await?;
+            until_ok("it is not held", PATIENCE, || async {
+                let found = tenant.pods.get_opt(&pod.name_any()).await?;
+                ensure!(!found.is_some_and(|it| it.uid() == pod.uid() && is_held(&it)), "it is");
+                Ok(())
+            })
+            .await?;
+            tenant.delete("terminating").await?;
+            is_unprotected(&becomes_final(tenant, "terminating").await?)
+        })
+        .await
+}

@@ -1,0 +1,78 @@
+//! The traps of accounting: each once, on a real API server with simulated nodes (`docs/accounting-tests.md`).
+
+mod by_hand;
+mod commands;
+mod deletions;
+mod forged;
+mod kills;
+mod namespaces;
+mod records;
+mod refused;
+mod takeovers;
+mod writers;
+
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use e2e::accounting::Counted;
+use e2e::fixtures::shared::Shared;
+use e2e::fixtures::{PATIENCE, Tenant};
+use e2e::until::until_ok;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+use trainjob_api::lifecycle::v1alpha1::ACCOUNTING_FINALIZER;
+
+/// How long writes of a record may be refused here, before a Pod that somebody waits for is let go.
+const SETTINGS: &str = "{batchPeriod: 1s, holdLimit: 10s}";
+
+/// A box for all traps in which the program lives on.
+async fn counted() -> Result<Arc<Counted>> {
+    static SHARED: Shared<Counted> = Shared::new();
+    SHARED.get(async || Counted::start("Exact", SETTINGS).await).await
+}
+
+/// So many nodes, each with a GPU.
+fn nodes(count: u32) -> Value {
+    let gpus = json!({"limits": {"nvidia.com/gpu": "1"}});
+    json!({"trainer": {"numNodes": count, "resourcesPerNode": gpus}})
+}
+
+fn is_held(pod: &Pod) -> bool {
+    pod.finalizers().iter().any(|finalizer| finalizer == ACCOUNTING_FINALIZER)
+}
+
+/// Waits until so many Pods of a job run with our finalizer.
+async fn run_held(tenant: &Tenant<'_>, job: &str, count: usize) -> Result<Vec<Pod>> {
+    until_ok("its Pods run", PATIENCE, || async {
+        let pods = tenant.pods_of(job).await?;
+        let runs = |pod: &&Pod| {
+            let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+            phase == Some("Running") && is_held(pod)
+        };
+        let running = pods.iter().filter(runs).count();
+        ensure!(running == count, "{running} do");
+        Ok(pods)
+    })
+    .await
+}
+
+/// Waits until no Pod of a job has our finalizer.
+async fn released(tenant: &Tenant<'_>, job: &str) -> Result<()> {
+    until_ok("no Pod is held", PATIENCE, || async {
+        let held: Vec<_> = tenant.pods_of(job).await?.into_iter().filter(is_held).collect();
+        ensure!(held.is_empty(), "{} are", held.len());
+        Ok(())
+    })
+    .await
+}
+
+/// Waits until a job has no Pod any more.
+async fn no_pods(tenant: &Tenant<'_>, job: &str) -> Result<()> {
+    until_ok("its Pods are gone", PATIENCE, || async {
+        let pods = tenant.pods_of(job).await?;
+        ensure!(pods.is_empty(), "{} are there", pods.len());
+        Ok(())
+    })
+    .await
+}

@@ -1,0 +1,285 @@
+//! Does what the [book](crate::book) says, with the queue and the places of `trainjob-engine`.
+//!
+//! A pass over a record sends one request about it at a time; the release of each Pod is a key of its own, so a webhook
+//! that hangs in one namespace takes no more than its share of places.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use kube::Client;
+use trainjob_accounting_core::{
+    clock::Now,
+    keeper::{Answer, Call},
+    settings::Settings,
+    tracked::Tracked,
+};
+use trainjob_api::time::Timestamp;
+use trainjob_engine::{
+    clock::{Clock, monotonic},
+    controller::{Controller, Passed},
+    error::RequestError,
+    events::EventRecorder,
+    leader::LeaderGuard,
+    shares::{Flow, Operation, Verb},
+};
+
+use crate::{
+    book::{Book, Step},
+    key::{JobKey, Key, Position, Priority},
+    metrics::{LostReason, Metrics},
+    news,
+    requests::{Requests, failed},
+};
+
+/// The queue.
+pub type Queue = trainjob_engine::queue::Queue<Key, Priority>;
+/// A place for requests.
+type Place = trainjob_engine::places::Place<Priority>;
+
+/// What is asked and told by everybody.
+pub struct Accountant {
+    /// What is known.
+    pub book: Mutex<Book>,
+    /// What waits.
+    pub queue: Queue,
+    /// The time.
+    pub clock: Clock,
+    /// For its requests.
+    pub client: Client,
+    /// Whether it may act.
+    pub leader: LeaderGuard,
+    /// Where events are handed in.
+    pub events: EventRecorder,
+    /// What it counts.
+    pub metrics: Arc<Metrics>,
+    /// What decisions depend on.
+    pub settings: Settings,
+}
+
+impl Accountant {
+    /// What is known.
+    pub fn book(&self) -> MutexGuard<'_, Book> {
+        // Every change under the lock is complete in itself, so a poisoned state is still a good one.
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time, by both clocks.
+    #[must_use]
+    pub fn now(&self) -> Now {
+        Now { server: self.clock.likely().into(), clock: monotonic() }
+    }
+
+    /// Has a record looked at.
+    pub fn look(&self, key: JobKey) {
+        self.wake(Key::Record(key), Position { priority: Priority::Unawaited, due: NEVER });
+    }
+
+    async fn record(self: &Arc<Self>, job: &JobKey, place: &Place) -> Passed {
+        let key = Key::Record(job.clone());
+        loop {
+            let (step, releases) = self.book().step(job, &self.settings, self.now());
+            for uid in releases {
+                self.look_at_pod(job, uid);
+            }
+            let call = match step {
+                Step::Done => {
+                    self.queue.retry(&key, None);
+                    return Passed::Gone;
+                }
+                Step::Wait(after) => {
+                    self.queue.retry(&key, after);
+                    return Passed::Settled;
+                }
+                Step::Send(call) => call,
+            };
+            let operation = operation(&call);
+            if !place.enter(&Flow { namespace: Arc::clone(&job.namespace), operation }) {
+                return Passed::WaitsFor(operation);
+            }
+            let answer = place.ask().answer(self.send(job, &call)).await.flatten();
+            self.take(job, &call, answer);
+        }
+    }
+
+    fn look_at_pod(&self, job: &JobKey, uid: Arc<str>) {
+        let key = Key::Pod(job.clone(), uid);
+        if let Some(position) = self.position(&key) {
+            self.queue.add(key, position);
+        }
+    }
+
+    async fn pod(self: &Arc<Self>, job: &JobKey, uid: &str, place: &Place) -> Passed {
+        let Some(call) = self.book().release(job, uid) else { return Passed::Gone };
+        let operation = operation(&call);
+        if !place.enter(&Flow { namespace: Arc::clone(&job.namespace), operation }) {
+            return Passed::WaitsFor(operation);
+        }
+        let answer = place.ask().answer(self.send(job, &call)).await.flatten();
+        let passed = if answer.is_ok() { Passed::Settled } else { Passed::Failed };
+        self.take(job, &call, answer);
+        self.look(job.clone());
+        passed
+    }
+
+    /// Sends a request.
+    async fn send(&self, job: &JobKey, call: &Call) -> Result<Answer, RequestError> {
+        let requests = Requests { client: &self.client, job };
+        match call {
+            Call::Create { long_name } => {
+                // What the record says of the TrainJob never changes, and the watch may be behind.
+                let is_known = self.book().jobs.has(job);
+                if !is_known {
+                    self.read_job(job, &requests).await?;
+                }
+                self.leader.check()?;
+                let (spec, labels) = self.book().jobs.record(job);
+                requests.create(*long_name, spec, labels).await
+            }
+            Call::Get { long_name } => requests.get(*long_name).await,
+            Call::List { .. } => requests.list().await,
+            Call::ReadJob => {
+                self.read_job(job, &requests).await?;
+                Ok(Answer::Job)
+            }
+            Call::Store(store) => {
+                self.leader.check()?;
+                let (spec, _) = self.book().jobs.record(job);
+                requests.store(spec, store).await
+            }
+            Call::Release { uid, name, .. } => {
+                self.leader.check()?;
+                requests.release(name, uid).await
+            }
+        }
+    }
+
+    async fn read_job(&self, job: &JobKey, requests: &Requests<'_>) -> Result<(), RequestError> {
+        match requests.train_job().await? {
+            Some(read) => {
+                self.book().jobs.saw(&read);
+            }
+            None => self.book().jobs.gone(&job.object(), &job.uid),
+        }
+        Ok(())
+    }
+
+    /// Takes an answer: into the book, the log, events and metrics.
+    fn take(&self, job: &JobKey, call: &Call, answer: Result<Answer, RequestError>) {
+        let answer = answer.unwrap_or_else(|error| {
+            self.tell_failure(job, call, &error);
+            failed(&error)
+        });
+        if let (Call::Release { uid, is_counted, .. }, Answer::Released { .. }) = (call, &answer) {
+            self.tell_release(job, uid, *is_counted);
+        }
+        let queue = self.book().jobs.queue(job).unwrap_or_default().to_owned();
+        let answered = self.book().answered(job, call, answer, self.now());
+        for tracked in &answered.forgotten {
+            self.tell_loss(job, tracked, LostReason::NamespaceTerminating);
+        }
+        if let Some(change) = &answered.change {
+            self.metrics.stored((&job.namespace, &queue), change, &self.settings);
+            if let Some(event) = news::lost(job, self.record_of(job), change) {
+                self.events.record(event);
+            }
+        }
+    }
+
+    fn tell_release(&self, job: &JobKey, uid: &str, is_counted: bool) {
+        let (tracked, is_ending) = {
+            let book = self.book();
+            (book.pod(job, uid).cloned(), book.is_ending(job))
+        };
+        let Some(tracked) = tracked else { return };
+        let waited =
+            tracked.ended_seen.map_or(Duration::ZERO, |seen| monotonic().saturating_sub(seen));
+        self.metrics.released(tracked.pod.deletion.is_some(), waited);
+        if !is_counted {
+            let reason = if is_ending {
+                LostReason::NamespaceTerminating
+            } else {
+                LostReason::RecordUnwritable
+            };
+            self.tell_loss(job, &tracked, reason);
+        }
+    }
+
+    /// What is not counted is logged whole: that line is its receipt.
+    fn tell_loss(&self, job: &JobKey, tracked: &Tracked, reason: LostReason) {
+        let state = self.book().jobs.job(job);
+        let share = news::share(tracked, &state, self.now().server);
+        tracing::warn!(
+            namespace = %job.namespace, job = %job.name, job_uid = %job.uid,
+            pod = share.pod, uid = share.uid, reason = reason.as_str(),
+            verdict = ?share.verdict, seconds = ?share.seconds,
+            "a Pod is not counted: there is no record that can be written"
+        );
+        self.metrics.lost(reason);
+    }
+
+    fn tell_failure(&self, job: &JobKey, call: &Call, error: &RequestError) {
+        tracing::debug!(namespace = %job.namespace, job = %job.name, ?call, %error, "a request failed");
+        if let Some(event) = news::failed(job, self.record_of(job), call, error) {
+            self.events.record(event);
+        }
+    }
+
+    fn record_of(&self, job: &JobKey) -> Option<(String, String)> {
+        self.book().record(job)
+    }
+}
+
+/// Later than anything that is due.
+const NEVER: Timestamp = Timestamp(i64::MAX);
+
+const fn operation(call: &Call) -> Operation {
+    let (verb, kind) = match call {
+        Call::Create { .. } => (Verb::Create, "trainjobrecords"),
+        Call::Get { .. } => (Verb::Get, "trainjobrecords"),
+        Call::List { .. } => (Verb::List, "pods"),
+        Call::ReadJob => (Verb::Get, "trainjobs"),
+        Call::Store(_) => (Verb::Update, "trainjobrecords"),
+        Call::Release { .. } => (Verb::Patch, "pods"),
+    };
+    Operation { verb, kind }
+}
+
+impl Controller for Accountant {
+    type Key = Key;
+    type Priority = Priority;
+
+    fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    fn keys(&self) -> Vec<Key> {
+        self.book().keys().into_iter().map(Key::Record).collect()
+    }
+
+    fn take_over(&self) {
+        self.book().take_over();
+        self.queue.open();
+        let positioned = |key| Some((self.position(&key)?, key));
+        self.queue.add_all(self.keys().into_iter().filter_map(positioned).collect());
+    }
+
+    fn position(&self, key: &Key) -> Option<Position> {
+        let book = self.book();
+        let priority =
+            if book.is_awaited(key.job()) { Priority::Awaited } else { Priority::Unawaited };
+        let is_there = match key {
+            Key::Record(job) => book.has(job),
+            Key::Pod(job, uid) => book.release(job, uid).is_some(),
+        };
+        is_there.then_some(Position { priority, due: NEVER })
+    }
+
+    async fn pass(self: &Arc<Self>, key: &Key, _: Priority, place: &Place) -> Passed {
+        match key {
+            Key::Record(job) => self.record(job, place).await,
+            Key::Pod(job, uid) => self.pod(job, uid, place).await,
+        }
+    }
+}

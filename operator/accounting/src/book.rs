@@ -1,0 +1,272 @@
+//! Everything that is known: a keeper for each record with something left to do, TrainJobs, and which Pods there are.
+//!
+//! Of a Pod that is counted and released nothing is kept. While another process acts, nothing is kept either of a Pod that
+//! went: the other one counts it.
+
+mod entry;
+mod numbers;
+mod records;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use k8s_openapi::api::core::v1::Pod as StoredPod;
+use trainjob_accounting_core::{
+    clock::Now,
+    keeper::{Answer, Call},
+    pod::Pod,
+    settings::Settings,
+    tracked::Tracked,
+};
+use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecord;
+
+use self::{entry::Entry, records::Records};
+pub use self::{
+    entry::{Answered, Change, Step},
+    numbers::{Numbers, Running},
+};
+use crate::{key::JobKey, requests::versioned, train_jobs::TrainJobs};
+
+/// Everything that is known.
+#[derive(Debug)]
+pub struct Book {
+    entries: HashMap<JobKey, Entry>,
+    /// The TrainJobs.
+    pub jobs: TrainJobs,
+    /// Which open Pods the watch has shown, by UID.
+    pods: HashMap<Arc<str>, JobKey>,
+    /// UIDs of the Pods in a list that is being delivered.
+    listed: Option<HashSet<Arc<str>>>,
+    records: Records,
+    /// Whether this process acts.
+    leads: bool,
+}
+
+impl Book {
+    /// Nothing is known yet, and another process acts.
+    #[must_use]
+    pub fn new(jobs: TrainJobs) -> Self {
+        Self {
+            entries: HashMap::new(),
+            jobs,
+            pods: HashMap::new(),
+            listed: None,
+            records: Records::default(),
+            leads: false,
+        }
+    }
+
+    /// From now on this process acts.
+    pub const fn take_over(&mut self) {
+        self.leads = true;
+    }
+
+    /// The records with something left to do.
+    #[must_use]
+    pub fn keys(&self) -> Vec<JobKey> {
+        self.entries.keys().cloned().collect()
+    }
+
+    /// Those of TrainJobs of this name.
+    #[must_use]
+    pub fn keys_of(&self, namespace: &str, name: &str) -> Vec<JobKey> {
+        let is_it = |key: &&JobKey| *key.namespace == *namespace && *key.name == *name;
+        self.entries.keys().filter(is_it).cloned().collect()
+    }
+
+    /// Whether there is something left to do about a record.
+    #[must_use]
+    pub fn has(&self, key: &JobKey) -> bool {
+        self.entries.contains_key(key)
+    }
+
+    /// Whether somebody waits for Pods of a record to go.
+    #[must_use]
+    pub fn is_awaited(&self, key: &JobKey) -> bool {
+        self.entries.get(key).is_some_and(|entry| entry.is_awaited)
+    }
+
+    /// The name and the UID of the record, if there is one.
+    #[must_use]
+    pub fn record(&self, key: &JobKey) -> Option<(String, String)> {
+        let fence = self.entries.get(key)?.keeper.fence()?;
+        Some((fence.name.clone(), fence.uid.clone()))
+    }
+
+    /// Whether no record can be made, because the namespace terminates.
+    #[must_use]
+    pub fn is_ending(&self, key: &JobKey) -> bool {
+        self.entries.get(key).is_some_and(|entry| entry.keeper.is_ending())
+    }
+
+    /// A Pod, with what is known of it.
+    #[must_use]
+    pub fn pod(&self, key: &JobKey, uid: &str) -> Option<&Tracked> {
+        self.entries.get(key)?.keeper.pod(uid)
+    }
+}
+
+/// News of Pods.
+impl Book {
+    /// The watch shows one; returns the record that this is news for.
+    pub fn pod_seen(&mut self, stored: &StoredPod, now: Now) -> Option<JobKey> {
+        let (version, pod) = versioned(stored)?;
+        let uid: Arc<str> = pod.uid.as_str().into();
+        if let Some(listed) = &mut self.listed {
+            listed.insert(Arc::clone(&uid));
+        }
+        // One whose labels somebody changed stays with the record that knows it.
+        let known = self.pods.get(&uid).cloned();
+        let key = known.or_else(|| Some(self.shared(key_of(stored, &pod)?)))?;
+        if pod.accounted && !pod.finalizer {
+            self.pods.remove(&uid);
+            self.entries.get_mut(&key)?.keeper.saw(version, pod, now);
+            self.prune(&key);
+            return Some(key);
+        }
+        self.pods.insert(uid, key.clone());
+        self.entries.entry(key.clone()).or_default().saw(version, pod, now);
+        Some(key)
+    }
+
+    /// The same key with the texts of one that is known.
+    fn shared(&self, key: JobKey) -> JobKey {
+        self.entries.get_key_value(&key).map_or(key, |(known, _)| known.clone())
+    }
+
+    /// The watch shows that one went, or that it has lost our labels.
+    pub fn pod_gone(&mut self, stored: &StoredPod, now: Now) -> Option<JobKey> {
+        let uid = stored.metadata.uid.as_deref()?;
+        let key = self.pods.remove(uid)?;
+        // What has a finalizer goes by a deletion, so one that nobody deleted is there without our labels (AG10).
+        let has_finalizer = stored.metadata.finalizers.as_ref().is_some_and(|all| !all.is_empty());
+        let is_there = has_finalizer && stored.metadata.deletion_timestamp.is_none();
+        self.left(&key, uid, is_there, now);
+        Some(key)
+    }
+
+    fn left(&mut self, key: &JobKey, uid: &str, is_there: bool, now: Now) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if !self.leads {
+            entry.keeper.forget(uid);
+            return self.prune(key);
+        }
+        // One that was seen with our finalizer may still have it, whatever became of our labels: its release tells.
+        let may_be_held = entry.keeper.pod(uid).is_some_and(|tracked| tracked.pod.finalizer);
+        if is_there || may_be_held {
+            entry.keeper.lost_labels(uid, now);
+        } else {
+            entry.keeper.went(uid, now);
+        }
+    }
+
+    /// The watch of Pods begins with a list.
+    pub fn pods_relist(&mut self) {
+        self.listed = Some(HashSet::new());
+    }
+
+    /// The list is complete. What it did not show has left; what else was missed, a list of our own tells.
+    pub fn pods_listed(&mut self, now: Now) -> Vec<JobKey> {
+        let listed = self.listed.take().unwrap_or_default();
+        let gone: Vec<_> = self.pods.extract_if(|uid, _| !listed.contains(uid)).collect();
+        for (uid, key) in gone {
+            self.left(&key, &uid, false, now);
+        }
+        if self.leads {
+            self.entries.values_mut().for_each(|entry| entry.keeper.recheck());
+        }
+        self.keys()
+    }
+
+    /// While another process acts, nothing is kept that only it needs.
+    fn prune(&mut self, key: &JobKey) {
+        let is_idle =
+            |entry: &Entry| entry.keeper.is_empty() && !entry.is_open && entry.call.is_none();
+        if !self.leads && self.entries.get(key).is_some_and(is_idle) {
+            self.entries.remove(key);
+        }
+    }
+}
+
+/// News of records.
+impl Book {
+    /// The watch of records begins with a list.
+    pub fn records_relist(&mut self) {
+        self.records.list_begins();
+    }
+
+    /// The list is complete.
+    pub fn records_listed(&mut self) {
+        self.records.list_ends();
+    }
+
+    /// The watch shows a version of one, or its list does. Returns the key if something is left to do.
+    pub fn record_seen(
+        &mut self,
+        key: JobKey,
+        record: &TrainJobRecord,
+        is_listed: bool,
+    ) -> Option<JobKey> {
+        if self.records.saw(record, is_listed) {
+            if let Some(entry) = self.entries.get_mut(&key) {
+                entry.is_open = false;
+                self.prune(&key);
+            }
+            return None;
+        }
+        // What this process writes is shown to it, too, perhaps after it is done with it.
+        if self.leads && !is_listed {
+            return None;
+        }
+        self.entries.entry(key.clone()).or_default().is_open = true;
+        Some(key)
+    }
+
+    /// The watch shows that one went.
+    pub fn record_gone(&mut self, key: &JobKey, uid: &str) {
+        self.records.gone(uid);
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.is_open = false;
+            entry.keeper.record_went(uid);
+            self.prune(key);
+        }
+    }
+}
+
+/// What to do, and what came of it.
+impl Book {
+    /// What to do about a record, and the Pods of it that are to be released now.
+    pub fn step(&mut self, key: &JobKey, settings: &Settings, now: Now) -> (Step, Vec<Arc<str>>) {
+        let job = self.jobs.job(key);
+        let Some(entry) = self.entries.get_mut(key) else { return (Step::Done, Vec::new()) };
+        let (step, releases) = entry.step(&job, settings, now);
+        if matches!(step, Step::Done) {
+            self.entries.remove(key);
+        }
+        (step, releases)
+    }
+
+    /// The release of a Pod that is to be sent.
+    #[must_use]
+    pub fn release(&self, key: &JobKey, uid: &str) -> Option<Call> {
+        self.entries.get(key)?.releases.get(uid).cloned()
+    }
+
+    /// Takes the answer to a call.
+    pub fn answered(&mut self, key: &JobKey, call: &Call, answer: Answer, now: Now) -> Answered {
+        let entry = self.entries.get_mut(key);
+        entry.map_or_else(Answered::default, |entry| entry.answered(call, answer, now))
+    }
+}
+
+fn key_of(stored: &StoredPod, pod: &Pod) -> Option<JobKey> {
+    Some(JobKey {
+        namespace: stored.metadata.namespace.as_deref()?.into(),
+        name: pod.job_name.as_str().into(),
+        uid: pod.job_uid.as_str().into(),
+    })
+}

@@ -1,0 +1,178 @@
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use trainjob_accounting_core::{keeper::Fence, tracked::Presence};
+use trainjob_api::{
+    lifecycle::v1alpha1::{
+        ACCOUNTED_ANNOTATION, ACCOUNTING_FINALIZER, TRAIN_JOB_NAME_LABEL, TRAIN_JOB_UID_LABEL,
+        record::TrainJobRecordStatus,
+    },
+    time::Timestamp,
+};
+
+use super::*;
+
+const NOW: Now = Now { server: Timestamp(1_795_329_000), clock: Duration::from_secs(7) };
+
+fn key() -> JobKey {
+    JobKey { namespace: "a".into(), name: "llm".into(), uid: "u1".into() }
+}
+
+/// Pod p1 of the job, changed in this way.
+fn pod(version: u32, metadata: Value) -> StoredPod {
+    let mut all = json!({
+        "name": "llm-node-0", "namespace": "a", "uid": "p1", "resourceVersion": version.to_string(),
+        "creationTimestamp": "2026-11-22T06:00:00Z",
+        "labels": {TRAIN_JOB_NAME_LABEL: "llm", TRAIN_JOB_UID_LABEL: "u1"},
+        "finalizers": [ACCOUNTING_FINALIZER],
+    });
+    let Value::Object(changes) = metadata else { panic!("no map") };
+    all.as_object_mut().unwrap().extend(changes);
+    let status = json!({"phase": "Running"});
+    let spec = json!({"nodeName": "n1", "containers": []});
+    serde_json::from_value(json!({"metadata": all, "spec": spec, "status": status})).unwrap()
+}
+
+fn running() -> StoredPod {
+    pod(5, json!({}))
+}
+
+fn terminating() -> StoredPod {
+    let (at, grace) = ("2026-11-22T06:10:00Z", 30);
+    pod(6, json!({"deletionTimestamp": at, "deletionGracePeriodSeconds": grace}))
+}
+
+fn released() -> StoredPod {
+    pod(7, json!({"finalizers": [], "annotations": {ACCOUNTED_ANNOTATION: "p1"}}))
+}
+
+fn record(is_final: &str) -> TrainJobRecord {
+    let condition = json!({
+        "type": "Final", "status": is_final, "reason": "Open", "message": "",
+        "lastTransitionTime": "2026-11-22T06:00:00Z",
+    });
+    serde_json::from_value(json!({
+        "apiVersion": "lifecycle.trainjob.dev/v1alpha1", "kind": "TrainJobRecord",
+        "metadata": {"name": "llm-1", "namespace": "a", "uid": "r1"},
+        "spec": {"trainJob": {"name": "llm", "uid": "u1"}},
+        "status": {"conditions": [condition]},
+    }))
+    .unwrap()
+}
+
+fn standby() -> Book {
+    Book::new(TrainJobs::default())
+}
+
+fn leader() -> Book {
+    let mut book = standby();
+    book.take_over();
+    book
+}
+
+#[test]
+fn of_a_pod_that_another_process_counts_nothing_is_kept() {
+    for leaves in
+        [Book::pod_gone, |book: &mut Book, _: &StoredPod, now| book.pod_seen(&released(), now)]
+    {
+        let mut book = standby();
+        assert_eq!(book.pod_seen(&running(), NOW), Some(key()));
+        assert!(book.has(&key()));
+        leaves(&mut book, &terminating(), NOW);
+        assert!(!book.has(&key()) && book.pods.is_empty());
+    }
+}
+
+#[test]
+fn a_pod_that_was_released_before_is_no_work() {
+    let mut book = leader();
+    assert_eq!(book.pod_seen(&released(), NOW), None);
+    assert!(book.keys().is_empty() && book.pods.is_empty());
+}
+
+#[test]
+fn ag10_a_pod_that_leaves_with_our_finalizer_may_be_there_without_our_labels() {
+    for (case, left) in [("it runs", running()), ("it is being deleted", terminating())] {
+        let mut book = leader();
+        book.pod_seen(&left, NOW);
+        book.pod_gone(&left, NOW);
+        let tracked = book.pod(&key(), "p1").unwrap();
+        assert_eq!(tracked.presence, Presence::Stripped, "{case}");
+    }
+    let mut book = leader();
+    let observed = pod(5, json!({"finalizers": []}));
+    book.pod_seen(&observed, NOW);
+    book.pod_gone(&observed, NOW);
+    assert_eq!(book.pod(&key(), "p1").unwrap().presence, Presence::Gone, "it never had one");
+}
+
+#[test]
+fn what_a_list_of_the_watch_does_not_show_has_left() {
+    let mut book = leader();
+    book.pod_seen(&running(), NOW);
+    book.pods_relist();
+    assert_eq!(book.pods_listed(NOW), [key()]);
+    assert_eq!(book.pod(&key(), "p1").unwrap().presence, Presence::Stripped);
+}
+
+#[test]
+fn a_record_that_is_not_final_is_work_and_a_final_one_is_none() {
+    let mut book = standby();
+    assert_eq!(book.record_seen(key(), &record("False"), true), Some(key()));
+    assert_eq!(book.keys(), [key()]);
+    assert_eq!(book.record_seen(key(), &record("True"), false), None);
+    assert!(book.keys().is_empty());
+}
+
+#[test]
+fn what_this_process_wrote_is_no_news_to_it() {
+    let mut book = leader();
+    assert_eq!(book.record_seen(key(), &record("False"), false), None);
+    assert!(book.keys().is_empty());
+    let listed = book.record_seen(key(), &record("False"), true);
+    assert_eq!(listed, Some(key()), "a list may show what it has missed");
+}
+
+#[test]
+fn ag12_pods_of_a_namespace_that_is_gone_are_told_of_as_forgotten() {
+    let mut book = leader();
+    book.pod_seen(&terminating(), NOW);
+    let settings = Settings::default();
+    let not_found = || Answer::Failed {
+        failure: trainjob_accounting_core::answer::Failure::NotFound,
+        retry_after: Duration::ZERO,
+    };
+    let mut clock = NOW;
+    let mut forgotten = 0;
+    while book.has(&key()) && clock.clock < Duration::from_mins(1) {
+        let (step, _) = book.step(&key(), &settings, clock);
+        if let Step::Send(call) = step {
+            forgotten += book.answered(&key(), &call, not_found(), clock).forgotten.len();
+        }
+        clock.clock += Duration::from_secs(1);
+    }
+    assert!(!book.has(&key()), "nothing is left to do");
+    assert_eq!(forgotten, 1);
+}
+
+#[test]
+fn a_request_is_sent_again_until_it_is_answered() {
+    let mut book = leader();
+    book.pod_seen(&running(), NOW);
+    let settings = Settings::default();
+    let (Step::Send(call), _) = book.step(&key(), &settings, NOW) else {
+        panic!("nothing is sent")
+    };
+    let (Step::Send(again), _) = book.step(&key(), &settings, NOW) else {
+        panic!("it is forgotten")
+    };
+    assert_eq!(call, again);
+    let fence = Fence { name: "llm-1".into(), uid: "r1".into(), version: "1".into() };
+    let answer = Answer::Record(fence, Box::new(TrainJobRecordStatus::default()));
+    book.answered(&key(), &call, answer, NOW);
+    let (Step::Send(next), _) = book.step(&key(), &settings, NOW) else {
+        panic!("nothing follows")
+    };
+    assert!(matches!(next, Call::List { .. }), "{next:?}");
+    assert_eq!(book.record(&key()), Some(("llm-1".into(), "r1".into())));
+}

@@ -1,0 +1,337 @@
+//! `trainjob-accounting drain`: releases all Pods that wait to be counted (`docs/accounting.md`, AH8).
+//!
+//! It is run before the program is removed. Pods that have ended are left to a program that acts, for half a minute. Nothing
+//! is written into records: a program that acts counts what it sees go, a later one what is missing.
+
+use std::{
+    collections::BTreeSet, io::Write as _, ops::RangeInclusive, process::ExitCode, time::Duration,
+};
+
+use futures::{StreamExt as _, stream};
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::Pod as StoredPod};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{ApiResource, DynamicObject, ListParams},
+};
+use thiserror::Error;
+use tokio::{sync::watch, time::sleep};
+use trainjob_accounting_core::{
+    end::{Ended, ended},
+    holding::drains,
+    pod::Pod,
+};
+use trainjob_api::{
+    JobSet,
+    lifecycle::v1alpha1::{ACCOUNTING_FINALIZER, TRAIN_JOB_UID_LABEL},
+};
+use trainjob_core::mark::LEASE_BELIEVED;
+use trainjob_engine::{
+    answer::timed,
+    clock::{Clock, monotonic},
+    error::RequestError,
+    heartbeat::Heartbeat,
+};
+use trainjob_process::{
+    OwnFlag,
+    client::Clients,
+    config::{ConfigError, Flags, Settings},
+};
+
+use crate::{
+    config::{Config, duration},
+    requests::{PAGE, release},
+    unlabelled::unlabelled,
+};
+
+/// The name of the command.
+pub const COMMAND: &str = "drain";
+/// The flags that only it takes.
+pub const FLAGS: &[OwnFlag] = &[
+    OwnFlag { name: TIMEOUT.0, value: Some("DURATION"), help: "How long it tries [default: 5m]" },
+    OwnFlag {
+        name: ABANDON,
+        value: None,
+        help: "Whether Pods of unfinished JobSets are released, too, which may make marked Pods again",
+    },
+];
+
+const TIMEOUT: (&str, &str) = ("timeout", "--timeout");
+const ABANDON: &str = "abandon";
+const DEFAULT: Duration = Duration::from_mins(5);
+const BOUNDS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
+/// The exit code where unfinished JobSets have marked Pods.
+const UNFINISHED: u8 = 3;
+/// How long it waits between two passes.
+const BETWEEN: Duration = Duration::from_secs(1);
+/// How many passes in a row have to find nothing.
+const EMPTY_PASSES: u32 = 2;
+/// How many Pods are released at once.
+const AT_ONCE: usize = 16;
+/// The types of the conditions by which a JobSet has finished.
+const FINISHED: [&str; 2] = ["Completed", "Failed"];
+
+/// What `drain` uses.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DrainConfig {
+    program: Config,
+    timeout: Duration,
+    abandon: bool,
+}
+
+impl Settings for DrainConfig {
+    fn load(flags: &Flags) -> Result<Self, ConfigError> {
+        let timeout = duration(flags, TIMEOUT, DEFAULT, &BOUNDS)?;
+        let abandon = flags.own.contains_key(ABANDON);
+        Ok(Self { program: Config::load(flags)?, timeout, abandon })
+    }
+
+    fn warnings(&self) -> &[String] {
+        self.program.warnings()
+    }
+
+    fn clock_jump_pause(&self) -> Duration {
+        self.program.clock_jump_pause()
+    }
+}
+
+/// Why not all Pods are released.
+#[derive(Debug, Error)]
+pub enum DrainError {
+    /// The time is over.
+    #[error("{left} Pods are not released after {timeout:?}")]
+    TimedOut {
+        /// How many Pods have the finalizer.
+        left: usize,
+        /// How long it was tried.
+        timeout: Duration,
+    },
+    /// It was asked to stop.
+    #[error("stopped before all Pods were released")]
+    Stopped,
+    /// A request failed.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// The list of JobSets cannot be written.
+    #[error("cannot write the list of JobSets: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+/// Releases all marked Pods.
+///
+/// # Errors
+///
+/// See [`DrainError`].
+pub async fn run(
+    config: DrainConfig,
+    clients: Clients,
+    mut stop: watch::Receiver<bool>,
+) -> Result<ExitCode, DrainError> {
+    let unfinished = unfinished(&clients.work).await?;
+    if !unfinished.is_empty() && !config.abandon {
+        tracing::error!(
+            job_sets = unfinished.len(),
+            "unfinished JobSets would make Pods again that wait to be counted; nothing is released"
+        );
+        let mut output = std::io::stdout();
+        for name in unfinished {
+            writeln!(output, "{name}")?;
+        }
+        return Ok(ExitCode::from(UNFINISHED));
+    }
+    tokio::select! {
+        drained = drain(&config, &clients) => drained.map(|()| ExitCode::SUCCESS),
+        _ = stop.wait_for(|stop| *stop) => Err(DrainError::Stopped),
+    }
+}
+
+/// The JobSets that have not finished and whose Pods get our finalizer.
+async fn unfinished(client: &Client) -> Result<BTreeSet<String>, RequestError> {
+    let kind = ApiResource::erase::<JobSet>(&());
+    let job_sets: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
+    let mut params = ListParams::default().limit(PAGE);
+    let mut found = BTreeSet::new();
+    loop {
+        let page = match timed(job_sets.list(&params)).await {
+            Ok(page) => page,
+            // Without the kind there are none.
+            Err(RequestError::Refused(status)) if status.code == 404 => return Ok(found),
+            Err(error) => return Err(error),
+        };
+        for job_set in page.items.iter().filter(|job_set| is_marked(job_set) && !is_over(job_set)) {
+            let namespace = job_set.namespace().unwrap_or_default();
+            found.insert(format!("{namespace}/{}", job_set.name_any()));
+        }
+        params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+        if params.continue_token.is_none() {
+            return Ok(found);
+        }
+    }
+}
+
+fn is_marked(job_set: &DynamicObject) -> bool {
+    let jobs = job_set.data.pointer("/spec/replicatedJobs").and_then(|it| it.as_array());
+    let finalizers = jobs
+        .into_iter()
+        .flatten()
+        .filter_map(|job| job.pointer("/template/spec/template/metadata/finalizers")?.as_array());
+    finalizers.flatten().any(|finalizer| finalizer == ACCOUNTING_FINALIZER)
+}
+
+fn is_over(job_set: &DynamicObject) -> bool {
+    let conditions = job_set.data.pointer("/status/conditions").and_then(|it| it.as_array());
+    let field = |of: &serde_json::Value, name: &str, is: &str| {
+        of.get(name).and_then(serde_json::Value::as_str) == Some(is)
+    };
+    let ends = |condition: &serde_json::Value| {
+        field(condition, "status", "True")
+            && FINISHED.iter().any(|type_| field(condition, "type", type_))
+    };
+    job_set.metadata.deletion_timestamp.is_some() || conditions.into_iter().flatten().any(ends)
+}
+
+async fn drain(config: &DrainConfig, clients: &Clients) -> Result<(), DrainError> {
+    let clock = Clock::new(clients.server_time.clone());
+    let (namespace, name) = config.program.lease.clone();
+    let namespace = namespace.unwrap_or_else(|| clients.namespace.clone());
+    let leases: Api<Lease> = Api::namespaced(clients.work.clone(), &namespace);
+    let heartbeat = Heartbeat::default();
+    let mut empty = 0;
+    loop {
+        if let Ok(lease) = timed(leases.get_opt(&name)).await {
+            heartbeat.saw(lease.as_ref(), monotonic());
+        }
+        let held = held(&clients.work).await?;
+        empty = if held.is_empty() { empty + 1 } else { 0 };
+        if empty == EMPTY_PASSES {
+            return Ok(());
+        }
+        let since = monotonic().saturating_sub(heartbeat.begun());
+        if since >= config.timeout && !held.is_empty() {
+            return Err(DrainError::TimedOut { left: held.len(), timeout: config.timeout });
+        }
+        let lives = lives(&heartbeat, monotonic());
+        let now = clock.likely().into();
+        let due = held.into_iter().filter(|held| {
+            let has_ended = held.pod.as_ref().is_some_and(|pod| ended(pod, now) == Ended::Yes);
+            drains(lives, has_ended, since)
+        });
+        stream::iter(due).for_each_concurrent(AT_ONCE, |held| held.release(&clients.work)).await;
+        sleep(BETWEEN).await;
+    }
+}
+
+/// Whether a program acts. A Lease that is held is believed until it could have been seen to change.
+fn lives(heartbeat: &Heartbeat, now: Duration) -> bool {
+    let since = heartbeat.changed_at().unwrap_or_else(|| heartbeat.begun());
+    heartbeat.is_held() && now.saturating_sub(since) < LEASE_BELIEVED
+}
+
+/// A Pod with our finalizer.
+struct Held {
+    namespace: String,
+    name: String,
+    uid: String,
+    /// What is known of it; `None`: it has none of our labels.
+    pod: Option<Pod>,
+}
+
+impl Held {
+    async fn release(self, client: &Client) {
+        let Self { namespace, name, uid, .. } = self;
+        let pods: Api<StoredPod> = Api::namespaced(client.clone(), &namespace);
+        match release(&pods, &name, &uid).await {
+            Ok(_) => tracing::info!(namespace, pod = name, uid, "released"),
+            Err(error) if error.says_absent() => {}
+            // The next pass tries again.
+            Err(error) => {
+                tracing::warn!(namespace, pod = name, uid, %error, "cannot release a Pod")
+            }
+        }
+    }
+}
+
+/// All Pods with our finalizer that have our labels or are of a JobSet.
+async fn held(client: &Client) -> Result<Vec<Held>, RequestError> {
+    let pods: Api<StoredPod> = Api::all(client.clone());
+    let mut params = ListParams::default().labels(TRAIN_JOB_UID_LABEL).limit(PAGE);
+    let mut held = Vec::new();
+    loop {
+        let page = timed(pods.list(&params)).await?;
+        for stored in &page.items {
+            let has_finalizer = stored.finalizers().iter().any(|it| it == ACCOUNTING_FINALIZER);
+            if has_finalizer {
+                held.push(Held {
+                    namespace: stored.namespace().unwrap_or_default(),
+                    name: stored.name_any(),
+                    uid: stored.uid().unwrap_or_default(),
+                    pod: Pod::read(stored),
+                });
+            }
+        }
+        params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+        if params.continue_token.is_none() {
+            break;
+        }
+    }
+    held.extend(unlabelled(client).await?.into_iter().map(|pod| Held {
+        namespace: pod.namespace().unwrap_or_default(),
+        name: pod.name_any(),
+        uid: pod.uid().unwrap_or_default(),
+        pod: None,
+    }));
+    Ok(held)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn job_set(finalizers: &Value, conditions: &Value) -> DynamicObject {
+        let metadata = json!({"finalizers": finalizers});
+        let template = json!({"spec": {"template": {"metadata": metadata}}});
+        serde_json::from_value(json!({
+            "metadata": {"name": "llm", "namespace": "a"},
+            "spec": {"replicatedJobs": [{"name": "node", "template": template}]},
+            "status": {"conditions": conditions},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn ah8_unfinished_job_sets_with_our_finalizer_would_make_marked_pods_again() {
+        let ours = json!([ACCOUNTING_FINALIZER]);
+        let condition = |type_: &str, status: &str| json!([{"type": type_, "status": status}]);
+        for (finalizers, conditions, expected) in [
+            (&ours, json!([]), true),
+            (&ours, condition("Completed", "True"), false),
+            (&ours, condition("Failed", "True"), false),
+            (&ours, condition("Failed", "False"), true),
+            (&ours, condition("Suspended", "True"), true),
+            (&json!(["example.com/other"]), json!([]), false),
+            (&Value::Null, json!([]), false),
+        ] {
+            let job_set = job_set(finalizers, &conditions);
+            assert_eq!(is_marked(&job_set) && !is_over(&job_set), expected, "{conditions}");
+        }
+    }
+
+    #[test]
+    fn ah8_a_lease_that_is_held_is_believed_for_a_minute() {
+        let at = Duration::from_secs;
+        let lease = |version: &str, holder: &str| -> Lease {
+            let spec = json!({"holderIdentity": holder});
+            serde_json::from_value(json!({"metadata": {"resourceVersion": version}, "spec": spec}))
+                .unwrap()
+        };
+        let heartbeat = Heartbeat::since(at(0));
+        assert!(!lives(&heartbeat, at(1)), "there is none");
+        heartbeat.saw(Some(&lease("1", "a")), at(1));
+        assert!(lives(&heartbeat, at(59)) && !lives(&heartbeat, at(60)));
+        heartbeat.saw(Some(&lease("2", "a")), at(70));
+        assert!(lives(&heartbeat, at(129)) && !lives(&heartbeat, at(130)));
+        heartbeat.saw(Some(&lease("3", "")), at(140));
+        assert!(!lives(&heartbeat, at(141)), "it was given back");
+    }
+}

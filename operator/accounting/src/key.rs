@@ -1,0 +1,83 @@
+//! What is worked on, and in which order.
+
+use std::sync::Arc;
+
+use trainjob_core::{
+    facts::ObjectKey,
+    queue_position::{self, QueueKey, QueuePriority},
+};
+
+/// A TrainJob of all that ever had its name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobKey {
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its UID.
+    pub uid: Arc<str>,
+}
+
+impl JobKey {
+    /// Where the TrainJob is, or was.
+    #[must_use]
+    pub fn object(&self) -> ObjectKey {
+        ObjectKey { namespace: Arc::clone(&self.namespace), name: Arc::clone(&self.name) }
+    }
+}
+
+/// What is worked on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key {
+    /// The record of a TrainJob.
+    Record(JobKey),
+    /// The release of a Pod of it, by its UID.
+    Pod(JobKey, Arc<str>),
+}
+
+impl Key {
+    /// The TrainJob that it is about.
+    #[must_use]
+    pub const fn job(&self) -> &JobKey {
+        match self {
+            Self::Record(job) | Self::Pod(job, _) => job,
+        }
+    }
+}
+
+impl QueueKey for Key {
+    fn namespace(&self) -> &Arc<str> {
+        &self.job().namespace
+    }
+}
+
+/// Of so many turns, one begins with what nobody waits for: it could starve otherwise.
+const TURNS_PER_UNAWAITED: u8 = 8;
+
+/// What goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Priority {
+    /// Somebody waits for a Pod to go.
+    Awaited,
+    /// Nobody does.
+    Unawaited,
+}
+
+impl QueuePriority for Priority {
+    const ALL: &'static [Self] = &[Self::Awaited, Self::Unawaited];
+    const EVENTS: Self = Self::Unawaited;
+
+    fn begins(turn: u8) -> Self {
+        if turn.is_multiple_of(TURNS_PER_UNAWAITED) { Self::Unawaited } else { Self::Awaited }
+    }
+
+    fn kept(self, places: usize) -> usize {
+        match self {
+            Self::Awaited => (places / 4).max(1),
+            Self::Unawaited => 1,
+        }
+    }
+}
+
+/// Where a pass waits.
+pub type Position = queue_position::QueuePosition<Priority>;

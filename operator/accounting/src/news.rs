@@ -1,0 +1,100 @@
+//! What users are told.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use trainjob_accounting_core::{
+    answer::{Failure, ForPod, ForRecord, for_pod, for_record},
+    job::Job,
+    keeper::{Answer, Call},
+    share::{self, Share},
+    tracked::Tracked,
+};
+use trainjob_api::{
+    lifecycle::v1alpha1::{API_VERSION, TRAIN_JOB_RECORD_KIND},
+    time::Timestamp,
+    v1alpha1,
+};
+use trainjob_core::event::Severity;
+use trainjob_engine::{error::RequestError, events::Event};
+
+use crate::{book::Change, key::JobKey, requests};
+
+/// The longest text of an error in a note, in characters; a note has 1,024 bytes at most.
+const LONGEST_ERROR: usize = 200;
+
+/// The share of a Pod that is let go.
+#[must_use]
+pub fn share(tracked: &Tracked, job: &Job, now: Timestamp) -> Share {
+    share::share(&tracked.pod, tracked.order, job, now)
+}
+
+/// Pods were lost, as a stored status tells.
+#[must_use]
+pub fn lost(job: &JobKey, record: Option<(String, String)>, change: &Change) -> Option<Event> {
+    let sum = |of: &trainjob_api::lifecycle::v1alpha1::record::TrainJobRecordStatus| {
+        of.lost.values().fold(0_u64, |sum, count| sum.saturating_add(*count))
+    };
+    let (before, after) = (sum(&change.before), sum(&change.after));
+    let note = format!("{after} Pods are not counted: status.lost says why");
+    (after > before).then(|| event(job, record, "PodsLost", note))
+}
+
+/// A request was refused for good.
+#[must_use]
+pub fn failed(
+    job: &JobKey,
+    record: Option<(String, String)>,
+    call: &Call,
+    error: &RequestError,
+) -> Option<Event> {
+    let Answer::Failed { failure, .. } = requests::failed(error) else { return None };
+    let said: String = error.to_string().chars().take(LONGEST_ERROR).collect();
+    match call {
+        Call::Release { name, .. } => match for_pod(failure) {
+            ForPod::Refused => {
+                let note = format!(
+                    "Pod {name} is counted and keeps the finalizer, because that is refused: {said}"
+                );
+                Some(event(job, record, "ReleaseRefused", note))
+            }
+            ForPod::Released | ForPod::Again => None,
+        },
+        Call::Create { .. } | Call::Store(_) => match for_record(failure) {
+            ForRecord::Refused if failure != Failure::NotServed || record.is_none() => {
+                let note = format!("The record cannot be written: {said}");
+                Some(event(job, record, "RecordUnwritable", note))
+            }
+            ForRecord::Refused
+            | ForRecord::Create
+            | ForRecord::CreateWithLongName
+            | ForRecord::Prove
+            | ForRecord::LetAllGo
+            | ForRecord::Again => None,
+        },
+        Call::Get { .. } | Call::List { .. } | Call::ReadJob => None,
+    }
+}
+
+/// About the record; without one, about the TrainJob.
+fn event(
+    job: &JobKey,
+    record: Option<(String, String)>,
+    reason: &'static str,
+    note: String,
+) -> Event {
+    let (api_version, kind, name, uid) = match record {
+        Some((name, uid)) => (API_VERSION.to_owned(), TRAIN_JOB_RECORD_KIND, name, uid),
+        None => {
+            let version = format!("{}/v1alpha1", v1alpha1::GROUP);
+            (version, "TrainJob", job.name.to_string(), job.uid.to_string())
+        }
+    };
+    let regarding = ObjectReference {
+        api_version: Some(api_version),
+        kind: Some(kind.to_owned()),
+        namespace: Some(job.namespace.to_string()),
+        name: Some(name),
+        uid: Some(uid),
+        ..ObjectReference::default()
+    };
+    Event { regarding, severity: Severity::Warning, reason, action: "Accounting", note }
+}

@@ -1,0 +1,220 @@
+//! The requests, and what their answers mean to the core.
+
+mod failure;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use k8s_openapi::{api::core::v1::Pod as StoredPod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{ListParams, Patch, PatchParams, PostParams},
+};
+use serde_json::json;
+use trainjob_accounting_core::{
+    answer::Failure,
+    keeper::{Answer, Fence, Store},
+    pod::Pod,
+};
+use trainjob_api::{
+    TrainJob,
+    lifecycle::v1alpha1::{
+        ACCOUNTED_ANNOTATION, ACCOUNTING_FINALIZER, TRAIN_JOB_NAME_LABEL, TRAIN_JOB_UID_LABEL,
+        record::{TrainJobRecord, TrainJobRecordSpec},
+    },
+};
+use trainjob_engine::{answer::timed, error::RequestError, versions};
+
+pub use self::failure::failed;
+use crate::key::JobKey;
+
+/// How many Pods are listed at a time.
+pub(crate) const PAGE: u32 = 500;
+/// How many digits of the UID are in the short name of a record.
+const DIGITS: usize = 8;
+
+/// Sends the requests about one TrainJob.
+pub struct Requests<'a> {
+    /// The client.
+    pub client: &'a Client,
+    /// The TrainJob.
+    pub job: &'a JobKey,
+}
+
+impl Requests<'_> {
+    fn records(&self) -> Api<TrainJobRecord> {
+        Api::namespaced(self.client.clone(), &self.job.namespace)
+    }
+
+    fn pods(&self) -> Api<StoredPod> {
+        Api::namespaced(self.client.clone(), &self.job.namespace)
+    }
+
+    /// The name of the record.
+    fn record_name(&self, long: bool) -> String {
+        let JobKey { name, uid, .. } = self.job;
+        let digits = uid.chars().filter(char::is_ascii_hexdigit);
+        let uid = if long { uid.to_string() } else { digits.take(DIGITS).collect() };
+        format!("{name}-{uid}")
+    }
+
+    /// Creates the record.
+    ///
+    /// # Errors
+    ///
+    /// What the request fails with.
+    pub async fn create(
+        &self,
+        long_name: bool,
+        spec: TrainJobRecordSpec,
+        mut labels: BTreeMap<String, String>,
+    ) -> Result<Answer, RequestError> {
+        let JobKey { namespace, name, uid } = self.job;
+        labels.insert(TRAIN_JOB_NAME_LABEL.into(), name.to_string());
+        labels.insert(TRAIN_JOB_UID_LABEL.into(), uid.to_string());
+        let metadata = ObjectMeta {
+            name: Some(self.record_name(long_name)),
+            namespace: Some(namespace.to_string()),
+            labels: Some(labels),
+            ..ObjectMeta::default()
+        };
+        let record = TrainJobRecord { metadata, spec, status: None };
+        let created = timed(self.records().create(&PostParams::default(), &record)).await?;
+        Ok(self.answer(created))
+    }
+
+    /// Reads the record.
+    ///
+    /// # Errors
+    ///
+    /// What the request fails with.
+    pub async fn get(&self, long_name: bool) -> Result<Answer, RequestError> {
+        let found = timed(self.records().get(&self.record_name(long_name))).await?;
+        Ok(self.answer(found))
+    }
+
+    fn answer(&self, record: TrainJobRecord) -> Answer {
+        if record.spec.train_job.uid != *self.job.uid {
+            let failure = Failure::AlreadyExists { same: false };
+            return Answer::Failed { failure, retry_after: Duration::ZERO };
+        }
+        let fence = Fence {
+            name: record.name_any(),
+            uid: record.uid().unwrap_or_default(),
+            version: record.resource_version().unwrap_or_default(),
+        };
+        Answer::Record(fence, Box::new(record.status.unwrap_or_default()))
+    }
+
+    /// Lists the Pods, the most recent.
+    ///
+    /// # Errors
+    ///
+    /// What the request fails with.
+    pub async fn list(&self) -> Result<Answer, RequestError> {
+        let labels = format!("{TRAIN_JOB_UID_LABEL}={}", self.job.uid);
+        let mut params = ListParams::default().labels(&labels).limit(PAGE);
+        let mut pods = Vec::new();
+        loop {
+            let page = timed(self.pods().list(&params)).await?;
+            pods.extend(page.items.iter().filter_map(versioned));
+            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+            if params.continue_token.is_none() {
+                let version = page.metadata.resource_version.unwrap_or_default();
+                return Ok(Answer::Pods { version: versions::parse(&version), pods });
+            }
+        }
+    }
+
+    /// Reads the TrainJob; `None`: there is none of its name.
+    ///
+    /// # Errors
+    ///
+    /// What the request fails with.
+    pub async fn train_job(&self) -> Result<Option<TrainJob>, RequestError> {
+        let jobs: Api<TrainJob> = Api::namespaced(self.client.clone(), &self.job.namespace);
+        match timed(jobs.get(&self.job.name)).await {
+            Ok(job) => Ok(Some(job)),
+            Err(error) if error.says_absent() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Replaces the status, fenced by UID and version. All of it: with a merge, keys that are gone would stay.
+    ///
+    /// # Errors
+    ///
+    /// What the request fails with.
+    pub async fn store(
+        &self,
+        spec: TrainJobRecordSpec,
+        store: &Store,
+    ) -> Result<Answer, RequestError> {
+        let Fence { name, uid, version } = &store.fence;
+        let metadata = ObjectMeta {
+            name: Some(name.clone()),
+            namespace: Some(self.job.namespace.to_string()),
+            uid: Some(uid.clone()),
+            resource_version: Some(version.clone()),
+            ..ObjectMeta::default()
+        };
+        let record = TrainJobRecord { metadata, spec, status: Some(store.status.clone()) };
+        let records = self.records();
+        let params = PostParams::default();
+        let stored = timed(records.replace_status(name, &params, &record)).await?;
+        Ok(Answer::Stored { version: stored.resource_version().unwrap_or_default() })
+    }
+
+    /// Releases a Pod.
+    ///
+    /// # Errors
+    ///
+    /// What the request fails with.
+    pub async fn release(&self, name: &str, uid: &str) -> Result<Answer, RequestError> {
+        let version = release(&self.pods(), name, uid).await?;
+        Ok(Answer::Released { version })
+    }
+}
+
+/// Removes the finalizer of a Pod and annotates it, fenced by its UID. Kubelets write the same object, so there is no version
+/// in the request. Returns the version that this made.
+///
+/// # Errors
+///
+/// What the request fails with.
+pub async fn release(pods: &Api<StoredPod>, name: &str, uid: &str) -> Result<u64, RequestError> {
+    let patch = Patch::Strategic(release_patch(uid));
+    let released = timed(pods.patch_metadata(name, &PatchParams::default(), &patch)).await?;
+    let version = released.metadata.resource_version.unwrap_or_default();
+    Ok(versions::parse(&version))
+}
+
+/// A10: nothing but our finalizer and our annotation.
+fn release_patch(uid: &str) -> serde_json::Value {
+    json!({"metadata": {
+        "uid": uid,
+        "$deleteFromPrimitiveList/finalizers": [ACCOUNTING_FINALIZER],
+        "annotations": {ACCOUNTED_ANNOTATION: uid},
+    }})
+}
+
+/// A Pod with its version, if it is marked.
+#[must_use]
+pub fn versioned(pod: &StoredPod) -> Option<(u64, Pod)> {
+    let version = pod.metadata.resource_version.as_deref().map_or(0, versions::parse);
+    Some((version, Pod::read(pod)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a10_a_release_changes_the_finalizer_and_the_annotation_and_nothing_else() {
+        let patch = release_patch("u1");
+        let metadata = patch["metadata"].as_object().unwrap();
+        assert_eq!(patch.as_object().unwrap().len(), 1);
+        assert_eq!(metadata.len(), 3);
+        assert_eq!(metadata["uid"], "u1");
+        assert_eq!(metadata["annotations"], json!({"lifecycle.trainjob.dev/accounted": "u1"}));
+    }
+}

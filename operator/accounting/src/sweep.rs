@@ -1,0 +1,246 @@
+//! `trainjob-accounting sweep`: releases Pods that wait for a program that does not act (`docs/accounting.md`, AH7).
+//!
+//! It watches marked Pods and the Lease of the program, and counts nothing. While the Lease changes it does nothing. Once
+//! the Lease has stood still for a minute, a Pod is released that has been ended and deleted for `--after`. The log has what
+//! it used.
+
+mod candidates;
+mod gauges;
+
+use std::{
+    convert::Infallible,
+    future::pending,
+    ops::RangeInclusive,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
+    time::Duration,
+};
+
+use futures::{StreamExt as _, stream};
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::Pod};
+use kube::{Api, Client, runtime::watcher::Event};
+use tokio::{sync::watch, task::JoinSet, time::sleep};
+use trainjob_accounting_core::{clock::Now, job::Job, tracked::Tracked};
+use trainjob_api::lifecycle::v1alpha1::TRAIN_JOB_UID_LABEL;
+use trainjob_core::server_time::Precision;
+use trainjob_engine::{
+    clock::{self, Clock, monotonic},
+    heartbeat::Heartbeat,
+    lease::KIND,
+    running::{RunError, never},
+    watch::{Subject, follow_labelled},
+};
+use trainjob_process::{
+    OwnFlag, Servers, Shown,
+    client::Clients,
+    config::{ConfigError, Flags, Settings},
+    health::Readiness,
+    tls,
+};
+
+use self::candidates::{Candidates, Due};
+use crate::{
+    config::{Config, duration},
+    metrics::{LostReason, Metrics},
+    news,
+    requests::release,
+};
+
+/// The name of the command.
+pub const COMMAND: &str = "sweep";
+/// The flags that only it takes.
+pub const FLAGS: &[OwnFlag] = &[OwnFlag {
+    name: AFTER.0,
+    value: Some("DURATION"),
+    help: "How long a Pod has to have waited [default: 2m]",
+}];
+
+const AFTER: (&str, &str) = ("after", "--after");
+const DEFAULT: Duration = Duration::from_mins(2);
+const BOUNDS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(1);
+
+/// How often it is looked whether a Pod is due.
+const LOOK: Duration = Duration::from_secs(1);
+/// How many Pods are released at once.
+const AT_ONCE: usize = 16;
+/// What readiness waits for.
+const LISTED: &str = "Pods";
+
+/// What the sweeper uses.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SweepConfig {
+    program: Config,
+    after: Duration,
+}
+
+impl Settings for SweepConfig {
+    fn load(flags: &Flags) -> Result<Self, ConfigError> {
+        let after = duration(flags, AFTER, DEFAULT, &BOUNDS)?;
+        Ok(Self { program: Config::load(flags)?, after })
+    }
+
+    fn warnings(&self) -> &[String] {
+        self.program.warnings()
+    }
+
+    fn clock_jump_pause(&self) -> Duration {
+        self.program.clock_jump_pause()
+    }
+}
+
+/// Sweeps until `stop` becomes true.
+///
+/// # Errors
+///
+/// See [`RunError`].
+pub async fn run(
+    config: SweepConfig,
+    clients: Clients,
+    mut stop: watch::Receiver<bool>,
+) -> Result<(), RunError> {
+    let readiness = Readiness::awaiting([LISTED]);
+    let (drained, until_drained) = watch::channel(false);
+    let metrics = Metrics::new(config.program.namespaces_shown)?;
+    metrics.show(&clients)?;
+    let shown = Shown {
+        metrics: metrics.registry(),
+        certificates: tls::self_signed(env!("CARGO_PKG_NAME"))?,
+        client: &clients.work,
+    };
+    let served = config.program.served();
+    let servers = Servers::start(served, &readiness, shown, &until_drained).await;
+    let mut servers = servers.map_err(RunError::Server)?;
+    let sweeper = Arc::new(Sweeper {
+        candidates: Mutex::default(),
+        heartbeat: Heartbeat::default(),
+        after: config.after,
+        client: clients.work.clone(),
+        clock: Clock::new(Arc::clone(&clients.server_time)),
+        metrics,
+        readiness: readiness.clone(),
+        unreachable: AtomicBool::new(false),
+    });
+    gauges::show(&sweeper)?;
+    let mut tasks = tasks(&config, &clients, &sweeper);
+    let ended = tokio::select! {
+        _ = stop.wait_for(|stop| *stop) => Ok(()),
+        ended = tasks.join_next() => {
+            Err(RunError::TaskEnded(ended.and_then(Result::ok).unwrap_or("a task")))
+        }
+        Some(ended) = servers.ended() => ended.map_err(RunError::Server),
+    };
+    readiness.shutting_down();
+    tasks.shutdown().await;
+    drained.send_replace(true);
+    while let Some(ended) = servers.ended().await {
+        ended.map_err(RunError::Server)?;
+    }
+    ended
+}
+
+fn tasks(config: &SweepConfig, clients: &Clients, sweeper: &Arc<Sweeper>) -> JoinSet<&'static str> {
+    let mut tasks = JoinSet::new();
+    let (watching, client) = (Arc::clone(sweeper), clients.watch.clone());
+    tasks.spawn(async move { never(watching.watch_pods(client).await) });
+    let (namespace, name) = config.program.lease.clone();
+    let namespace = namespace.unwrap_or_else(|| clients.namespace.clone());
+    let leases: Api<Lease> = Api::namespaced(clients.watch.clone(), &namespace);
+    let listening = Arc::clone(sweeper);
+    tasks.spawn(async move {
+        let restarts = listening.metrics.restarts(KIND);
+        listening.heartbeat.watch(leases, &name, &listening.unreachable, &restarts).await;
+        "the watch of the Lease"
+    });
+    let sweeping = Arc::clone(sweeper);
+    tasks.spawn(async move { never(sweeping.sweep().await) });
+    let (client, server_time) = (clients.work.clone(), Arc::clone(&clients.server_time));
+    tasks.spawn(async move {
+        clock::keep(client, server_time, || Precision::Promised).await;
+        "the clock"
+    });
+    tasks
+}
+
+/// What releases Pods while no program acts.
+struct Sweeper {
+    candidates: Mutex<Candidates>,
+    heartbeat: Heartbeat,
+    after: Duration,
+    client: Client,
+    clock: Clock,
+    metrics: Arc<Metrics>,
+    readiness: Readiness,
+    unreachable: AtomicBool,
+}
+
+impl Sweeper {
+    fn candidates(&self) -> MutexGuard<'_, Candidates> {
+        // Every change under the lock is complete in itself, so a poisoned state is still a good one.
+        self.candidates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Now {
+        Now { server: self.clock.likely().into(), clock: monotonic() }
+    }
+
+    async fn watch_pods(&self, client: Client) -> Infallible {
+        let restarts = self.metrics.restarts("Pod");
+        let install = Some("it is part of Kubernetes");
+        let subject = Subject { kind: "Pod", install, restarts: &restarts };
+        let pods: Api<Pod> = Api::all(client);
+        follow_labelled(pods, TRAIN_JOB_UID_LABEL, subject, &self.unreachable, |event| {
+            let now = self.now();
+            match event {
+                Ok(Event::Init) => self.candidates().list_begins(),
+                Ok(Event::InitApply(pod) | Event::Apply(pod)) => self.candidates().saw(&pod, now),
+                Ok(Event::Delete(pod)) => self.candidates().gone(&pod),
+                Ok(Event::InitDone) => {
+                    self.candidates().list_ends();
+                    self.readiness.set(LISTED, true);
+                }
+                Err(_) => {}
+            }
+        })
+        .await;
+        pending().await
+    }
+
+    async fn sweep(&self) -> Infallible {
+        loop {
+            let now = self.now();
+            let changed = self.heartbeat.changed_at().unwrap_or_else(|| self.heartbeat.begun());
+            let due = self.candidates().due(now, changed, self.after);
+            stream::iter(due).for_each_concurrent(AT_ONCE, |due| self.release(due)).await;
+            sleep(LOOK).await;
+        }
+    }
+
+    async fn release(&self, due: Due) {
+        let Due { namespace, tracked } = due;
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
+        let (name, uid) = (&tracked.pod.name, &tracked.pod.uid);
+        match release(&pods, name, uid).await {
+            Ok(_) => {
+                self.tell(&namespace, &tracked);
+                self.candidates().released(uid);
+            }
+            Err(error) if error.says_absent() => self.candidates().released(uid),
+            Err(error) => {
+                tracing::warn!(namespace, pod = name, uid, %error, "cannot release a Pod");
+                self.candidates().failed(uid, monotonic());
+            }
+        }
+    }
+
+    /// What is not counted is logged whole: that line is its receipt.
+    fn tell(&self, namespace: &str, tracked: &Tracked) {
+        // What stopped it may have been its suspension or its deadline; the TrainJob is not asked.
+        let job = Job::Running { suspended_changed_at: None };
+        let share = news::share(tracked, &job, self.now().server);
+        tracing::warn!(
+            namespace, job = tracked.pod.job_name, job_uid = tracked.pod.job_uid,
+            pod = share.pod, uid = share.uid, verdict = ?share.verdict, seconds = ?share.seconds,
+            "a Pod is not counted: no accounting program acts, and somebody waits for the Pod to go"
+        );
+        self.metrics.lost(LostReason::Swept);
+    }
+}

@@ -1,0 +1,212 @@
+//! What is known of TrainJobs: what their records say of them, and what decides why Pods were stopped.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use trainjob_accounting_core::job::{Finish, FinishedHow, Job};
+use trainjob_api::{
+    TrainJob,
+    conditions::{self, COMPLETE, FAILED, SUSPENDED},
+    lifecycle::v1alpha1::record::{RecordedJob, RecordedRuntime, TrainJobRecordSpec},
+    time::Timestamp,
+};
+use trainjob_core::facts::{JobFacts, ObjectKey, Outcome};
+use trainjob_engine::versions;
+
+use crate::key::JobKey;
+
+/// The kind of a runtime whose kind is not said.
+const CLUSTER_TRAINING_RUNTIME: &str = "ClusterTrainingRuntime";
+/// The label by which Kueue knows the queue of a job.
+const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
+
+/// A TrainJob, as far as it matters.
+#[derive(Debug, Clone)]
+struct Known {
+    uid: String,
+    version: u64,
+    job: Job,
+    created_at: Timestamp,
+    runtime: RecordedRuntime,
+    queue: Option<String>,
+    copied: BTreeMap<String, String>,
+}
+
+/// All TrainJobs.
+#[derive(Debug, Default)]
+pub struct TrainJobs {
+    copy_labels: Vec<String>,
+    known: HashMap<ObjectKey, Known>,
+}
+
+impl TrainJobs {
+    /// None yet. Records get these labels of theirs.
+    #[must_use]
+    pub fn new(copy_labels: Vec<String>) -> Self {
+        Self { copy_labels, known: HashMap::new() }
+    }
+
+    /// A version of one was seen; true if it is news.
+    pub fn saw(&mut self, job: &TrainJob) -> bool {
+        let key = ObjectKey::of(&job.metadata);
+        let version = job.metadata.resource_version.as_deref().map_or(0, versions::parse);
+        if self.known.get(&key).is_some_and(|known| known.version >= version) {
+            return false;
+        }
+        let known = self.read(job, version);
+        self.known.insert(key, known);
+        true
+    }
+
+    /// That of this UID is gone.
+    pub fn gone(&mut self, key: &ObjectKey, uid: &str) {
+        // Another of that name may have been read before its predecessor's end is told.
+        if self.known.get(key).is_some_and(|known| known.uid == uid) {
+            self.known.remove(key);
+        }
+    }
+
+    /// All but these are gone.
+    pub fn keep_only(&mut self, listed: &[ObjectKey]) {
+        let listed: HashSet<_> = listed.iter().collect();
+        self.known.retain(|key, _| listed.contains(key));
+    }
+
+    /// How the TrainJob of this UID is.
+    #[must_use]
+    pub fn job(&self, key: &JobKey) -> Job {
+        self.get(key).map_or(Job::Gone, |known| known.job.clone())
+    }
+
+    /// Whether the TrainJob is there, as far as is known.
+    #[must_use]
+    pub fn has(&self, key: &JobKey) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// The queue that it was submitted to.
+    #[must_use]
+    pub fn queue(&self, key: &JobKey) -> Option<&str> {
+        self.get(key)?.queue.as_deref()
+    }
+
+    fn get(&self, key: &JobKey) -> Option<&Known> {
+        self.known.get(&key.object()).filter(|known| known.uid == *key.uid)
+    }
+
+    /// What a new record of it says, and its labels beside those of the mark. Of a TrainJob that is gone, only what its
+    /// Pods say is known (AG12).
+    #[must_use]
+    pub fn record(&self, key: &JobKey) -> (TrainJobRecordSpec, BTreeMap<String, String>) {
+        let known = self.get(key);
+        let spec = TrainJobRecordSpec {
+            train_job: RecordedJob {
+                name: key.name.to_string(),
+                uid: key.uid.to_string(),
+                created_at: known.map(|known| known.created_at.into()),
+            },
+            runtime_ref: known.map(|known| known.runtime.clone()),
+            queue: known.and_then(|known| known.queue.clone()),
+        };
+        let mut labels = known.map(|known| known.copied.clone()).unwrap_or_default();
+        labels.extend(spec.queue.iter().map(|queue| (QUEUE_LABEL.to_owned(), queue.clone())));
+        (spec, labels)
+    }
+
+    fn read(&self, job: &TrainJob, version: u64) -> Known {
+        let facts = JobFacts::of(job);
+        let labels = job.metadata.labels.as_ref();
+        let label = |key: &str| labels.and_then(|labels| labels.get(key)).cloned();
+        let copied = self.copy_labels.iter().filter_map(|key| Some((key.clone(), label(key)?)));
+        let runtime = &job.spec.runtime_ref;
+        let kind = runtime.kind.clone().unwrap_or_else(|| CLUSTER_TRAINING_RUNTIME.to_owned());
+        Known {
+            uid: facts.uid.clone(),
+            version,
+            job: state(job, &facts),
+            created_at: facts.created_at,
+            runtime: RecordedRuntime { kind, name: runtime.name.clone() },
+            queue: label(QUEUE_LABEL),
+            copied: copied.collect(),
+        }
+    }
+}
+
+fn state(job: &TrainJob, facts: &JobFacts) -> Job {
+    let all = job.status.as_ref().and_then(|status| status.conditions.as_deref());
+    let all = all.unwrap_or_default();
+    let suspended = conditions::find(all, SUSPENDED);
+    let suspended_changed_at = suspended.map(|it| Timestamp::from(&it.last_transition_time));
+    let Some(finished) = facts.finished else { return Job::Running { suspended_changed_at } };
+    let (kind, how) = match finished.outcome {
+        Outcome::Complete => (COMPLETE, FinishedHow::Complete),
+        Outcome::Failed => (FAILED, FinishedHow::Failed),
+        Outcome::DeadlineExceeded => (FAILED, FinishedHow::DeadlineExceeded),
+    };
+    let condition = conditions::find_true(all, kind);
+    Job::Finished(Finish {
+        how,
+        at: finished.at,
+        reason: condition.map(|it| it.reason.clone()).unwrap_or_default(),
+        message: condition.map(|it| it.message.clone()).unwrap_or_default(),
+        suspended_changed_at,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn job(uid: &str, version: u32, labels: &Value) -> TrainJob {
+        let metadata = json!({
+            "name": "llm", "namespace": "a", "uid": uid, "resourceVersion": version.to_string(),
+            "creationTimestamp": "2026-11-22T06:00:00Z", "labels": labels,
+        });
+        let spec = json!({"runtimeRef": {"kind": "ClusterTrainingRuntime", "name": "torch"}});
+        serde_json::from_value(json!({
+            "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
+            "metadata": metadata, "spec": spec,
+        }))
+        .unwrap()
+    }
+
+    fn key(uid: &str) -> JobKey {
+        JobKey { namespace: "a".into(), name: "llm".into(), uid: uid.into() }
+    }
+
+    #[test]
+    fn a_record_says_where_its_job_came_from_and_what_labels_are_copied() {
+        let mut jobs = TrainJobs::new(vec!["cost-center".into(), "absent".into()]);
+        let labels = json!({QUEUE_LABEL: "gpu", "cost-center": "7", "other": "x"});
+        assert!(jobs.saw(&job("u1", 5, &labels)));
+        let (spec, labels) = jobs.record(&key("u1"));
+        assert_eq!((spec.queue.as_deref(), jobs.queue(&key("u1"))), (Some("gpu"), Some("gpu")));
+        assert_eq!(spec.runtime_ref.unwrap().name, "torch");
+        assert!(spec.train_job.created_at.is_some());
+        let expected = [(QUEUE_LABEL, "gpu"), ("cost-center", "7")];
+        assert_eq!(labels, expected.map(|(key, value)| (key.into(), value.into())).into());
+    }
+
+    #[test]
+    fn ag12_of_a_job_that_is_gone_only_what_its_pods_say_is_recorded() {
+        let jobs = TrainJobs::new(Vec::new());
+        let (spec, labels) = jobs.record(&key("u1"));
+        assert_eq!((&*spec.train_job.name, &*spec.train_job.uid), ("llm", "u1"));
+        assert!(spec.runtime_ref.is_none() && spec.queue.is_none() && labels.is_empty());
+        assert_eq!(jobs.job(&key("u1")), Job::Gone);
+    }
+
+    #[test]
+    fn a_name_that_is_used_again_is_another_job() {
+        let mut jobs = TrainJobs::new(Vec::new());
+        jobs.saw(&job("u1", 5, &json!({})));
+        assert!(!jobs.saw(&job("u1", 4, &json!({}))), "an older version is no news");
+        jobs.saw(&job("u2", 9, &json!({})));
+        assert_eq!(jobs.job(&key("u1")), Job::Gone);
+        jobs.gone(&key("u1").object(), "u1");
+        assert!(jobs.has(&key("u2")), "the end of its predecessor is told late");
+        jobs.gone(&key("u2").object(), "u2");
+        assert!(!jobs.has(&key("u2")));
+    }
+}

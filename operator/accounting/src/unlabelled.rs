@@ -1,0 +1,94 @@
+//! Pods with our finalizer and none of our labels (`docs/accounting.md`, AH7): no watch shows them, so they are looked for.
+//!
+//! Somebody took their labels while no program watched. Nobody knows which record they belong to, so they are released
+//! without being counted.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use futures::{StreamExt as _, stream};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{ListParams, PartialObjectMeta},
+};
+use tokio::time::sleep;
+use trainjob_api::{
+    constants::JOBSET_UID_LABEL,
+    lifecycle::v1alpha1::{ACCOUNTING_FINALIZER, TRAIN_JOB_UID_LABEL},
+};
+use trainjob_engine::{answer::timed, error::RequestError};
+
+use crate::{
+    accountant::Accountant,
+    metrics::LostReason,
+    requests::{PAGE, release as release_pod},
+};
+
+/// How often they are looked for.
+const EVERY: Duration = Duration::from_hours(1);
+/// How long until the next try, after one that failed.
+const AGAIN: Duration = Duration::from_secs(30);
+/// How many are released at once.
+const AT_ONCE: usize = 16;
+
+/// Releases them whenever this process leads, at the start and then once an hour.
+pub async fn release(accountant: Arc<Accountant>) -> Infallible {
+    loop {
+        accountant.leader.granted().await;
+        let wait = match look(&accountant).await {
+            Ok(()) => EVERY,
+            Err(error) => {
+                tracing::warn!(%error, "cannot look for Pods that have lost our labels");
+                AGAIN
+            }
+        };
+        sleep(wait).await;
+    }
+}
+
+async fn look(accountant: &Accountant) -> Result<(), RequestError> {
+    let found = unlabelled(&accountant.client).await?;
+    let releases = found.into_iter().map(|pod| async move {
+        accountant.leader.check()?;
+        let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
+        let pods: Api<Pod> = Api::namespaced(accountant.client.clone(), &namespace);
+        let uid = pod.uid().unwrap_or_default();
+        match release_pod(&pods, &name, &uid).await {
+            Ok(_) => {
+                tracing::warn!(
+                    namespace, pod = name, uid,
+                    "a Pod is not counted: somebody took its labels, so nobody knows which TrainJob it belonged to"
+                );
+                accountant.metrics.lost(LostReason::Unlabelled);
+                Ok(())
+            }
+            Err(error) if error.says_absent() => Ok(()),
+            Err(error) => Err(error),
+        }
+    });
+    let results: Vec<_> = stream::iter(releases).buffer_unordered(AT_ONCE).collect().await;
+    results.into_iter().collect()
+}
+
+/// The Pods of JobSets that have our finalizer and none of our labels.
+///
+/// # Errors
+///
+/// What a request fails with.
+pub async fn unlabelled(client: &Client) -> Result<Vec<PartialObjectMeta<Pod>>, RequestError> {
+    let pods: Api<Pod> = Api::all(client.clone());
+    let labels = format!("{JOBSET_UID_LABEL},!{TRAIN_JOB_UID_LABEL}");
+    let mut params = ListParams::default().labels(&labels).limit(PAGE);
+    let mut found = Vec::new();
+    loop {
+        let page = timed(pods.list_metadata(&params)).await?;
+        let is_held = |pod: &PartialObjectMeta<Pod>| {
+            pod.finalizers().iter().any(|finalizer| finalizer == ACCOUNTING_FINALIZER)
+        };
+        found.extend(page.items.into_iter().filter(is_held));
+        params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+        if params.continue_token.is_none() {
+            return Ok(found);
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Watches that are tried again for ever, and say once what keeps them.
+//!
+//! One watch a kind, from `kube::runtime::watcher`, which lists and watches and begins anew when it has
+//! to. One that fails is tried again; the log says so once, says what to do about it, and says when it is
+//! over.
+
+use std::{
+    pin::pin,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use futures::{Stream, StreamExt};
+use kube::{
+    Api, Resource,
+    runtime::{
+        WatchStreamExt,
+        utils::Backoff,
+        watcher::{self, Event, watcher},
+    },
+};
+use prometheus::IntCounter;
+use tokio::time::Instant;
+
+use crate::jitter;
+
+/// First and longest wait before a watch that failed is tried again.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
+
+/// Seconds after which the API server ends a watch that is then begun anew where it was. The client
+/// library gives up a silent one five seconds later, so a dead connection is noticed within nine and
+/// replaced within ten; the price is one request per kind and so many seconds.
+const WATCH_SECONDS: u32 = 4;
+/// A watch that has not failed for so long begins again with the first wait.
+const QUIET: Duration = Duration::from_secs(15);
+
+/// The longest wait before another look for a kind that need not be there.
+const LOOK_FOR_OPTIONAL: Duration = Duration::from_secs(30);
+
+/// What is watched.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// Its kind, as the log names it.
+    pub kind: &'static str,
+    /// How to install the kind; `None` if it need not be there.
+    pub install: Option<&'static str>,
+    /// What counts its failures, but for those to find a kind that need not be there.
+    pub restarts: &'a IntCounter,
+}
+
+/// A watch has failed, and will be tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failed {
+    /// Whether the API server says that there is no such kind, or that it may not be seen.
+    pub is_refused: bool,
+}
+
+/// Hands every event of a kind to `take`, for ever, and every failure. `unreachable` is whether the API
+/// server could not be reached when last tried, which is said once for all kinds that share it.
+pub async fn follow<K>(
+    api: Api<K>,
+    subject: Subject<'_>,
+    unreachable: &AtomicBool,
+    take: impl FnMut(Result<Event<K>, Failed>),
+) where
+    K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
+    K: Send + 'static,
+{
+    let all = watcher::Config::default();
+    follow_with(api, all, subject, unreachable, take).await;
+}
+
+/// Like [`follow`], for the objects that this label selector selects.
+pub async fn follow_labelled<K>(
+    api: Api<K>,
+    labels: &str,
+    subject: Subject<'_>,
+    unreachable: &AtomicBool,
+    take: impl FnMut(Result<Event<K>, Failed>),
+) where
+    K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
+    K: Send + 'static,
+{
+    let selected = watcher::Config::default().labels(labels);
+    follow_with(api, selected, subject, unreachable, take).await;
+}
+
+/// Like [`follow`], for the one object of this name.
+pub async fn follow_one<K>(
+    api: Api<K>,
+    name: &str,
+    subject: Subject<'_>,
+    unreachable: &AtomicBool,
+    take: impl FnMut(Result<Event<K>, Failed>),
+) where
+    K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
+    K: Send + 'static,
+{
+    // A permission that is restricted to a name needs just this selector.
+    let one = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    follow_with(api, one, subject, unreachable, take).await;
+}
+
+async fn follow_with<K>(
+    api: Api<K>,
+    selected: watcher::Config,
+    subject: Subject<'_>,
+    unreachable: &AtomicBool,
+    mut take: impl FnMut(Result<Event<K>, Failed>),
+) where
+    K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
+    K: Send + 'static,
+{
+    let longest = if subject.install.is_some() { BACKOFF.1 } else { LOOK_FOR_OPTIONAL };
+    let mut events = pin!(stream(api, selected, longest));
+    let mut trouble = Trouble { subject, last: None, said: None, unreachable };
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(event) => {
+                // A list that begins or is under way may still fail.
+                let works = matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_));
+                take(Ok(event));
+                if works {
+                    trouble.over();
+                }
+            }
+            Err(error) => {
+                let is_refused = is_refused(&error);
+                if subject.install.is_some() || !is_refused {
+                    subject.restarts.inc();
+                }
+                take(Err(Failed { is_refused }));
+                trouble.with(&error);
+            }
+        }
+    }
+}
+
+/// Whether the API server says that there is no such kind, or that it may not be seen.
+fn is_refused(error: &watcher::Error) -> bool {
+    matches!(cause(error), Some((Cause::NotInstalled | Cause::Forbidden, _)))
+}
+
+fn stream<K>(
+    api: Api<K>,
+    selected: watcher::Config,
+    longest: Duration,
+) -> impl Stream<Item = Result<Event<K>, watcher::Error>>
+where
+    K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
+    K: Send + 'static,
+{
+    let wait = Wait { longest, failures: 0, last: None };
+    watcher(api, selected.timeout(WATCH_SECONDS)).backoff(wait)
+}
+
+/// Doubling waits between two tries of a watch, with jitter, so that not all kinds come at once.
+///
+/// A watch that begins a list has not succeeded yet, though to the library it has; so what counts as
+/// success is that it has been quiet for a while.
+#[derive(Debug)]
+struct Wait {
+    longest: Duration,
+    failures: u32,
+    last: Option<Instant>,
+}
+
+impl Iterator for Wait {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let (first, _) = BACKOFF;
+        let now = Instant::now();
+        let quiet = QUIET.max(self.longest * 2);
+        if self.last.replace(now).is_some_and(|last| now.duration_since(last) > quiet) {
+            self.failures = 0;
+        }
+        let wait = first.saturating_mul(1 << self.failures.min(8)).min(self.longest);
+        self.failures = self.failures.saturating_add(1);
+        Some(jitter(wait))
+    }
+}
+
+impl Backoff for Wait {
+    fn reset(&mut self) {}
+}
+
+/// What is wrong with a watch, said once.
+struct Trouble<'a> {
+    subject: Subject<'a>,
+    last: Option<Cause>,
+    said: Option<Cause>,
+    unreachable: &'a AtomicBool,
+}
+
+/// Why a watch fails, as far as it makes a difference to who reads the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    NotInstalled,
+    Forbidden,
+    Unreachable,
+}
+
+impl Trouble<'_> {
+    fn with(&mut self, error: &watcher::Error) {
+        let Some((cause, error)) = cause(error) else {
+            tracing::debug!(kind = self.subject.kind, %error, "watch begins anew");
+            return;
+        };
+        // An API server that has just come back knows neither RBAC rules nor kinds for a moment.
+        let doubtful = self.said == Some(Cause::Unreachable) && self.last != Some(cause);
+        self.last = Some(cause);
+        if self.said == Some(cause) || doubtful {
+            return;
+        }
+        self.said = Some(cause);
+        let Subject { kind, install, .. } = self.subject;
+        match cause {
+            Cause::NotInstalled => {
+                let Some(install) = install else { return };
+                tracing::error!(
+                    kind,
+                    "the CRD of {kind} is not installed; {install}. Waiting for it"
+                );
+            }
+            Cause::Forbidden => {
+                tracing::error!(kind, %error, "not allowed to list and watch {kind}. Waiting for the right");
+            }
+            Cause::Unreachable if self.unreachable.swap(true, Ordering::Relaxed) => {}
+            Cause::Unreachable => {
+                tracing::error!(
+                    error,
+                    "cannot reach the API server. Trying again until it answers"
+                );
+            }
+        }
+    }
+
+    fn over(&mut self) {
+        self.last = None;
+        if self.unreachable.swap(false, Ordering::Relaxed) {
+            tracing::info!("the API server answers again");
+        }
+        if let Some(Cause::NotInstalled | Cause::Forbidden) = self.said.take() {
+            let kind = self.subject.kind;
+            tracing::info!(kind, "watching {kind}");
+        }
+    }
+}
+
+/// The cause of a failure and what the API server or the network says of it, unless it belongs to the
+/// normal life of a watch: one that ends, or an API server that is busy for a moment.
+fn cause(error: &watcher::Error) -> Option<(Cause, String)> {
+    let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) =
+        error
+    else {
+        return None;
+    };
+    match error {
+        kube::Error::Api(status) if status.code == 429 => None,
+        kube::Error::Api(status) => {
+            let cause = match status.code {
+                404 => Cause::NotInstalled,
+                401 | 403 => Cause::Forbidden,
+                _ => Cause::Unreachable,
+            };
+            Some((cause, status.message.clone()))
+        }
+        _ => Some((Cause::Unreachable, chain(error))),
+    }
+}
+
+/// An error with what caused it, down to the system's own words.
+fn chain(error: &dyn std::error::Error) -> String {
+    std::iter::successors(error.source(), |error| error.source())
+        .fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_grow_while_a_watch_fails_and_begin_anew_after_a_quiet_time() {
+        let mut wait = Wait { longest: BACKOFF.1, failures: 0, last: None };
+        for expected in [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000] {
+            let next = wait.next().unwrap();
+            wait.reset();
+            assert!((expected / 2..=expected).contains(&next.as_millis()), "{expected}: {next:?}");
+            tokio::time::advance(next).await;
+        }
+        tokio::time::advance(QUIET * 2).await;
+        assert!(wait.next().unwrap() <= BACKOFF.0);
+    }
+}
