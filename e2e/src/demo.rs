@@ -1,5 +1,5 @@
-//! `cargo demo`: the examples on a real control plane, and whether each keeps its promise; then retention policies, in
-//! [`cleanup`].
+//! `cargo demo`: the examples on a real control plane, and whether each keeps its promise; then their
+//! [`receipts`], which the accounting program has written; then retention policies, in [`cleanup`].
 //!
 //! The way of data: [`watch`] → [`seen`] → [`scenario`] (one for each job, in a [`model`]) → [`row`] for
 //! the eye, and [`lateness`] and [`verdict`] for the [`summary`]. All of it but the first and the
@@ -12,6 +12,7 @@ pub mod judgement;
 pub mod lateness;
 pub mod leftovers;
 pub mod model;
+pub mod receipts;
 pub mod row;
 pub mod scenario;
 pub mod scenarios;
@@ -67,10 +68,13 @@ async fn conclude(setup: &Setup, nodes: usize) -> Result<bool> {
     let mut summary = Summary::of(&model, &left);
     summary.lines.extend(judgement.lines);
     screen.conclude(&summary.lines)?;
+    let receipts = receipts::compare(setup, &model);
+    let receipts = audibly("waiting until every record is final", receipts).await?;
+    receipts.lines.iter().for_each(|line| tell(line));
     let verdict = Box::pin(cleanup::play(setup)).await?;
     verdict.lines.iter().for_each(|line| tell(line));
     tell(&format!("It took {:.1} s.", elapsed().as_secs_f64()));
-    Ok(summary.met && judgement.met && verdict.met)
+    Ok(summary.met && judgement.met && receipts.met && verdict.met)
 }
 
 /// Writes a line of a summary. A reader that has gone is noticed later.
@@ -80,11 +84,13 @@ fn tell(line: &str) {
 
 fn show_log(setup: &Setup) -> Result<()> {
     let mut out = io::stdout().lock();
-    let Programs { operator, retention, .. } = &setup.programs;
-    let operator = Some(("operator", operator));
-    for (name, program) in
-        operator.into_iter().chain(retention.as_ref().map(|it| ("retention engine", it)))
-    {
+    let Programs { operator, retention, accounting, .. } = &setup.programs;
+    let all = [
+        ("operator", Some(operator)),
+        ("accounting program", accounting.as_ref()),
+        ("retention engine", retention.as_ref()),
+    ];
+    for (name, program) in all.into_iter().filter_map(|(name, it)| Some((name, it?))) {
         let log = program.log()?;
         let lines: Vec<&str> = log.lines().collect();
         writeln!(out, "\nThe end of the log of the {name}:")?;

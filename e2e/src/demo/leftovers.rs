@@ -71,6 +71,8 @@ fn belongs(kind: &str, name: &str) -> bool {
         "ServiceAccount" => name == "default",
         // No TrainJob owns it.
         "TrainingRuntime" => true,
+        // It is what stays of a TrainJob.
+        "TrainJobRecord" => true,
         _ => false,
     }
 }
@@ -83,6 +85,7 @@ mod tests {
     fn leftovers_exclude_objects_of_the_namespace_itself() {
         assert!(belongs("ConfigMap", "kube-root-ca.crt"));
         assert!(belongs("ServiceAccount", "default"));
+        assert!(belongs("TrainJobRecord", "my-training-3f2a9c1e"));
         assert!(!belongs("ConfigMap", "my-training-runtime-snapshot"));
         assert!(!belongs("Pod", "default"));
     }

@@ -17,6 +17,8 @@ pub struct Scenario {
     pub has_job_set: bool,
     /// Its Pods that are there.
     pub pods: BTreeMap<String, PodState>,
+    /// All the Pods that it ever had, as each was last seen.
+    pub all_pods: BTreeMap<String, PodState>,
     /// When it was first suspended.
     pub suspended_at: Option<Timestamp>,
     /// When it was first refused.
@@ -155,6 +157,7 @@ impl Scenario {
             self.fault("it had Pods while it was suspended".to_owned());
         }
         self.pods.insert(name.to_owned(), pod);
+        self.all_pods.insert(name.to_owned(), pod);
     }
 
     fn fault(&mut self, fault: String) {

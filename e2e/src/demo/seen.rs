@@ -115,6 +115,10 @@ pub struct PodState {
     pub phase: PodPhase,
     /// The GPUs it asks for.
     pub gpus: i64,
+    /// When it got its node, as the API server has stored it.
+    pub bound_at: Option<Timestamp>,
+    /// When the last of its containers ended, as its node has reported it; `None` until all have.
+    pub ended_at: Option<Timestamp>,
 }
 
 /// How far a Pod is.
@@ -139,6 +143,13 @@ impl PodState {
             PodPhase::Unscheduled | PodPhase::Ended => 0,
         }
     }
+
+    /// Its GPUs times the whole seconds from its node to its end, as AT1 to AT3 of `docs/accounting.md` cut them;
+    /// `None` if one of the two is not known.
+    #[must_use]
+    pub fn gpu_seconds(&self) -> Option<i64> {
+        Some(self.gpus * (self.ended_at?.as_second() - self.bound_at?.as_second()))
+    }
 }
 
 impl From<&Pod> for PodState {
@@ -152,8 +163,28 @@ impl From<&Pod> for PodState {
             _ if scheduled => PodPhase::Starting,
             _ => PodPhase::Unscheduled,
         };
-        Self { phase, gpus: containers.map(gpus).sum() }
+        Self {
+            phase,
+            gpus: containers.map(gpus).sum(),
+            bound_at: bound_at(pod),
+            ended_at: ended_at(pod),
+        }
     }
+}
+
+fn bound_at(pod: &Pod) -> Option<Timestamp> {
+    let mut conditions = pod.status.as_ref()?.conditions.iter().flatten();
+    let bound = conditions.find(|it| it.type_ == "PodScheduled" && it.status == "True")?;
+    Some(bound.last_transition_time.as_ref()?.0)
+}
+
+fn ended_at(pod: &Pod) -> Option<Timestamp> {
+    let containers = pod.status.as_ref()?.container_statuses.iter().flatten();
+    let ends = containers.map(|container| {
+        let terminated = container.state.as_ref()?.terminated.as_ref()?;
+        terminated.finished_at.as_ref().map(|time| time.0)
+    });
+    ends.collect::<Option<Vec<_>>>()?.into_iter().max()
 }
 
 fn gpus(container: &Container) -> i64 {
@@ -200,6 +231,36 @@ mod tests {
             .unwrap();
             assert_eq!(PodState::from(&pod).held_gpus(), held, "{node:?} {phase}");
             assert_eq!(job_of(&pod).as_deref(), Some("job"));
+        }
+    }
+
+    #[test]
+    fn gpu_seconds_of_a_pod_are_whole_and_go_from_its_node_to_the_end_of_its_last_container() {
+        let container = json!({"name": "node", "resources": {"limits": {"nvidia.com/gpu": "4"}}});
+        let ended = |at: &str| {
+            json!({"name": at, "image": "", "imageID": "", "ready": false, "restartCount": 0,
+            "state": {"terminated": {"exitCode": 0, "finishedAt": at}}})
+        };
+        let runs = json!({"name": "runs", "image": "", "imageID": "", "ready": true, "restartCount": 0,
+            "state": {"running": {}}});
+        let (first, last) = (ended("2026-01-04T10:00:07.900Z"), ended("2026-01-04T10:00:09.100Z"));
+        for (scheduled, containers, expected) in [
+            ("True", vec![], None),
+            ("True", vec![first.clone(), runs], None),
+            ("False", vec![first.clone()], None),
+            ("True", vec![first.clone()], Some(4 * 2)),
+            ("True", vec![last, first], Some(4 * 4)),
+        ] {
+            let pod: Pod = serde_json::from_value(json!({
+                "metadata": {"name": "a"},
+                "spec": {"nodeName": "gpu-0", "containers": [container]},
+                "status": {
+                    "conditions": [{"type": "PodScheduled", "status": scheduled, "lastTransitionTime": "2026-01-04T10:00:05Z"}],
+                    "containerStatuses": containers,
+                },
+            }))
+            .unwrap();
+            assert_eq!(PodState::from(&pod).gpu_seconds(), expected, "{scheduled} {containers:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use kube::Client;
 
 use crate::demo::clock::elapsed;
@@ -22,8 +22,12 @@ use crate::testenv::until::until_ok;
 /// GPUs of each node of a box.
 pub const GPUS_OF_NODE: usize = 8;
 
-/// The values of the chart by which the retention engine is installed. A Workload waits for its Job, which the engine reads.
-const RETENTION: [&str; 2] = [
+/// The values of the chart by which the accounting program and the retention engine are installed. The time to live deletes Pods a
+/// few seconds after they have ended: only the mode `Exact` promises that none goes before it is counted. A Workload waits for its
+/// Job, which the engine reads.
+const VALUES: [&str; 4] = [
+    "accounting.program=true",
+    "accounting.mode=Exact",
     "retention.enabled=true",
     "retention.targets=[\
         {\"apiGroup\":\"batch\",\"kind\":\"Job\",\"resource\":\"jobs\"},\
@@ -63,10 +67,10 @@ impl Setup {
         tokio::task::spawn_blocking(|| Binaries::provide(&[Program::Kueue])).await??;
         audibly("starting the control plane", Box::pin(cluster.boot())).await?;
         say("helm install");
-        let installed = audibly("installing the chart", Release::install(cluster, &RETENTION));
+        let installed = audibly("installing the chart", Release::install(cluster, &VALUES));
         let release = installed.await?;
         let programs = audibly("starting the programs", release.start()).await?;
-        say("operator, webhook and retention engine are ready");
+        say("operator, webhook, retention engine and accounting program are ready");
         // Jobs of before would wait for it, too, while their deadlines run.
         let (account, kind) =
             ((NAMESPACE, SERVICE_ACCOUNT), ("trainer.kubeflow.org/v1alpha1", "TrainJob"));
@@ -74,6 +78,8 @@ impl Setup {
         let waiting =
             "waiting until the API server has discovered TrainJobs, which takes it up to 30 s";
         audibly(waiting, discovered).await?;
+        audibly("waiting until the operator knows that Pods are counted", is_counting(&programs))
+            .await?;
         let client = release.cluster.client().await?;
         let recorder = Recorder::start(client.clone()).await?;
         let namespace = release.cluster.namespace("demo").await?;
@@ -84,6 +90,16 @@ impl Setup {
             .await?;
         Ok(Self { programs, release, client, namespace, recorder })
     }
+}
+
+/// Waits until the operator marks Pods, which it does for a program that lives (AM2).
+async fn is_counting(programs: &Programs) -> Result<()> {
+    until_ok("the accounting program is seen to live", PATIENCE, || async {
+        let alive = programs.operator.metric("trainjob_operator_accounting_alive").await?;
+        ensure!(alive > 0.5, "it is not");
+        Ok(())
+    })
+    .await
 }
 
 /// Waits for `work`, and says what it waits for when that takes long.

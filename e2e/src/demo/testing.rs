@@ -35,5 +35,5 @@ pub(super) fn condition(kind: &str, reason: &str, seconds: i32) -> Condition {
 }
 
 pub(super) fn pod(name: &str, phase: PodPhase, gpus: i64) -> Change {
-    Change::Pod(name.to_owned(), PodState { phase, gpus })
+    Change::Pod(name.to_owned(), PodState { phase, gpus, bound_at: None, ended_at: None })
 }
