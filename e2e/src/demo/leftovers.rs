@@ -69,10 +69,8 @@ fn belongs(kind: &str, name: &str) -> bool {
     match kind {
         "ConfigMap" => name == "kube-root-ca.crt",
         "ServiceAccount" => name == "default",
-        // No TrainJob owns it.
-        "TrainingRuntime" => true,
-        // It is what stays of a TrainJob.
-        "TrainJobRecord" => true,
+        // No TrainJob owns a runtime, and a record is what stays of a TrainJob.
+        "TrainingRuntime" | "TrainJobRecord" => true,
         _ => false,
     }
 }

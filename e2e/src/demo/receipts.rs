@@ -1,6 +1,6 @@
 //! The receipts of the jobs: what the accounting program has counted, beside what the demo has seen of their Pods.
 //!
-//! The jobs and their Pods are gone by now; their TrainJobRecords have stayed. The demo adds up for itself, from the Pods that its
+//! The jobs and their Pods are gone by now; their records have stayed. The demo adds up for itself, from the Pods that its
 //! watch has delivered, and reads the records as JSON: nothing here knows how the program counts.
 
 use std::time::Duration;
