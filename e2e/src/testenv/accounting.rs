@@ -141,6 +141,17 @@ pub async fn install_accounting(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
+/// Creates a namespace with a `ServiceAccount` of the program's name, which may patch Pods as the program does, and look for
+/// ConfigMaps in its namespace.
+pub async fn install_raw_client(cluster: &Cluster, namespace: &str) -> Result<()> {
+    let rule = |resource: &str, verb: &str| json!([{"apiGroups": [""], "resources": [resource], "verbs": [verb]}]);
+    let granted = Granted {
+        cluster: serde_json::from_value(rule("pods", "patch"))?,
+        namespace: serde_json::from_value(rule("configmaps", "get"))?,
+    };
+    grant(cluster, namespace, SERVICE_ACCOUNT, &granted).await
+}
+
 /// A box in which an operator marks Pods and the accounting program counts them.
 #[derive(Debug)]
 pub struct Counted {
