@@ -52,7 +52,6 @@ fn adds_up(status: &TrainJobRecordStatus) -> Result<()> {
 async fn exact_counts_every_pod_of_jobs_that_complete_fail_or_are_deleted() -> Result<()> {
     let counted = Box::pin(Counted::start("Exact", "{batchPeriod: 1s}")).await?;
     counted
-        .world
         .test("exact", async |tenant| {
             install_restarts(tenant).await?;
             tenant.create("completes", COMPLETES, nodes(3)).await?;
@@ -102,7 +101,6 @@ async fn exact_counts_every_pod_of_jobs_that_complete_fail_or_are_deleted() -> R
 async fn observe_counts_without_a_finalizer_and_says_so() -> Result<()> {
     let counted = Box::pin(Counted::start("Observe", "{batchPeriod: 1s}")).await?;
     counted
-        .world
         .test("observe", async |tenant| {
             tenant.create("completes", COMPLETES, nodes(2)).await?;
             tenant.create("runs", RUNS, nodes(1)).await?;
