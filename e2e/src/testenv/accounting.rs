@@ -51,9 +51,9 @@ impl Accounting {
         section: &str,
         kubeconfig: PathBuf,
     ) -> Result<Self> {
-        let times = "{leaseDuration: 6s, renewDeadline: 5s, retryPeriod: 1s}";
+        let election = "leaderElection: {leaseDuration: 6s, renewDeadline: 5s, retryPeriod: 1s}\n";
         let mut options = Options { kubeconfig: Some(kubeconfig), ..options(section) };
-        options.config_yaml.push_str(&format!("leaderElection: {times}\n"));
+        options.config_yaml.push_str(election);
         let program = Self::run(cluster, options).await?;
         program.wait_ready().await?;
         Ok(program)

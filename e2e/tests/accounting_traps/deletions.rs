@@ -113,7 +113,7 @@ async fn a_pod_that_is_deleted_by_force_is_counted_and_goes() -> Result<()> {
         let status = becomes_final(tenant, "forced").await?;
         let PodCounts { active, succeeded, failed, deleted } = status.totals.pods;
         ensure!((active, succeeded, failed + deleted) == (0, 0, 1), "{status:#?}");
-        ensure!(status.totals.gpu_seconds > 0 || status.clamped > 0, "{status:#?}");
+        ensure!(holds(&status, "Exact"), "{status:#?}");
         Ok(())
     })
     .await

@@ -6,6 +6,8 @@ mod deletions;
 mod forged;
 mod kills;
 mod namespaces;
+mod outages;
+mod outcomes;
 mod records;
 mod refused;
 mod takeovers;
