@@ -189,6 +189,13 @@ impl Process {
                     if self.has(Defect::OwnerIgnored) { OwnerAnswer::Gone } else { *answer };
                 let asked = Uid::from(format!("s{owner}").as_str());
                 self.state.answered(key, &asked, answer, self.now(server), monotonic);
+                match answer {
+                    OwnerAnswer::Gone => self.owners.remove(&owner),
+                    OwnerAnswer::Found(found) => {
+                        self.owners.insert(owner, found.finished.map(|finished| finished.0))
+                    }
+                };
+                self.note_due(server);
                 // The pass goes on at once.
                 self.ready.insert(key.clone());
             }
@@ -204,6 +211,8 @@ impl Process {
         let answer = if let Answer::Right(given) = answer { Some(*given) } else { None };
         if let (Some(given), Verb::Delete) = (answer, right.verb) {
             self.lacks_right = !given;
+            // It may come when no policy needs the right any more.
+            self.forget_right();
         }
         let answer = if self.has(Defect::RightIgnored) { answer.map(|_| true) } else { answer };
         let (_, effects) = self.state.right_answered(right, answer, monotonic);
