@@ -7,6 +7,7 @@
 //! rounds that alternate, each in a control plane of its own, so that none inherits the heap or the
 //! store of another.
 
+mod accounting;
 mod admission;
 mod burst;
 mod calls;
@@ -57,17 +58,19 @@ pub enum Bench {
     Admission,
     /// The retention engine: memory, edits of policies, a backlog.
     Retention,
+    /// The accounting program: memory, jobs that end and are deleted, completions.
+    Accounting,
 }
 
 /// How large a bench is. Where nothing is said, it is as large as its bars ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// TrainJobs of a round; finished objects of [`Bench::Retention`].
+    /// TrainJobs of a round; finished objects of [`Bench::Retention`]; Pods of [`Bench::Accounting`].
     pub jobs: Option<usize>,
     /// Rounds of each side.
     pub rounds: usize,
     /// How long jobs fall due in a round of [`Bench::Drip`], a neighbour is measured in one of [`Bench::Tenant`], and each step of
-    /// [`Bench::Retention`] takes.
+    /// [`Bench::Retention`] and the churn of [`Bench::Accounting`] take.
     pub seconds: usize,
     /// The only case of [`Bench::Tenant`]; by default it has all.
     pub case: Option<Case>,
@@ -113,5 +116,6 @@ pub async fn run(bench: Bench, size: Size) -> Result<Report> {
         Bench::Tenant => Box::pin(tenant::run(size, &progress)).await,
         Bench::Admission => Box::pin(admission::run(size, &progress)).await,
         Bench::Retention => Box::pin(retention::run(size, &progress)).await,
+        Bench::Accounting => Box::pin(accounting::run(size, &progress)).await,
     }
 }

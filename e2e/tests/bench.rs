@@ -83,3 +83,8 @@ async fn backlog_of_finished_objects_is_deleted_once_each_and_what_falls_due_bes
 -> Result<()> {
     counts_hold(Bench::Retention, Size { jobs: Some(400), ..SMALL }).await
 }
+
+#[tokio::test]
+async fn pods_that_end_are_counted_and_released_once_each() -> Result<()> {
+    counts_hold(Bench::Accounting, Size { jobs: Some(160), ..SMALL }).await
+}

@@ -6,6 +6,7 @@
 //! clusters (a watch beside the operator, and the log of a proxy or of the API server's audit) and from
 //! the schedule explorer, so that simulated and real runs are judged by the same words.
 
+pub mod accounting;
 pub mod history;
 mod index;
 mod outcome;

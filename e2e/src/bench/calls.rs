@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use trainjob_api::time::Timestamp;
 
+use crate::testenv::accounting::USER as ACCOUNTING_USER;
 use crate::testenv::fixtures::OPERATOR_USER;
 use crate::testenv::retention::USER as RETENTION_USER;
 
@@ -15,6 +16,8 @@ use crate::testenv::retention::USER as RETENTION_USER;
 pub(super) const RAW_USER: &str = "system:serviceaccount:raw-client:trainjob-operator";
 /// The user that the raw client of the retention engine is.
 const RAW_RETENTION_USER: &str = "system:serviceaccount:raw-client:trainjob-retention";
+/// The user that the raw client of the accounting program is.
+const RAW_ACCOUNTING_USER: &str = "system:serviceaccount:raw-client:trainjob-accounting";
 /// The user that the TTL controller of Kubernetes is.
 pub(super) const PEER_USER: &str =
     "system:serviceaccount:kube-system:ttl-after-finished-controller";
@@ -180,7 +183,7 @@ impl Calls {
 /// What the operator, the raw client and the peers asked for, from the API server's log.
 #[derive(Debug, Default)]
 pub(super) struct Noted {
-    /// The calls of the operator, or of the retention engine.
+    /// The calls of the operator, of the retention engine, or of the accounting program.
     pub(super) operator: Calls,
     /// The raw client's calls.
     pub(super) raw: Calls,
@@ -197,8 +200,8 @@ impl Noted {
         for line in log.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let call: Call = serde_json::from_slice(line).context("the audit log is broken")?;
             let calls = match call.user.username.as_str() {
-                OPERATOR_USER | RETENTION_USER => &mut noted.operator,
-                RAW_USER | RAW_RETENTION_USER => &mut noted.raw,
+                OPERATOR_USER | RETENTION_USER | ACCOUNTING_USER => &mut noted.operator,
+                RAW_USER | RAW_RETENTION_USER | RAW_ACCOUNTING_USER => &mut noted.raw,
                 PEER_USER => &mut noted.peer,
                 TRAINER_USER => &mut noted.trainer,
                 _ => continue,

@@ -17,14 +17,15 @@ struct Arguments {
     /// What to measure.
     #[arg(required = true)]
     benches: Vec<Bench>,
-    /// How many TrainJobs a round has, or `retention` finished objects; by default as many as the bars are about.
+    /// How many TrainJobs a round has, `retention` finished objects, or `accounting` Pods; by default as many as the bars are
+    /// about.
     #[arg(long)]
     jobs: Option<usize>,
     /// How many rounds each side has.
     #[arg(long, default_value_t = Size::default().rounds, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     rounds: usize,
-    /// How long jobs fall due in a round of `drip`, the neighbour is measured in one of `tenant`, and a step of `retention`
-    /// takes.
+    /// How long jobs fall due in a round of `drip`, the neighbour is measured in one of `tenant`, and a step of `retention`, or
+    /// the churn of `accounting`, takes.
     #[arg(long, default_value_t = Size::default().seconds, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     seconds: usize,
     /// The only case of `tenant`; by default it has all.

@@ -27,6 +27,9 @@ pub const USER: &str = "system:serviceaccount:trainjob-accounting:trainjob-accou
 /// The name of its Lease.
 pub const LEASE: &str = "trainjob-accounting";
 
+/// How many lines of its log a failed test shows.
+const SHOWN: usize = 40;
+
 /// A running accounting program, or one of its commands. Dropped, it is asked to stop, and killed if it does not.
 #[derive(Debug)]
 pub struct Accounting(Product);
@@ -88,6 +91,7 @@ fn options(section: &str) -> Options {
     Options {
         config_yaml: format!("{head}\naccounting: {section}\n"),
         env: vec![("POD_NAMESPACE".to_owned(), NAMESPACE.to_owned())],
+        extra_args: vec!["--log-level=debug".to_owned()],
         ..Options::default()
     }
 }
@@ -141,6 +145,17 @@ pub async fn install_accounting(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
+/// Creates a namespace with a `ServiceAccount` of the program's name, which may patch Pods as the program does, and look for
+/// ConfigMaps in its namespace.
+pub async fn install_raw_client(cluster: &Cluster, namespace: &str) -> Result<()> {
+    let rule = |resource: &str, verb: &str| json!([{"apiGroups": [""], "resources": [resource], "verbs": [verb]}]);
+    let granted = Granted {
+        cluster: serde_json::from_value(rule("pods", "patch"))?,
+        namespace: serde_json::from_value(rule("configmaps", "get"))?,
+    };
+    grant(cluster, namespace, SERVICE_ACCOUNT, &granted).await
+}
+
 /// A box in which an operator marks Pods and the accounting program counts them.
 #[derive(Debug)]
 pub struct Counted {
@@ -159,6 +174,28 @@ impl Counted {
         program.leads().await?;
         start_operator(&world, mode).await?;
         Ok(Self { world, program })
+    }
+
+    /// Runs one test in a namespace of its own; a failure shows what there is to know about it.
+    pub async fn test<T>(
+        &self,
+        prefix: &str,
+        body: impl AsyncFnOnce(&Tenant<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let explained = async |tenant: &Tenant<'_>| {
+            let result = Box::pin(body(tenant)).await;
+            result.with_context(|| {
+                let log = self.program.log().unwrap_or_default();
+                let about = log.lines().filter(|line| line.contains(&tenant.namespace));
+                let about: Vec<_> = about.collect();
+                let last = about.len().saturating_sub(SHOWN);
+                format!(
+                    "what the program logged:\n{}",
+                    about.into_iter().skip(last).collect::<Vec<_>>().join("\n")
+                )
+            })
+        };
+        self.world.test(prefix, explained).await
     }
 }
 

@@ -4,6 +4,7 @@
 //! missed or seen twice; an interrupted watch goes on where it was. Should the API server have
 //! forgotten the versions in between, the record has a gap, and [`Recorder::caught_up`] fails.
 
+mod accounting;
 mod follow;
 mod read;
 mod record;
@@ -24,6 +25,7 @@ use follow::Followed;
 use read::{JobSet, TrainJob};
 use record::Record;
 
+pub use accounting::AccountingRecorder;
 pub use retention::{RetentionRecorder, kind};
 
 /// How long a watch may be behind on a busy machine.

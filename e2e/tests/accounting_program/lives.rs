@@ -1,6 +1,6 @@
 //! Whole lives of jobs, and what their records say afterwards.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use e2e::accounting::{Counted, becomes_final, holds, reason, records};
 use e2e::apply::apply;
 use e2e::fixtures::{COMPLETES, COMPLETES_AFTER, PATIENCE, RUNS, Tenant, runtime};
@@ -22,7 +22,9 @@ fn nodes(count: u32) -> Value {
 async fn install_restarts(tenant: &Tenant<'_>) -> Result<()> {
     let fails = json!({COMPLETES_AFTER: "1s", "e2e.trainjob.dev/outcome": "fail"});
     let mut restarts = runtime(RESTARTS, &fails, 3, None);
-    restarts["spec"]["template"]["spec"]["failurePolicy"] = json!({"maxRestarts": 1});
+    let job_set = restarts.pointer_mut("/spec/template/spec").and_then(Value::as_object_mut);
+    let policy = json!({"maxRestarts": 1});
+    job_set.context("no JobSet")?.insert("failurePolicy".to_owned(), policy);
     apply(&tenant.client, "default", vec![restarts]).await?;
     Ok(())
 }
@@ -52,7 +54,6 @@ fn adds_up(status: &TrainJobRecordStatus) -> Result<()> {
 async fn exact_counts_every_pod_of_jobs_that_complete_fail_or_are_deleted() -> Result<()> {
     let counted = Box::pin(Counted::start("Exact", "{batchPeriod: 1s}")).await?;
     counted
-        .world
         .test("exact", async |tenant| {
             install_restarts(tenant).await?;
             tenant.create("completes", COMPLETES, nodes(3)).await?;
@@ -102,7 +103,6 @@ async fn exact_counts_every_pod_of_jobs_that_complete_fail_or_are_deleted() -> R
 async fn observe_counts_without_a_finalizer_and_says_so() -> Result<()> {
     let counted = Box::pin(Counted::start("Observe", "{batchPeriod: 1s}")).await?;
     counted
-        .world
         .test("observe", async |tenant| {
             tenant.create("completes", COMPLETES, nodes(2)).await?;
             tenant.create("runs", RUNS, nodes(1)).await?;

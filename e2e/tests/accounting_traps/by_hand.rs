@@ -13,7 +13,7 @@ use trainjob_api::lifecycle::v1alpha1::{
     ACCOUNTED_ANNOTATION, ACCOUNTING_FINALIZER, TRAIN_JOB_NAME_LABEL, TRAIN_JOB_UID_LABEL,
 };
 
-use super::{counted, is_held, nodes, released, run_held};
+use super::{counted, is_held, judged, nodes, released, run_held};
 
 /// Changes a Pod by hand.
 async fn change(tenant: &Tenant<'_>, pod: &Pod, metadata: Value) -> Result<Pod> {
@@ -42,7 +42,6 @@ fn is_unprotected(status: &TrainJobRecordStatus) -> Result<()> {
 async fn ag10_a_pod_whose_finalizer_is_emptied_counts_once_as_unprotected() -> Result<()> {
     let counted = counted().await?;
     counted
-        .world
         .test("emptied", async |tenant| {
             tenant.create("emptied", RUNS, nodes(1)).await?;
             let pod = the_pod(tenant, "emptied").await?;
@@ -62,30 +61,26 @@ async fn ag10_a_pod_whose_finalizer_is_emptied_counts_once_as_unprotected() -> R
 
 #[tokio::test]
 async fn ag4_a_finalizer_that_is_put_back_is_removed_and_the_pod_counts_once() -> Result<()> {
-    let counted = counted().await?;
-    counted
-        .world
-        .test("back", async |tenant| {
-            tenant.create("back", COMPLETES, nodes(1)).await?;
-            tenant.becomes("back", "Complete").await?;
-            becomes_final(tenant, "back").await?;
-            released(tenant, "back").await?;
-            let pod = tenant.pods_of("back").await?.pop().context("no Pod")?;
-            change(tenant, &pod, json!({"finalizers": [ACCOUNTING_FINALIZER]})).await?;
-            released(tenant, "back").await?;
-            let status = becomes_final(tenant, "back").await?;
-            let succeeded = PodCounts { succeeded: 1, ..PodCounts::default() };
-            ensure!(status.totals.pods == succeeded && holds(&status, "Exact"), "{status:#?}");
-            Ok(())
-        })
-        .await
+    judged("back", async |tenant| {
+        tenant.create("back", COMPLETES, nodes(1)).await?;
+        tenant.becomes("back", "Complete").await?;
+        becomes_final(tenant, "back").await?;
+        released(tenant, "back").await?;
+        let pod = tenant.pods_of("back").await?.pop().context("no Pod")?;
+        change(tenant, &pod, json!({"finalizers": [ACCOUNTING_FINALIZER]})).await?;
+        released(tenant, "back").await?;
+        let status = becomes_final(tenant, "back").await?;
+        let succeeded = PodCounts { succeeded: 1, ..PodCounts::default() };
+        ensure!(status.totals.pods == succeeded && holds(&status, "Exact"), "{status:#?}");
+        Ok(())
+    })
+    .await
 }
 
 #[tokio::test]
 async fn ag10_a_pod_that_loses_our_labels_is_counted_and_not_held() -> Result<()> {
     let counted = counted().await?;
     counted
-        .world
         .test("labels", async |tenant| {
             let none = json!({"labels": {TRAIN_JOB_NAME_LABEL: null, TRAIN_JOB_UID_LABEL: null}});
             tenant.create("running", RUNS, nodes(1)).await?;

@@ -10,6 +10,8 @@ use e2e::accounting::{
 use e2e::cluster::Options;
 use e2e::fixtures::{COMPLETES, World};
 use e2e::proxy::{Call, Fault, Proxy, Scope};
+use e2e::recorder::AccountingRecorder;
+use invariants::accounting::Terms;
 use trainjob_api::lifecycle::v1alpha1::record::PodCounts;
 
 use super::{SETTINGS, nodes, released};
@@ -58,6 +60,7 @@ async fn a_program_that_is_killed_at_any_call_counts_each_pod_once() -> Result<(
     let proxy = Proxy::start(&place.world.cluster, Scope::Cluster).await?;
     let mut program = place.program(&proxy).await?;
     start_operator(&place.world, "Exact").await?;
+    let recorder = AccountingRecorder::start(place.world.cluster.client().await?).await?;
     for (verb, resource, which) in CALLS {
         for fault in [Fault::HoldRequest, Fault::HoldReply] {
             let prefix = format!("{verb}-{resource}-{which}");
@@ -76,7 +79,9 @@ async fn a_program_that_is_killed_at_any_call_counts_each_pod_once() -> Result<(
                     ensure!(status.totals.pods == succeeded, "{fault:?}: {status:#?}");
                     ensure!(holds(&status, "Exact"), "{fault:?}: {status:#?}");
                     ensure!(status.settling.is_empty(), "{fault:?}: {status:#?}");
-                    released(tenant, "killed").await
+                    released(tenant, "killed").await?;
+                    let calls = proxy.calls();
+                    recorder.judge(&[&tenant.namespace], &calls, &Terms::default()).await
                 })
                 .await?;
         }

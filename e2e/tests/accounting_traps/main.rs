@@ -1,11 +1,14 @@
 //! The traps of accounting: each once, on a real API server with simulated nodes (`docs/accounting-tests.md`).
 
+mod answers;
 mod by_hand;
 mod commands;
 mod deletions;
 mod forged;
 mod kills;
 mod namespaces;
+mod outages;
+mod outcomes;
 mod records;
 mod refused;
 mod takeovers;
@@ -17,7 +20,9 @@ use anyhow::{Result, ensure};
 use e2e::accounting::Counted;
 use e2e::fixtures::shared::Shared;
 use e2e::fixtures::{PATIENCE, Tenant};
+use e2e::recorder::AccountingRecorder;
 use e2e::until::until_ok;
+use invariants::accounting::Terms;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
@@ -30,6 +35,17 @@ const SETTINGS: &str = "{batchPeriod: 1s, holdLimit: 10s}";
 async fn counted() -> Result<Arc<Counted>> {
     static SHARED: Shared<Counted> = Shared::new();
     SHARED.get(async || Counted::start("Exact", SETTINGS).await).await
+}
+
+/// Runs a trap in a namespace of its own, in the box in which the program lives on. What happened is judged (A1 to A12).
+async fn judged(prefix: &str, trap: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
+    let counted = counted().await?;
+    let recorder = AccountingRecorder::start(counted.world.cluster.client().await?).await?;
+    let judge = async |tenant: &Tenant<'_>| {
+        Box::pin(trap(tenant)).await?;
+        recorder.judge(&[&tenant.namespace], &[], &Terms::default()).await
+    };
+    counted.test(prefix, judge).await
 }
 
 /// So many nodes, each with a GPU.

@@ -86,7 +86,6 @@ async fn as_program(counted: &Counted) -> Result<kube::Client> {
 async fn ah5_a_pod_whose_release_is_refused_is_counted_once_and_released_later() -> Result<()> {
     let counted = counted().await?;
     counted
-        .world
         .test("spoilt", async |tenant| {
             tenant.create("runs", RUNS, nodes(1)).await?;
             let probe = run_held(tenant, "runs", 1).await?.remove(0);
@@ -130,7 +129,6 @@ async fn ah5_a_pod_whose_release_is_refused_is_counted_once_and_released_later()
 async fn ah2_pods_whose_record_cannot_be_written_are_let_go_after_the_limit() -> Result<()> {
     let counted = counted().await?;
     counted
-        .world
         .test("valve", async |tenant| {
             let denial =
                 Denial::of(tenant, "lifecycle.trainjob.dev", "trainjobrecords", "CREATE").await?;

@@ -9,6 +9,7 @@ use std::{
 };
 
 use kube::Client;
+use tokio::sync::Notify;
 use trainjob_accounting_core::{
     clock::Now,
     keeper::{Answer, Call},
@@ -56,6 +57,8 @@ pub struct Accountant {
     pub metrics: Arc<Metrics>,
     /// What decisions depend on.
     pub settings: Settings,
+    /// A Pod may have our finalizer and none of our labels.
+    pub lost_labels: Notify,
 }
 
 impl Accountant {
@@ -111,13 +114,23 @@ impl Accountant {
     }
 
     async fn pod(self: &Arc<Self>, job: &JobKey, uid: &str, place: &Place) -> Passed {
-        let Some(call) = self.book().release(job, uid) else { return Passed::Gone };
+        let (call, tracked) = {
+            let book = self.book();
+            (book.release(job, uid), book.pod(job, uid).cloned())
+        };
+        let Some(call) = call else { return Passed::Gone };
         let operation = operation(&call);
         if !place.enter(&Flow { namespace: Arc::clone(&job.namespace), operation }) {
             return Passed::WaitsFor(operation);
         }
         let answer = place.ask().answer(self.send(job, &call)).await.flatten();
         let passed = if answer.is_ok() { Passed::Settled } else { Passed::Failed };
+        // As it was before: the watch may have shown its release, after which nothing is known of it.
+        if let (Call::Release { is_counted, .. }, true, Some(tracked)) =
+            (&call, answer.is_ok(), tracked)
+        {
+            self.tell_release(job, &tracked, *is_counted);
+        }
         self.take(job, &call, answer);
         self.look(job.clone());
         passed
@@ -126,6 +139,8 @@ impl Accountant {
     /// Sends a request.
     async fn send(&self, job: &JobKey, call: &Call) -> Result<Answer, RequestError> {
         let requests = Requests { client: &self.client, job };
+        let Operation { verb, kind } = operation(call);
+        tracing::debug!(namespace = %job.namespace, job = %job.name, ?verb, kind, "a request is sent");
         match call {
             Call::Create { long_name } => {
                 // What the record says of the TrainJob never changes, and the watch may be behind.
@@ -171,9 +186,6 @@ impl Accountant {
             self.tell_failure(job, call, &error);
             failed(&error)
         });
-        if let (Call::Release { uid, is_counted, .. }, Answer::Released { .. }) = (call, &answer) {
-            self.tell_release(job, uid, *is_counted);
-        }
         let queue = self.book().jobs.queue(job).unwrap_or_default().to_owned();
         let answered = self.book().answered(job, call, answer, self.now());
         for tracked in &answered.forgotten {
@@ -187,12 +199,8 @@ impl Accountant {
         }
     }
 
-    fn tell_release(&self, job: &JobKey, uid: &str, is_counted: bool) {
-        let (tracked, is_ending) = {
-            let book = self.book();
-            (book.pod(job, uid).cloned(), book.is_ending(job))
-        };
-        let Some(tracked) = tracked else { return };
+    fn tell_release(&self, job: &JobKey, tracked: &Tracked, is_counted: bool) {
+        let is_ending = self.book().is_ending(job);
         let waited =
             tracked.ended_seen.map_or(Duration::ZERO, |seen| monotonic().saturating_sub(seen));
         self.metrics.released(tracked.pod.deletion.is_some(), waited);
@@ -202,7 +210,7 @@ impl Accountant {
             } else {
                 LostReason::RecordUnwritable
             };
-            self.tell_loss(job, &tracked, reason);
+            self.tell_loss(job, tracked, reason);
         }
     }
 

@@ -20,9 +20,10 @@ use trainjob_accounting_core::{
     keeper::{Answer, Call},
     pod::Pod,
     settings::Settings,
-    tracked::Tracked,
+    tracked::{Presence, Tracked},
 };
 use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecord;
+use trainjob_core::facts::ObjectKey;
 
 use self::{entry::Entry, records::Records};
 pub use self::{
@@ -44,6 +45,8 @@ pub struct Book {
     records: Records,
     /// Whether this process acts.
     leads: bool,
+    /// Whether a Pod has left the watch that may have our finalizer and none of our labels.
+    lost_labels: bool,
 }
 
 impl Book {
@@ -57,6 +60,7 @@ impl Book {
             listed: None,
             records: Records::default(),
             leads: false,
+            lost_labels: false,
         }
     }
 
@@ -158,10 +162,17 @@ impl Book {
         // One that was seen with our finalizer may still have it, whatever became of our labels: its release tells.
         let may_be_held = entry.keeper.pod(uid).is_some_and(|tracked| tracked.pod.finalizer);
         if is_there || may_be_held {
+            let was_here = entry.keeper.pod(uid).is_some_and(|it| it.presence == Presence::Here);
+            self.lost_labels |= was_here;
             entry.keeper.lost_labels(uid, now);
         } else {
             entry.keeper.went(uid, now);
         }
+    }
+
+    /// Whether a Pod has left the watch, since this was last asked, that may have our finalizer and none of our labels.
+    pub const fn take_lost_labels(&mut self) -> bool {
+        std::mem::replace(&mut self.lost_labels, false)
     }
 
     /// The watch of Pods begins with a list.
@@ -188,6 +199,37 @@ impl Book {
             |entry: &Entry| entry.keeper.is_empty() && !entry.is_open && entry.call.is_none();
         if !self.leads && self.entries.get(key).is_some_and(is_idle) {
             self.entries.remove(key);
+            self.jobs.forget(&key.uid);
+        }
+    }
+}
+
+/// News of TrainJobs.
+impl Book {
+    /// The watch shows that one went, in this last version if that can be read. Returns what this is news for.
+    pub fn train_job_gone(&mut self, gone: &ObjectKey, uid: &str) -> Vec<JobKey> {
+        self.jobs.gone(gone, uid);
+        let keys = self.keys_of(&gone.namespace, &gone.name);
+        if !keys.iter().any(|key| *key.uid == *uid) {
+            self.jobs.forget(uid);
+        }
+        keys
+    }
+
+    /// The list of TrainJobs is complete: there are no others.
+    pub fn train_jobs_listed(&mut self, listed: &[ObjectKey]) -> Vec<JobKey> {
+        self.jobs.keep_only(listed);
+        self.forget_departed();
+        self.keys()
+    }
+
+    /// How a TrainJob finished is of interest as long as something is left to do about its record.
+    fn forget_departed(&mut self) {
+        let known: HashSet<_> = self.entries.keys().map(|key| &*key.uid).collect();
+        let idle = self.jobs.departed().filter(|uid| !known.contains(uid));
+        let idle: Vec<_> = idle.map(str::to_owned).collect();
+        for uid in idle {
+            self.jobs.forget(&uid);
         }
     }
 }
@@ -246,6 +288,7 @@ impl Book {
         let (step, releases) = entry.step(&job, settings, now);
         if matches!(step, Step::Done) {
             self.entries.remove(key);
+            self.jobs.forget(&key.uid);
         }
         (step, releases)
     }

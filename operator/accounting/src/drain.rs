@@ -39,7 +39,7 @@ use trainjob_process::{
 
 use crate::{
     config::{Config, duration},
-    requests::{PAGE, release},
+    requests::{Annotation, PAGE, release},
     unlabelled::unlabelled,
 };
 
@@ -239,12 +239,12 @@ impl Held {
     async fn release(self, client: &Client) {
         let Self { namespace, name, uid, .. } = self;
         let pods: Api<StoredPod> = Api::namespaced(client.clone(), &namespace);
-        match release(&pods, &name, &uid).await {
+        match release(&pods, &name, &uid, Annotation::Unset).await {
             Ok(_) => tracing::info!(namespace, pod = name, uid, "released"),
             Err(error) if error.says_absent() => {}
             // The next pass tries again.
             Err(error) => {
-                tracing::warn!(namespace, pod = name, uid, %error, "cannot release a Pod")
+                tracing::warn!(namespace, pod = name, uid, %error, "cannot release a Pod");
             }
         }
     }

@@ -67,6 +67,9 @@ impl Feed {
                 }
                 Ok(Event::Delete(pod)) => {
                     let key = book().pod_gone(&pod, now);
+                    if book().take_lost_labels() {
+                        self.accountant.lost_labels.notify_one();
+                    }
                     self.look(key);
                 }
                 Ok(Event::InitDone) => {
@@ -105,13 +108,16 @@ impl Feed {
                 Ok(Event::Delete(job)) => {
                     let key = ObjectKey::of(job.meta());
                     let uid = job.meta().uid.clone().unwrap_or_default();
-                    self.accountant.book().jobs.gone(&key, &uid);
-                    self.look(changed(&key));
+                    // Its last version may say how it finished, which no other did if it went at once.
+                    if let Ok(job) = &job.0 {
+                        self.accountant.book().jobs.saw(job);
+                    }
+                    let keys = self.accountant.book().train_job_gone(&key, &uid);
+                    self.look(keys);
                 }
                 Ok(Event::InitDone) => {
-                    self.accountant.book().jobs.keep_only(&listed);
+                    let keys = self.accountant.book().train_jobs_listed(&listed);
                     listed.clear();
-                    let keys = self.accountant.book().keys();
                     self.look(keys);
                     self.note_listed(&mut was_listed);
                 }

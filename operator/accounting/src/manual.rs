@@ -15,7 +15,8 @@ The operator marks the Pods that are counted: see accounting.mode in its configu
 It keeps nothing on disk. Several replicas may run, of which one acts.
 
 trainjob-accounting sweep releases Pods while no replica acts, trainjob-accounting drain releases
-all Pods before the program is removed. Each has a page of its own: trainjob-accounting sweep --help.",
+all Pods before the program is removed. Each has a page of its own, as in
+trainjob-accounting sweep --help.",
     servers: SERVERS,
     files: &[],
     environment: &[("HOSTNAME", "what it calls itself in the Lease, with a random number")],
@@ -31,9 +32,9 @@ const SERVERS: trainjob_process::Entries = &[
 /// The part of `trainjob-accounting sweep`.
 pub const SWEEP: Manual = Manual {
     description: "\
-Releases Pods that have ended and been deleted, and that wait for an accounting program that does not
-act. While its Lease changes, nothing is done. Once the Lease has stood still for a minute, a Pod is
-released that has waited for --after. It is not counted; the log has what it used.
+Releases Pods that have ended and been deleted, and that wait for an accounting program that does
+not act. While its Lease changes, nothing is done. Once the Lease has stood still for a minute, a
+Pod is released that has waited for --after. It is not counted; the log has what it used.
 
 One replica is enough. The configuration file is that of the accounting program.",
     servers: SERVERS,

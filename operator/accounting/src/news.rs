@@ -18,8 +18,8 @@ use trainjob_engine::{error::RequestError, events::Event};
 
 use crate::{book::Change, key::JobKey, requests};
 
-/// The longest text of an error in a note, in characters; a note has 1,024 bytes at most.
-const LONGEST_ERROR: usize = 200;
+/// The longest text of an error in a note, in bytes; a note has 1,024 at most.
+const LONGEST_ERROR: usize = 700;
 
 /// The share of a Pod that is let go.
 #[must_use]
@@ -47,7 +47,8 @@ pub fn failed(
     error: &RequestError,
 ) -> Option<Event> {
     let Answer::Failed { failure, .. } = requests::failed(error) else { return None };
-    let said: String = error.to_string().chars().take(LONGEST_ERROR).collect();
+    let said = error.to_string();
+    let said = said.get(..said.floor_char_boundary(LONGEST_ERROR)).unwrap_or_default();
     match call {
         Call::Release { name, .. } => match for_pod(failure) {
             ForPod::Refused => {
@@ -81,13 +82,12 @@ fn event(
     reason: &'static str,
     note: String,
 ) -> Event {
-    let (api_version, kind, name, uid) = match record {
-        Some((name, uid)) => (API_VERSION.to_owned(), TRAIN_JOB_RECORD_KIND, name, uid),
-        None => {
-            let version = format!("{}/v1alpha1", v1alpha1::GROUP);
-            (version, "TrainJob", job.name.to_string(), job.uid.to_string())
-        }
+    let of_job = || {
+        let version = format!("{}/v1alpha1", v1alpha1::GROUP);
+        (version, "TrainJob", job.name.to_string(), job.uid.to_string())
     };
+    let of_record = |(name, uid)| (API_VERSION.to_owned(), TRAIN_JOB_RECORD_KIND, name, uid);
+    let (api_version, kind, name, uid) = record.map_or_else(of_job, of_record);
     let regarding = ObjectReference {
         api_version: Some(api_version),
         kind: Some(kind.to_owned()),

@@ -170,9 +170,18 @@ impl Requests<'_> {
     ///
     /// What the request fails with.
     pub async fn release(&self, name: &str, uid: &str) -> Result<Answer, RequestError> {
-        let version = release(&self.pods(), name, uid).await?;
+        let version = release(&self.pods(), name, uid, Annotation::Set).await?;
         Ok(Answer::Released { version })
     }
+}
+
+/// Whether a Pod that is released gets our annotation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Annotation {
+    /// It is counted, or never will be.
+    Set,
+    /// Whoever counts it later, if it is still there, does so.
+    Unset,
 }
 
 /// Removes the finalizer of a Pod and annotates it, fenced by its UID. Kubelets write the same object, so there is no version
@@ -181,19 +190,28 @@ impl Requests<'_> {
 /// # Errors
 ///
 /// What the request fails with.
-pub async fn release(pods: &Api<StoredPod>, name: &str, uid: &str) -> Result<u64, RequestError> {
-    let patch = Patch::Strategic(release_patch(uid));
+pub async fn release(
+    pods: &Api<StoredPod>,
+    name: &str,
+    uid: &str,
+    annotation: Annotation,
+) -> Result<u64, RequestError> {
+    let patch = Patch::Strategic(release_patch(uid, annotation));
     let released = timed(pods.patch_metadata(name, &PatchParams::default(), &patch)).await?;
     let version = released.metadata.resource_version.unwrap_or_default();
     Ok(versions::parse(&version))
 }
 
 /// A10: nothing but our finalizer and our annotation.
-fn release_patch(uid: &str) -> serde_json::Value {
+fn release_patch(uid: &str, annotation: Annotation) -> serde_json::Value {
+    let annotations = match annotation {
+        Annotation::Set => Some((ACCOUNTED_ANNOTATION, uid)),
+        Annotation::Unset => None,
+    };
     json!({"metadata": {
         "uid": uid,
         "$deleteFromPrimitiveList/finalizers": [ACCOUNTING_FINALIZER],
-        "annotations": {ACCOUNTED_ANNOTATION: uid},
+        "annotations": BTreeMap::from_iter(annotations),
     }})
 }
 
@@ -210,11 +228,17 @@ mod tests {
 
     #[test]
     fn a10_a_release_changes_the_finalizer_and_the_annotation_and_nothing_else() {
-        let patch = release_patch("u1");
-        let metadata = patch["metadata"].as_object().unwrap();
-        assert_eq!(patch.as_object().unwrap().len(), 1);
-        assert_eq!(metadata.len(), 3);
-        assert_eq!(metadata["uid"], "u1");
-        assert_eq!(metadata["annotations"], json!({"lifecycle.trainjob.dev/accounted": "u1"}));
+        let remove = json!([ACCOUNTING_FINALIZER]);
+        let set = release_patch("u1", Annotation::Set);
+        let expected = json!({"metadata": {
+            "uid": "u1",
+            "$deleteFromPrimitiveList/finalizers": remove,
+            "annotations": {"lifecycle.trainjob.dev/accounted": "u1"},
+        }});
+        assert_eq!(set, expected);
+        let unset = release_patch("u1", Annotation::Unset);
+        let expected =
+            json!({"uid": "u1", "$deleteFromPrimitiveList/finalizers": remove, "annotations": {}});
+        assert_eq!(unset, json!({"metadata": expected}));
     }
 }

@@ -5,7 +5,10 @@
 
 use std::sync::{Arc, Mutex, atomic::AtomicBool};
 
-use tokio::{sync::watch, task::JoinSet};
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinSet,
+};
 use trainjob_engine::{
     clock::{self, Clock},
     events::{self, Sender},
@@ -102,6 +105,7 @@ fn accountant(
         events,
         metrics: Arc::clone(metrics),
         settings: config.settings.clone(),
+        lost_labels: Notify::new(),
     };
     (Arc::new(accountant), sender)
 }

@@ -42,7 +42,7 @@ use crate::{
     config::{Config, duration},
     metrics::{LostReason, Metrics},
     news,
-    requests::release,
+    requests::{Annotation, release},
 };
 
 /// The name of the command.
@@ -218,7 +218,7 @@ impl Sweeper {
         let Due { namespace, tracked } = due;
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
         let (name, uid) = (&tracked.pod.name, &tracked.pod.uid);
-        match release(&pods, name, uid).await {
+        match release(&pods, name, uid, Annotation::Unset).await {
             Ok(_) => {
                 self.tell(&namespace, &tracked);
                 self.candidates().released(uid);

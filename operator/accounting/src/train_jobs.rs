@@ -36,13 +36,15 @@ struct Known {
 pub struct TrainJobs {
     copy_labels: Vec<String>,
     known: HashMap<ObjectKey, Known>,
+    /// Those that went after they had finished, by UID: their records have to tell how.
+    departed: HashMap<String, Known>,
 }
 
 impl TrainJobs {
     /// None yet. Records get these labels of theirs.
     #[must_use]
     pub fn new(copy_labels: Vec<String>) -> Self {
-        Self { copy_labels, known: HashMap::new() }
+        Self { copy_labels, known: HashMap::new(), departed: HashMap::new() }
     }
 
     /// A version of one was seen; true if it is news.
@@ -57,18 +59,42 @@ impl TrainJobs {
         true
     }
 
-    /// That of this UID is gone.
+    /// That of this UID is gone. How it finished, if it has, stays known until it is [forgotten](Self::forget).
     pub fn gone(&mut self, key: &ObjectKey, uid: &str) {
         // Another of that name may have been read before its predecessor's end is told.
-        if self.known.get(key).is_some_and(|known| known.uid == uid) {
-            self.known.remove(key);
+        if self.known.get(key).is_some_and(|known| known.uid == uid)
+            && let Some(known) = self.known.remove(key)
+        {
+            self.depart(known);
         }
+    }
+
+    fn depart(&mut self, known: Known) {
+        match known.job {
+            Job::Finished(_) => {
+                self.departed.insert(known.uid.clone(), known);
+            }
+            Job::Running { .. } | Job::Gone => {}
+        }
+    }
+
+    /// Nothing is left to do about the record of the one of this UID.
+    pub fn forget(&mut self, uid: &str) {
+        self.departed.remove(uid);
+    }
+
+    /// The UIDs of those that went after they had finished.
+    pub fn departed(&self) -> impl Iterator<Item = &str> {
+        self.departed.keys().map(String::as_str)
     }
 
     /// All but these are gone.
     pub fn keep_only(&mut self, listed: &[ObjectKey]) {
         let listed: HashSet<_> = listed.iter().collect();
-        self.known.retain(|key, _| listed.contains(key));
+        let gone: Vec<_> = self.known.extract_if(|key, _| !listed.contains(key)).collect();
+        for (_, known) in gone {
+            self.depart(known);
+        }
     }
 
     /// How the TrainJob of this UID is.
@@ -90,7 +116,8 @@ impl TrainJobs {
     }
 
     fn get(&self, key: &JobKey) -> Option<&Known> {
-        self.known.get(&key.object()).filter(|known| known.uid == *key.uid)
+        let known = self.known.get(&key.object()).filter(|known| known.uid == *key.uid);
+        known.or_else(|| self.departed.get(&*key.uid))
     }
 
     /// What a new record of it says, and its labels beside those of the mark. Of a TrainJob that is gone, only what its
@@ -208,5 +235,27 @@ mod tests {
         assert!(jobs.has(&key("u2")), "the end of its predecessor is told late");
         jobs.gone(&key("u2").object(), "u2");
         assert!(!jobs.has(&key("u2")));
+    }
+
+    #[test]
+    fn how_a_job_finished_stays_known_when_it_goes_until_its_record_is_done() {
+        let mut jobs = TrainJobs::new(Vec::new());
+        let mut finished = job("u1", 5, &json!({QUEUE_LABEL: "gpu"}));
+        let condition = json!({
+            "type": "Complete", "status": "True", "reason": "JobsCompleted", "message": "",
+            "lastTransitionTime": "2026-11-22T06:10:00Z",
+        });
+        finished.status = serde_json::from_value(json!({"conditions": [condition]})).unwrap();
+        jobs.saw(&finished);
+        jobs.gone(&key("u1").object(), "u1");
+        assert!(matches!(jobs.job(&key("u1")), Job::Finished(_)));
+        assert_eq!(jobs.queue(&key("u1")), Some("gpu"));
+        assert_eq!(jobs.departed().collect::<Vec<_>>(), ["u1"]);
+        jobs.forget("u1");
+        assert_eq!(jobs.job(&key("u1")), Job::Gone);
+
+        jobs.saw(&job("u2", 9, &json!({})));
+        jobs.keep_only(&[]);
+        assert_eq!(jobs.job(&key("u2")), Job::Gone, "it had not finished");
     }
 }

@@ -1,6 +1,6 @@
 //! Pods with our finalizer and none of our labels (`docs/accounting.md`, AH7): no watch shows them, so they are looked for.
 //!
-//! Somebody took their labels while no program watched. Nobody knows which record they belong to, so they are released
+//! Somebody took their labels while no program watched, or before it was known what their record says. Nobody knows which record they belong to, so they are released
 //! without being counted.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
@@ -21,17 +21,18 @@ use trainjob_engine::{answer::timed, error::RequestError};
 use crate::{
     accountant::Accountant,
     metrics::LostReason,
-    requests::{PAGE, release as release_pod},
+    requests::{Annotation, PAGE, release as release_pod},
 };
 
 /// How often they are looked for.
 const EVERY: Duration = Duration::from_hours(1);
-/// How long until the next try, after one that failed.
+/// How long until the next try after one that failed, and after a Pod has left.
 const AGAIN: Duration = Duration::from_secs(30);
 /// How many are released at once.
 const AT_ONCE: usize = 16;
 
-/// Releases them whenever this process leads, at the start and then once an hour.
+/// Releases them whenever this process leads: at the start, once an hour, and after a Pod has left the watch with our
+/// finalizer.
 pub async fn release(accountant: Arc<Accountant>) -> Infallible {
     loop {
         accountant.leader.granted().await;
@@ -42,7 +43,11 @@ pub async fn release(accountant: Arc<Accountant>) -> Infallible {
                 AGAIN
             }
         };
-        sleep(wait).await;
+        tokio::select! {
+            () = sleep(wait) => {}
+            // Most of them are counted and released before this is over.
+            () = accountant.lost_labels.notified() => sleep(AGAIN).await,
+        }
     }
 }
 
@@ -53,7 +58,7 @@ async fn look(accountant: &Accountant) -> Result<(), RequestError> {
         let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
         let pods: Api<Pod> = Api::namespaced(accountant.client.clone(), &namespace);
         let uid = pod.uid().unwrap_or_default();
-        match release_pod(&pods, &name, &uid).await {
+        match release_pod(&pods, &name, &uid, Annotation::Unset).await {
             Ok(_) => {
                 tracing::warn!(
                     namespace, pod = name, uid,

@@ -18,5 +18,6 @@ pub mod manual;
 pub mod metrics;
 pub mod remover;
 pub mod run;
+pub mod second;
 pub mod status;
 pub mod watch;

@@ -245,7 +245,8 @@ impl Remover {
         let answer = owners::ask(&self.client, &key.object.namespace, owner);
         match place.ask().answer(answer).await.flatten() {
             Ok(answer) => {
-                self.state().answered(key, answer, boot_time());
+                let now = self.clock.now();
+                self.state().answered(key, &owner.uid, answer, now, boot_time());
                 None
             }
             Err(error) => {

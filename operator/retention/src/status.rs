@@ -20,6 +20,7 @@ use std::{
     time::Duration,
 };
 
+use futures::{StreamExt as _, stream};
 use kube::{
     Client,
     api::{Patch, PatchParams},
@@ -55,14 +56,15 @@ use crate::{
     cluster_state::{KindState, PolicyKey, Stored, Survey, Tally},
     key::TargetId,
     remover::{Remover, collection},
+    second::next_second,
 };
 
 /// How often the record of a breaker is stored that has nothing urgent, at most.
 const STORED_EVERY: Duration = Duration::from_mins(1);
-/// How often it is looked whether a condition has changed.
-const LOOKED_AT_EVERY: Duration = Duration::from_secs(1);
 /// How many objects are counted at a time; others want the state, too.
 const SLICE: usize = 1_000;
+/// How many statuses are written at once: the process wakes up less often than for one after the other.
+const AT_ONCE: usize = 8;
 /// Who writes.
 const FIELD_MANAGER: &str = "trainjob-retention";
 
@@ -98,7 +100,7 @@ impl StatusWriter {
     pub async fn write(mut self) -> Infallible {
         let mut evaluations = self.remover.evaluations();
         loop {
-            let look = Instant::now() + LOOKED_AT_EVERY;
+            let look = next_second();
             if let Some(edited) = self.edited(look).await {
                 // Until then the conditions are those of the last generation.
                 while self.is_syncing(&edited)
@@ -166,19 +168,26 @@ impl StatusWriter {
             self.count(*target).await;
         }
         let now = self.remover.clock().now().stamp();
-        for found in due {
+        let mut due: BTreeMap<_, _> =
+            due.into_iter().map(|found| (found.key.clone(), found)).collect();
+        let Self { remover, client, own_writes, policies, surveys, nothing, .. } = self;
+        let (remover, client, own_writes) = (&*remover, &*client, &*own_writes);
+        let writes = policies.iter_mut().filter_map(|(key, written)| {
+            let found = due.remove(key)?;
             let counted = found.target.filter(|target| targets.contains(target));
-            let survey = counted.and_then(|target| self.surveys.get(&target));
+            let survey = counted.and_then(|target| surveys.get(&target));
             let tally = survey.map(|survey| {
-                found.uid.as_ref().and_then(|uid| survey.tally(uid)).unwrap_or(&self.nothing)
+                found.uid.as_ref().and_then(|uid| survey.tally(uid)).unwrap_or(&*nothing)
             });
-            let Some(written) = self.policies.get_mut(&found.key) else { continue };
-            let before = written.seen.resource_version.clone();
-            write_one(&self.remover, &self.client, (&found, written), tally, now).await;
-            if written.seen.resource_version != before {
-                self.own_writes.note(&found.key, &written.seen.resource_version);
-            }
-        }
+            Some(async move {
+                let before = written.seen.resource_version.clone();
+                write_one(remover, client, (&found, &mut *written), tally, now).await;
+                if written.seen.resource_version != before {
+                    own_writes.note(&found.key, &written.seen.resource_version);
+                }
+            })
+        });
+        stream::iter(writes).for_each_concurrent(AT_ONCE, |write| write).await;
     }
 
     /// All policies, and how it is with them.

@@ -8,11 +8,11 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use trainjob_core::Now;
 use trainjob_retention::cluster_state::Deletion;
-use trainjob_retention_core::breaker::{Reason, Record, Trip};
+use trainjob_retention_core::breaker::{Reason, Record};
 
 use super::{
     objects::{Job, Policy},
-    process::Process,
+    process::{Process, Since},
     rules::{JobId, PolicyId, Verdict, View},
     server::{SOURCES, Server},
 };
@@ -82,8 +82,8 @@ pub enum Rule {
 #[derive(Debug, Default)]
 struct Begun {
     digest: Arc<str>,
-    /// The UIDs of the Jobs, and in which version they were so.
-    jobs: BTreeMap<u64, u64>,
+    /// The UIDs of the Jobs that are so all the time, and since when each was then.
+    jobs: BTreeMap<u64, i64>,
     limit: usize,
     deleted: usize,
 }
@@ -194,21 +194,21 @@ impl Judge {
         let there = server.view.policies.values().find(|it| it.uid == policy.uid);
         let record = there.and_then(|there| there.record.as_ref());
         let is_own = self.writers.get(&policy.uid) == Some(&process.number);
-        let is_same =
-            |record: &&Record| known.is_some_and(|(digest, _)| **digest == *record.digest);
+        let is_same = |record: &&Record| known.is_some_and(|known| *known.digest == *record.digest);
         let trip = record.filter(is_same).and_then(|record| record.trip.as_ref());
         let namespace = super::objects::NAMESPACES.get(job.namespace).copied().unwrap_or_default();
         let stops = is_own && trip.is_some_and(|trip| trip.stops(namespace));
         self.check(!stops, Rule::NotTripped, || format!("{job:?} in spite of {trip:?}"));
-        let Some((digest, version)) = known else { return };
+        let Some(known) = known else { return };
         let Some(begun) = self.begun.get_mut(&policy.uid) else { return };
-        // What it learned of later was not due for it when it judged.
-        if *begun.digest == **digest && begun.jobs.remove(&job.uid).is_some_and(|of| of <= *version)
+        if *begun.digest == *known.digest
+            && begun.jobs.remove(&job.uid).is_some_and(|due| known.has_judged(job.uid, due))
         {
             begun.deleted += 1;
             let (deleted, limit) = (begun.deleted, begun.limit);
             self.check(deleted <= limit, Rule::BreakerHolds, || {
-                format!("{deleted} of what p{} made due, and {limit} may go", policy.name)
+                let name = policy.name;
+                format!("{deleted} of what p{name} made due, and {limit} may go, at last {job:?}")
             });
         }
     }
@@ -226,9 +226,9 @@ impl Judge {
 
     /// Something was edited, perhaps the policy of this UID.
     pub fn edited(&mut self, server: &Server, policy: Option<PolicyId>) {
-        let due = due_by(server);
+        let due = server.view.due(&server.owners, server.seconds());
         for (uid, begun) in &mut self.begun {
-            begun.jobs.retain(|job, _| due.get(job).is_some_and(|(policy, _)| policy == uid));
+            begun.jobs.retain(|job, _| due.get(job).is_some_and(|(by, _)| by == uid));
             let there = server.view.policies.values().find(|policy| policy.uid == *uid);
             let limit = there.map_or(0, |policy| policy.spec.max_count as usize);
             begun.limit = begun.limit.max(limit);
@@ -241,42 +241,33 @@ impl Judge {
             return;
         }
         let jobs = due.into_iter().filter(|(_, (by, _))| *by == policy.uid);
-        let jobs = jobs.map(|(job, (_, version))| (job, version)).collect();
+        let jobs = jobs.map(|(job, (_, since))| (job, since)).collect();
         let limit = policy.spec.max_count as usize;
         self.begun
             .insert(policy.uid, Begun { digest: Arc::clone(digest), jobs, limit, deleted: 0 });
     }
 
-    /// A replica has stored a record in place of another.
+    /// The replica of this number has stored a record of a policy in place of another, for which it has judged this. It may have
+    /// ended meanwhile.
     pub fn stored(
         &mut self,
-        process: &mut Process,
+        sender: u32,
         server: &Server,
-        uid: u64,
+        (uid, judged): (u64, Option<&Since>),
         [before, after]: [Option<&Record>; 2],
     ) {
-        self.writers.insert(uid, process.number);
-        let digest = |record: Option<&Record>| record.map(|record| Arc::clone(&record.digest));
-        let is_judged = process.since.get(&uid).map(|(known, _)| &**known);
-        let is_judged = after.filter(|after| Some(&*after.digest) == is_judged);
-        let is_current = is_judged.is_none_or(|it| server.digests.get(&uid) == Some(&it.digest));
+        self.writers.insert(uid, sender);
+        let Some(judged) = judged else { return };
+        let is_current = server.digests.get(&uid).is_some_and(|it| **it == *judged.digest);
         self.check(is_current, Rule::Fenced, || format!("{after:?} is of an old version"));
+        let digest = |record: Option<&Record>| record.map(|record| Arc::clone(&record.digest));
         let is_first = digest(before) != digest(after);
-        let known = process.since.get(&uid).filter(|_| is_first && is_judged.is_some());
-        if let (Some(begun), Some((digest, version))) = (self.begun.get_mut(&uid), known)
-            && *begun.digest == **digest
+        if let Some(begun) = self.begun.get_mut(&uid).filter(|_| is_first)
+            && *begun.digest == *judged.digest
         {
-            // R42 counts what the watch of the leader shows that judges the digest. Whoever goes on from its record cannot
-            // tell what it did not know from what came due later (R41).
-            begun.jobs.retain(|_, of| *of <= *version);
-        }
-        let trip = |record: Option<&Record>| record.and_then(|record| record.trip.clone());
-        let (before, after) = (trip(before), trip(after));
-        let is_step = |trip: &Option<Trip>| {
-            trip.as_ref().is_some_and(|trip| trip.reason() == Reason::ClockStep)
-        };
-        if is_step(&before) && !is_step(&after) {
-            process.stepped.remove(&uid);
+            // R42 counts what was due for the leader that judges the digest. Whoever goes on from its record cannot tell what
+            // it did not know from what came due later (R41).
+            begun.jobs.retain(|job, due| judged.has_judged(*job, *due));
         }
     }
 
@@ -286,24 +277,22 @@ impl Judge {
     }
 }
 
+/// Whether the trip of a jump of the clock is not in a record any more that replaces another.
+#[must_use]
+pub fn ends_step(records: [Option<&Record>; 2]) -> bool {
+    let [was_stepped, is_stepped] = records.map(|record| {
+        let trip = record.and_then(|record| record.trip.as_ref());
+        trip.is_some_and(|trip| trip.reason() == Reason::ClockStep)
+    });
+    was_stepped && !is_stepped
+}
+
 /// What the replica takes the time to be at the earliest.
 fn told_time(process: &Process, server: &Server) -> i64 {
     match process.now(server) {
         Now::Known { earliest, .. } => earliest.0,
         Now::Held { likely } => likely.0,
     }
-}
-
-/// What is due now, by which policy, and in which version: all by UID.
-fn due_by(server: &Server) -> BTreeMap<u64, (u64, u64)> {
-    let (view, now) = (&server.view, server.seconds());
-    let due = view.jobs.values().filter_map(|job| {
-        let verdict = view.verdict(job, &server.owners, now)?;
-        let policy = view.policies.get(&verdict.policy)?;
-        verdict.due.filter(|due| *due <= now)?;
-        Some((job.uid, (policy.uid, job.version)))
-    });
-    due.collect()
 }
 
 /// Whether so much was sent at these times, in milliseconds, as a rate allows: the last of them in any span that ends

@@ -4,8 +4,10 @@
 //! order, watches that lag, and requests that are under way until the schedule says what becomes of them.
 
 mod deliver;
+mod due;
 mod pass;
 mod request;
+mod since;
 mod status;
 mod written;
 
@@ -25,12 +27,13 @@ use trainjob_retention_core::finished::Definitions;
 
 pub use self::{
     request::{Answer, Request, UnderWay, owner_answer},
+    since::Since,
     written::{Written, policy_uid},
 };
 use super::{
     defect::Defect,
     objects::object_key,
-    rules::{JobId, PolicyId, View},
+    rules::{JobId, Owners, PolicyId, View},
     server::{SOURCES, Server},
 };
 
@@ -72,10 +75,12 @@ pub struct Process {
     pub frozen_until: [i64; SOURCES],
     /// Whether it was told that it may not delete.
     pub lacks_right: bool,
-    /// Policies by UID: under which digest it knows them, and the version of the Jobs that it knew then.
-    pub since: BTreeMap<u64, (String, u64)>,
+    /// Policies by UID: under which digest it knows them, and what is due since then.
+    pub since: BTreeMap<u64, Since>,
     /// The same of the digests that it has judged last.
-    judged_since: BTreeMap<u64, (String, u64)>,
+    judged_since: BTreeMap<u64, Since>,
+    /// What it was told of owners.
+    owners: Owners,
     /// Policies by UID of which it has stored a record.
     pub has_stored: BTreeSet<u64>,
     /// Jobs whose deletion was accepted, and which its watch has not shown to be gone.
@@ -136,6 +141,7 @@ impl Process {
             lacks_right: false,
             since: BTreeMap::new(),
             judged_since: BTreeMap::new(),
+            owners: Owners::new(),
             has_stored: BTreeSet::new(),
             accepted: BTreeSet::new(),
             failed: BTreeMap::new(),
@@ -182,12 +188,11 @@ impl Process {
     }
 
     /// It has been elected: everything that it knows of is evaluated.
-    pub fn lead(&mut self) {
+    pub fn lead(&mut self, server: &Server) {
         self.leads = true;
         let effects = self.state.take_over();
         self.apply(effects);
-        let version = self.version_of_jobs();
-        self.since.values_mut().for_each(|(_, known)| *known = version);
+        self.counts_anew(server);
     }
 
     fn apply(&mut self, effects: Effects) {
@@ -246,6 +251,7 @@ impl Process {
         self.notice_time(server);
         let (now, monotonic) = (self.now(server), self.monotonic(server));
         let _ = self.state.judge(now, monotonic);
+        self.note_due(server);
         let Some(slice) = self.state.evaluate(count, now) else { return false };
         for (key, at) in slice.later {
             self.look_at(&key, Some(at), server);

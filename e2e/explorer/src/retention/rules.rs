@@ -61,6 +61,18 @@ impl View {
         Some(Verdict { due, by_count: by_count && !is_maximum, ..never })
     }
 
+    /// What is due at `now`, by which policy, and since when: Jobs and policies by UID.
+    #[must_use]
+    pub fn due(&self, owners: &Owners, now: i64) -> BTreeMap<u64, (u64, i64)> {
+        let due = self.jobs.values().filter_map(|job| {
+            let verdict = self.verdict(job, owners, now)?;
+            let policy = self.policies.get(&verdict.policy)?;
+            let due = verdict.due.filter(|due| *due <= now)?;
+            Some((job.uid, (policy.uid, due)))
+        });
+        due.collect()
+    }
+
     /// The policy that governs a Job, and its rule.
     fn governing(&self, job: &Job) -> Option<(&Policy, usize, Rule)> {
         let mut policies: Vec<&Policy> = self.policies.values().map(|policy| &**policy).collect();

@@ -241,6 +241,7 @@ pub(super) fn edit(world: &mut World, random: &mut Random) {
             for _ in 0..many {
                 if let Some(id) = random.pick(&jobs) {
                     edit_job(world, random, id);
+                    world.judge.edited(&world.server, None);
                 }
             }
             None

@@ -9,7 +9,7 @@ use trainjob_retention::{
 use trainjob_retention_core::breaker::Reason;
 
 use super::{
-    judge::{ALL_PER_SECOND, Judge, Rule},
+    judge::{ALL_PER_SECOND, Judge, Rule, ends_step},
     objects::job_key,
     options::Options,
     process::{Answer, JUMP, Process, Request, UnderWay, owner_answer, policy_uid},
@@ -102,7 +102,7 @@ impl World {
             world.processes.push(process);
         }
         if let Some(first) = world.processes.first_mut() {
-            first.lead();
+            first.lead(&world.server);
         }
         world
     }
@@ -285,7 +285,9 @@ impl World {
     }
 
     fn store(&mut self, sender: u32, request: &Request) -> Answer {
-        let Request::Status { id, uid, version, record } = request else { return Answer::Failed };
+        let Request::Status { id, uid, version, record, since } = request else {
+            return Answer::Failed;
+        };
         let before = self.server.view.policies.get(id).and_then(|policy| policy.record.clone());
         let stored = self.server.store_record(*id, (*uid, *version), record.clone());
         self.note(|| format!("{sender} stores of {id:?}: {record:?}: {stored:?}"));
@@ -293,8 +295,11 @@ impl World {
             self.report.conflicts += 1;
             return Answer::Deletion(Reply::Conflict);
         };
-        if let Some(process) = self.processes.iter_mut().find(|it| it.number == sender) {
-            self.judge.stored(process, &self.server, *uid, [before.as_ref(), record.as_ref()]);
+        let records = [before.as_ref(), record.as_ref()];
+        self.judge.stored(sender, &self.server, (*uid, since.as_ref()), records);
+        let process = self.processes.iter_mut().find(|it| it.number == sender);
+        if let Some(process) = process.filter(|_| ends_step(records)) {
+            process.stepped.remove(uid);
         }
         if let Some(trip) = record.as_ref().and_then(|record| record.trip.as_ref()) {
             self.report.trips += 1;
@@ -339,7 +344,7 @@ impl World {
             }
         }
         let Some(process) = self.processes.get_mut(index).filter(|it| !it.leads) else { return };
-        process.lead();
+        process.lead(&self.server);
         let number = process.number;
         self.note(|| format!("{number} leads"));
     }

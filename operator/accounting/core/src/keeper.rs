@@ -14,7 +14,7 @@ use std::time::Duration;
 use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecordStatus;
 
 pub use self::call::{Answer, Call, Calls, Fence, Store};
-use self::pods::Pods;
+use self::pods::{Forget, Pods};
 use crate::{
     answer::{Failure, ForPod, ForRecord, for_pod, for_record},
     backoff::Backoff,
@@ -308,7 +308,15 @@ impl Keeper {
             }
             Evidence::Proven { unwatched, .. } => unwatched,
         };
-        self.pods.listed(version, pods, evidence == Evidence::Unproven, now);
+        let forget = match evidence {
+            Evidence::Proven { .. } => Forget::Nothing,
+            // It was never stored, only created.
+            Evidence::Unproven if status.is_some_and(|status| status.as_of.is_none()) => {
+                Forget::Gone
+            }
+            Evidence::Unproven => Forget::All,
+        };
+        self.pods.listed(version, pods, forget, now);
         self.record.evidence = Evidence::Proven { unwatched, listed_after_end: is_over };
     }
 
@@ -323,6 +331,10 @@ impl Keeper {
 
     fn failed(&mut self, call: &Call, failure: Failure, retry_after: Duration, now: Now) {
         self.backoff.failed(now.clock, retry_after);
+        if let (Call::Get { .. }, ForRecord::Create) = (call, for_record(failure)) {
+            // That there is none is what was asked for.
+            self.backoff.succeeded();
+        }
         match call {
             Call::List { .. } => return self.pods.list_failed(),
             // It is about the TrainJob: the next try tells.

@@ -1,11 +1,10 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use trainjob_accounting_core::{keeper::Fence, tracked::Presence};
+use trainjob_accounting_core::keeper::Fence;
 use trainjob_api::{
     lifecycle::v1alpha1::{
         ACCOUNTED_ANNOTATION, ACCOUNTING_FINALIZER, TRAIN_JOB_NAME_LABEL, TRAIN_JOB_UID_LABEL,
-        record::TrainJobRecordStatus,
     },
     time::Timestamp,
 };
@@ -168,7 +167,7 @@ fn a_request_is_sent_again_until_it_is_answered() {
     };
     assert_eq!(call, again);
     let fence = Fence { name: "llm-1".into(), uid: "r1".into(), version: "1".into() };
-    let answer = Answer::Record(fence, Box::new(TrainJobRecordStatus::default()));
+    let answer = Answer::Record(fence, Box::default());
     book.answered(&key(), &call, answer, NOW);
     let (Step::Send(next), _) = book.step(&key(), &settings, NOW) else {
         panic!("nothing follows")

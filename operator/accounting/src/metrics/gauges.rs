@@ -95,3 +95,15 @@ impl Gauges {
         }
     }
 }
+
+/// Shows gauges of one GPU that runs, among these metrics.
+#[cfg(test)]
+pub(super) fn show_numbers(metrics: &Arc<Metrics>) {
+    let mut sampled = Sampled::default();
+    let gauges = Gauges::new(&mut sampled).unwrap();
+    let shown = Arc::clone(metrics);
+    let gpus = [(("a".into(), "q".to_owned()), 1)].into();
+    let numbers = Numbers { gpus, ..Numbers::default() };
+    let look = move || gauges.set(true, &numbers, &shown);
+    sampled.register(metrics.registry(), look).unwrap();
+}

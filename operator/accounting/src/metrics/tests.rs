@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use prometheus::TextEncoder;
 use trainjob_api::lifecycle::v1alpha1::record::{
     Attempt, PodCounts, PodSums, RecordedReplicatedJob, Totals,
@@ -98,5 +100,44 @@ fn waste_is_told_when_a_record_becomes_final_for_the_first_time() {
         let change = Change { before: before.clone(), after: after.clone() };
         metrics.stored(("a", ""), &change, &Settings::default());
         assert_eq!(lines(&metrics).iter().any(|it| it == line), is_told);
+    }
+}
+
+/// What every program has, under the prefix of its own.
+const ALIKE: [&str; 6] = [
+    "api_request_duration_seconds",
+    "api_requests_total",
+    "build_info",
+    "events_dropped_total",
+    "leader",
+    "watch_restarts_total",
+];
+
+#[test]
+fn every_metric_is_documented_and_nothing_else() {
+    let metrics = Metrics::new(Some(10)).unwrap();
+    let mut done = status(1, 1, 1);
+    done.totals.wasted_by_cause.insert("Error".into(), 1);
+    let condition = serde_json::json!({
+        "type": "Final", "status": "True", "reason": "AllCounted", "message": "",
+        "lastTransitionTime": "2026-11-22T06:00:00Z",
+    });
+    done.conditions.push(serde_json::from_value(condition).unwrap());
+    let change = Change { before: TrainJobRecordStatus::default(), after: done };
+    metrics.stored(("a", "q"), &change, &Settings::default());
+    gauges::show_numbers(&metrics);
+    let families = metrics.registry().gather();
+    let own = families.iter().filter_map(|family| {
+        let name = family.name().strip_prefix(PREFIX)?.strip_prefix('_')?;
+        (!ALIKE.contains(&name)).then(|| name.to_owned())
+    });
+    let own: BTreeSet<_> = own.collect();
+    let page = include_str!("../../../../docs/accounting.md");
+    let section = page.split("\n### ").find(|part| part.starts_with("Metrics\n")).unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let documented: BTreeSet<_> = rows.map(|(name, _)| name.to_owned()).collect();
+    assert_eq!(own, documented);
+    for name in ALIKE {
+        assert!(section.contains(&format!("`{name}`")), "{name}");
     }
 }

@@ -58,14 +58,12 @@ impl Candidates {
         if let Some(listed) = &mut self.listed {
             listed.insert(pod.uid.clone());
         }
-        match self.known.get_mut(&pod.uid) {
-            Some(candidate) => candidate.tracked.saw(pod, now),
-            None => {
-                let namespace = stored.metadata.namespace.clone().unwrap_or_default();
-                let (uid, tracked) = (pod.uid.clone(), Tracked::new(pod, now));
-                self.known.insert(uid, Candidate { namespace, tracked });
-            }
+        if let Some(candidate) = self.known.get_mut(&pod.uid) {
+            return candidate.tracked.saw(pod, now);
         }
+        let namespace = stored.metadata.namespace.clone().unwrap_or_default();
+        let (uid, tracked) = (pod.uid.clone(), Tracked::new(pod, now));
+        self.known.insert(uid, Candidate { namespace, tracked });
     }
 
     /// The watch shows that a Pod went.
@@ -167,7 +165,7 @@ mod tests {
         assert_eq!(due(&mut candidates, 500, 441), Vec::<String>::new(), "a leader lives");
         assert_eq!(due(&mut candidates, 119, 0), Vec::<String>::new(), "too early");
         assert_eq!(due(&mut candidates, 120, 0), ["due"]);
-        candidates.failed("due", Duration::from_secs(120));
+        candidates.failed("due", Duration::from_mins(2));
         assert_eq!(due(&mut candidates, 120, 0), Vec::<String>::new(), "it waits for its next try");
         assert_eq!(due(&mut candidates, 121, 0), ["due"]);
         candidates.released("due");

@@ -7,8 +7,8 @@
 //! 2. Objects that any other edit makes due, of labels, annotations, a namespace or another policy, wait for two minutes;
 //!    if more than `maxCount` wait in one namespace, the policy trips in that namespace, and if more than ten times
 //!    `maxCount` wait in all, where no namespace counts for more than `maxCount`, it trips everywhere.
-//! 3. What becomes due because time passes, also while the engine was down, or because it has just finished, trips
-//!    nothing, however much it is.
+//! 3. What becomes due because time passes, also while the engine was down, or because it or its owner has just finished,
+//!    trips nothing, however much it is.
 //! 4. Where a policy has tripped it deletes nothing, and its status shows how many objects wait, in which namespaces, and
 //!    an id.
 //! 5. The annotation `lifecycle.trainjob.dev/acknowledge-trip` with that id lets that number of objects and a tenth more
@@ -26,6 +26,10 @@
 //! After a restart the same comparison is made with what is stored. So `enforcedThrough` is not just the time of the last
 //! look: it stays behind at the due instant of what was expected and is still there. Then no expected object waits after a
 //! restart. In return, an edit that no leader sees is not noticed for objects that are due after that instant.
+//!
+//! Owners are not watched but asked for, so the end of one is noticed up to half an hour late. An answer that brings it is
+//! news like an end that the watch brings. Before there is any answer nobody knows whether an object is due: under a new
+//! digest it counts as due, and otherwise it is not judged before.
 //!
 //! # What the program calls, and when
 //!
@@ -50,6 +54,7 @@ mod ledger;
 mod limits;
 mod object;
 mod record;
+mod standing;
 mod state;
 mod status;
 #[cfg(test)]
@@ -58,8 +63,9 @@ mod tests;
 pub use self::{
     judge::Verdict,
     ledger::WaitingObjects,
-    limits::{CLOCK_AHEAD, PATIENCE, SETTLING, SLACK, STORE_INTERVAL},
-    object::{DueObject, Hold, News, Stage, Standing},
+    limits::{CLOCK_AHEAD, OWNER_ASKED_WITHIN, PATIENCE, SETTLING, SLACK, STORE_INTERVAL},
+    object::{DueObject, Hold, News, OwnerEnd, Stage},
     record::{Reason, Record, Scope, Trip, TripId},
+    standing::{Looked, Standing},
     state::{Breaker, PolicyVersion},
 };

@@ -160,6 +160,12 @@ impl<'p> Governed<'p, '_> {
         self.finish.time.get().map(|time| time.max(self.object.created))
     }
 
+    /// Whether its controller owner is what is deleted.
+    #[must_use]
+    pub const fn deletes_owner(&self) -> bool {
+        matches!(self.decide.delete(), Delete::Owner)
+    }
+
     const fn deletion(&self) -> Act {
         match self.decide.delete() {
             Delete::Object => Act::DeleteObject,

@@ -103,8 +103,8 @@ impl Breakers {
         is_outdated
     }
 
-    /// Takes in what of an object is due, and under which policy; `None` if nothing is. The first time after the watch has
-    /// brought its end, that is what made it due.
+    /// Takes in what of an object is due, and under which policy; `None` if nothing is. The first time after its end, or
+    /// that of its owner, was told, that is what made it due.
     pub(super) fn observe(
         &mut self,
         object: &mut Object,
@@ -119,8 +119,9 @@ impl Breakers {
         let Some((policy, due)) = due else { return };
         if let Some(judged) = self.judged.get_mut(policy) {
             let uid = object.facts.uid.clone();
-            judged.is_changed |= judged.breaker.standing(&uid).is_none();
-            judged.breaker.observe(uid, due, news, now);
+            let before = judged.breaker.standing(&uid);
+            judged.breaker.observe(uid.clone(), due, news, now);
+            judged.is_changed |= judged.breaker.standing(&uid) != before;
             if object.judged_by.is_none() {
                 object.judged_by = Some(Box::new(policy.clone()));
             }

@@ -80,7 +80,9 @@ impl ClusterState {
         let (policy, due) = (governed.policy.uid.clone(), due_of(&plan));
         let is_paused = self.rights.is_paused(&policy);
         let step = without_deletion(&governed, &plan, object.asks_again_in(monotonic), is_paused);
-        let observed = DueObject::of(&plan, &key.object.namespace, reached);
+        // An owner that is asked for again is as it was until the answer is there.
+        let known = governed.plan(&object.known_answers(), &kind.groups, reached);
+        let observed = DueObject::of(&known, &key.object.namespace, reached);
         let deletion = due.filter(|_| !is_paused).and_then(|due| deletion(&governed, &plan, due));
         let observed = observed.map(|object| (&policy, object));
         self.breakers.observe(object, observed, reached);
@@ -130,11 +132,26 @@ impl ClusterState {
         Ok(key)
     }
 
-    /// Takes in how the owner of an object is.
-    pub fn answered(&mut self, key: &Key, answer: OwnerAnswer, monotonic: Duration) {
-        let kind = self.kinds.get_mut(key.target.0);
-        if let Some(object) = kind.and_then(|kind| kind.objects.get_mut(&key.object)) {
-            object.answered(answer, monotonic);
+    /// Takes in how the owner with this UID of an object is. By now another object may have the name, with another owner.
+    pub fn answered(
+        &mut self,
+        key: &Key,
+        owner: &Uid,
+        answer: OwnerAnswer,
+        now: Now,
+        monotonic: Duration,
+    ) {
+        let Some(kind) = self.kinds.get_mut(key.target.0) else { return };
+        let policies = kind.there(&mut self.namespaces, &key.object.namespace);
+        let is_its = |object: &&mut Object| {
+            object.facts.controller().is_some_and(|controller| controller.uid == *owner)
+        };
+        let Some(object) = kind.objects.get_mut(&key.object).filter(is_its) else { return };
+        if object.answered(answer, monotonic) {
+            // That lets go what waits for it, and is no reason to delete the owner itself.
+            let governed = policies.governing(&object.facts);
+            object.end_is_news |= governed.is_some_and(|governed| !governed.deletes_owner());
+            self.observe(key, now);
         }
     }
 

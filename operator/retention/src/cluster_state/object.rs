@@ -5,6 +5,7 @@ use std::time::Duration;
 use trainjob_api::time::Timestamp;
 use trainjob_core::facts::ObjectKey;
 use trainjob_retention_core::{
+    breaker::OWNER_ASKED_WITHIN,
     facts::Facts,
     keep_last::Candidate,
     maybe_timestamp::MaybeTimestamp,
@@ -18,7 +19,7 @@ use crate::key::Key;
 /// How long an answer holds: about an owner that lets the object go (`docs/retention.md`, R24), and about a release (R13).
 const ANSWER_HOLDS: Duration = Duration::from_mins(1);
 /// How long it takes at most until an owner is asked for again that had not finished.
-const LONGEST_WAIT: Duration = Duration::from_mins(30);
+const LONGEST_WAIT: Duration = Duration::from_secs(OWNER_ASKED_WITHIN.unsigned_abs());
 /// The longest wait after deletions that failed.
 const LONGEST_BACKOFF: Duration = Duration::from_mins(5);
 
@@ -61,7 +62,8 @@ pub(super) struct Object {
     pub(super) pods: ObjectPods,
     /// Whether its wishes were changed since its users were told something.
     pub(super) wishes_edited: bool,
-    /// Whether the watch has brought its end, and no breaker was told so far because the time is not known (R41).
+    /// Whether the watch has brought its end, or an answer that of its owner, and no breaker was told so far because the
+    /// time is not known (R41).
     pub(super) end_is_news: bool,
     /// What policies found of it.
     pub(super) found: Found,
@@ -220,7 +222,7 @@ impl Object {
         }
     }
 
-    /// The last answers, however old: to count by, not to delete by.
+    /// The last answers, however old: to count and to judge by, not to delete by.
     pub(super) fn known_answers(&self) -> Answers {
         Answers {
             owner: self.asked().map(|asked| asked.answer),
@@ -251,13 +253,14 @@ impl Object {
         self.found = Found::default();
     }
 
-    /// Takes in how its owner is.
-    pub(super) fn answered(&mut self, answer: OwnerAnswer, now: Duration) {
+    /// Takes in how its owner is. Returns whether that has ended since it was asked for last.
+    pub(super) fn answered(&mut self, answer: OwnerAnswer, now: Duration) -> bool {
         let is_unfinished = matches!(answer, OwnerAnswer::Found(FoundOwner { finished: None, .. }));
         let before = self.asked().map_or(0, |asked| asked.unfinished);
         let unfinished = if is_unfinished { before.saturating_add(1) } else { 0 };
         self.activity().asked = Some(Asked { answer, at: now, unfinished });
         self.found = Found::default();
+        before > 0 && !is_unfinished
     }
 
     /// How long it is still left alone after a deletion that failed, or, if its Pods are what is to go, because they may not

@@ -7,6 +7,7 @@ mod flows;
 mod keep_last;
 mod notices;
 mod numbers;
+mod owners;
 mod pods;
 mod release;
 mod rights;
@@ -26,6 +27,7 @@ use trainjob_retention_core::{
     policy::Propagation,
     stored::{self, StoredPolicy},
     uid::Uid,
+    wish::HoldWish,
 };
 
 use super::*;
@@ -236,6 +238,11 @@ impl Scene {
 
     fn deletes(&mut self, name: &str, now: Now) -> bool {
         matches!(self.step(name, now), Step::Delete(_))
+    }
+
+    /// The JobSet that controls a Job is so.
+    fn owner_is(&mut self, name: &str, answer: OwnerAnswer, now: Now) {
+        self.state.answered(&key(name), &Uid::from("u"), answer, now, self.monotonic);
     }
 
     /// Asks what is to be asked about rights, with these missing. Returns what was asked about.

@@ -9,7 +9,7 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use kube::{Api, Client, api::ListParams, core::Request};
 use serde::Deserialize;
-use tokio::time::sleep;
+use tokio::time::sleep_until;
 use trainjob_api::{constants::JOBSET_NAME_LABEL, jobset::JobSet, time::Timestamp};
 use trainjob_core::facts::ObjectKey;
 use trainjob_engine::{
@@ -35,6 +35,7 @@ use super::{
 use crate::{
     cluster_state::{PodHints, PodsDeletion, PodsLeft, PodsReply, PodsToList, Reply, Right},
     key::Key,
+    second::next_second,
 };
 
 /// The question which Pods an object has.
@@ -51,8 +52,6 @@ const PAGE: u32 = 100;
 const LARGE_PAGE: u32 = 500;
 /// How many Pods a pass deletes at most.
 const AT_ONCE: usize = 20;
-/// How often it is looked whether Pods have to be listed.
-const LOOKED_AT_EVERY: Duration = Duration::from_secs(1);
 /// How long it is until another look when a request has no turn, or the time is not known.
 const NO_TURN: Duration = Duration::from_secs(1);
 
@@ -91,7 +90,7 @@ impl Remover {
     /// Lists the Pods of kinds whose rules ask for that, while this process leads, for ever.
     pub async fn list_pods(&self) -> Infallible {
         loop {
-            sleep(LOOKED_AT_EVERY).await;
+            sleep_until(next_second()).await;
             if !self.leader.holds() {
                 continue;
             }

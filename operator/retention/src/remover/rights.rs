@@ -1,12 +1,12 @@
 //! Asks the API server what the engine may do (`docs/retention.md`, R34 and R51).
 
-use std::{convert::Infallible, time::Duration};
+use std::convert::Infallible;
 
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
 use kube::{Api, Client, api::PostParams};
-use tokio::time::sleep;
+use tokio::time::sleep_until;
 use trainjob_engine::{answer::timed, error::RequestError};
 use trainjob_process::server_time::boot_time;
 use trainjob_retention_core::facts::Controller;
@@ -15,16 +15,14 @@ use super::{Remover, owners, served::Served};
 use crate::{
     cluster_state::{Deletion, Resource, Right, RightChange, Verb},
     key::Key,
+    second::next_second,
 };
-
-/// How often it is looked whether there is something to ask.
-const LOOKED_AT_EVERY: Duration = Duration::from_secs(1);
 
 impl Remover {
     /// Asks about rights while this process leads, for ever.
     pub async fn ask_rights(&self) -> Infallible {
         loop {
-            sleep(LOOKED_AT_EVERY).await;
+            sleep_until(next_second()).await;
             if !self.leader.holds() {
                 continue;
             }

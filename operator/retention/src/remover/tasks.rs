@@ -1,25 +1,23 @@
 //! What goes on beside the passes over objects: evaluations, judgements, and leave for those that stand in lines.
 
-use std::{convert::Infallible, time::Duration};
+use std::convert::Infallible;
 
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
 use trainjob_engine::controller::Controller;
 use trainjob_process::server_time::boot_time;
 
 use super::Remover;
-use crate::{cluster_state::Judgement, key::position};
+use crate::{cluster_state::Judgement, key::position, second::next_second};
 
 /// How many objects are evaluated at a time; others want the state, too.
 const SLICE: usize = 1_000;
-/// How long an evaluation, or a line, is left alone at most: the time may be known by then.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 impl Remover {
     /// Evaluates what has to be evaluated, in slices, for ever.
     pub async fn evaluate(&self) -> Infallible {
         loop {
             // Time alone can make it possible, so it is tried now and then.
-            let _ = timeout(LOOK_AGAIN, self.to_evaluate.notified()).await;
+            let _ = timeout_at(next_second(), self.to_evaluate.notified()).await;
             self.judge();
             let (begun, mut is_evaluated) = (Instant::now(), false);
             loop {
@@ -60,8 +58,9 @@ impl Remover {
             match given {
                 Ok(key) => self.wake(key, position(None, None)),
                 Err(Some(wait)) => sleep(wait).await,
+                // As above.
                 Err(None) => {
-                    let _ = timeout(LOOK_AGAIN, self.in_line.notified()).await;
+                    let _ = timeout_at(next_second(), self.in_line.notified()).await;
                 }
             }
         }

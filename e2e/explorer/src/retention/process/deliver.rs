@@ -9,10 +9,7 @@ use trainjob_retention_core::{
     stored::{self, PolicyKind, StoredPolicy},
 };
 
-use super::{
-    Process, TARGET,
-    written::{Written, policy_uid},
-};
+use super::{Process, TARGET, written::Written};
 use crate::retention::{
     defect::Defect,
     objects::{self, Job, Policy, object_key},
@@ -64,6 +61,7 @@ impl Process {
         if let Some(change) = change {
             self.see(change, false, server);
             self.set_position(index, Some(position + 1));
+            self.note_due(server);
         }
         self.hear(index, server);
     }
@@ -77,6 +75,7 @@ impl Process {
     pub fn lose_kind(&mut self) {
         self.state.kind_gone(TARGET);
         self.view.jobs.clear();
+        self.owners.clear();
         self.accepted.clear();
         self.set_position(JOBS, None);
     }
@@ -117,12 +116,13 @@ impl Process {
         }
         if index == JOBS {
             self.epoch = self.state.wanted(TARGET);
-            let version = self.version_of_jobs();
-            self.since.values_mut().for_each(|(_, known)| *known = version);
         }
         self.set_position(index, server.logs.get(index).map(Vec::len));
         let monotonic = self.monotonic(server);
         let effects = self.state.list_ends(source(index), monotonic);
+        if effects.evaluate {
+            self.counts_anew(server);
+        }
         self.forget_right();
         self.hear(index, server);
         self.apply(effects);
@@ -146,14 +146,9 @@ impl Process {
         }
     }
 
-    /// The newest version of a Job that it knows.
-    pub(super) fn version_of_jobs(&self) -> u64 {
-        self.view.jobs.values().map(|job| job.version).max().unwrap_or_default()
-    }
-
     fn see(&mut self, change: Change, listed: bool, server: &Server) {
         match change {
-            Change::Policy(id, Some(policy)) => self.see_policy(id, policy, server),
+            Change::Policy(id, Some(policy)) => self.see_policy(id, &policy, server),
             Change::Policy(id, None) => self.lose_policy(id, server),
             Change::Namespace(index, namespace) => self.see_namespace(index, namespace),
             Change::Job(id, Some(job)) => self.see_job(id, job, listed, server),
@@ -161,7 +156,7 @@ impl Process {
         }
     }
 
-    fn see_policy(&mut self, id: PolicyId, policy: Arc<Policy>, server: &Server) {
+    fn see_policy(&mut self, id: PolicyId, policy: &Arc<Policy>, server: &Server) {
         let mut text = policy.text();
         if self.has(Defect::AuditIgnored) {
             text = text.replace(r#""mode":"Audit""#, r#""mode":"Enforce""#);
@@ -169,17 +164,17 @@ impl Process {
         let mut stored = stored::read(policy.kind(), &text, &mut self.definitions);
         let digest = stored.as_ref().map(|stored| stored.digest.to_string()).unwrap_or_default();
         if let Ok(stored) = &mut stored {
-            self.mislead(stored, &policy);
+            self.mislead(stored, policy);
         }
         let forgets = self.has(Defect::TripForgotten);
         let record = policy.record.clone();
         let record = record.map(|it| Record { trip: it.trip.filter(|_| !forgets), ..it });
-        self.note_policy(&policy, digest, server);
+        self.view.policies.insert(id, Arc::clone(policy));
+        self.note_policy(policy, digest, server);
         let monotonic = self.monotonic(server);
         let effects = self.state.policy(policy.key(), stored, record, monotonic);
         self.apply(effects);
-        Written::see(&mut self.written, id, &policy);
-        self.view.policies.insert(id, policy);
+        Written::see(&mut self.written, id, policy);
         self.forget_right();
     }
 
@@ -193,7 +188,7 @@ impl Process {
 
     /// What the judge has to know of when it knew what.
     fn note_policy(&mut self, policy: &Policy, digest: String, server: &Server) {
-        self.note_digest(policy.uid, digest);
+        self.note_digest(policy, digest, server);
         let rate = policy.spec.rate;
         if self.rates.get(&policy.uid).is_none_or(|(known, _)| *known != rate) {
             self.rates.insert(policy.uid, (rate, server.monotonic()));
@@ -203,26 +198,8 @@ impl Process {
         }
     }
 
-    /// A policy has this digest. Whoever sees that it is edited and edited back before it has judged that goes on with what
-    /// it has judged before: no digest is new to it (R42).
-    fn note_digest(&mut self, policy: u64, digest: String) {
-        let record = self.state.record(&policy_uid(policy));
-        let judged = record.map(|record| record.digest);
-        let is_judged = |known: &String| judged.as_ref().is_some_and(|it| **it == **known);
-        if let Some(since) = self.since.get(&policy).filter(|(known, _)| is_judged(known)) {
-            self.judged_since.insert(policy, since.clone());
-        }
-        if self.since.get(&policy).is_some_and(|(known, _)| *known == digest) {
-            return;
-        }
-        let before = self.judged_since.get(&policy).filter(|(known, _)| *known == digest);
-        let before = before.filter(|_| is_judged(&digest)).cloned();
-        let since = before.unwrap_or_else(|| (digest, self.version_of_jobs()));
-        self.since.insert(policy, since);
-    }
-
     /// A right that no policy needs is not asked about, and so not known to be missing (R51).
-    fn forget_right(&mut self) {
+    pub(super) fn forget_right(&mut self) {
         if self.view.policies.values().all(|policy| policy.spec.unknown) {
             self.lacks_right = false;
         }

@@ -134,7 +134,7 @@ impl Process {
         let UnderWay { request, .. } = self.under_way.remove(number);
         match request {
             Request::Delete { key, uid, .. } => self.deleted(&key, &uid, &answer, server),
-            Request::Owner { key, .. } => self.asked(&key, &answer, server),
+            Request::Owner { key, owner } => self.asked((&key, owner), &answer, server),
             Request::Status { id, uid, record, .. } => {
                 self.status_answered((id, uid), record, &answer, server);
             }
@@ -181,13 +181,21 @@ impl Process {
         }
     }
 
-    fn asked(&mut self, key: &Key, answer: &Answer, server: &Server) {
+    fn asked(&mut self, (key, owner): (&Key, u64), answer: &Answer, server: &Server) {
         let monotonic = self.monotonic(server);
         match answer {
             Answer::Owner(answer) => {
                 let answer =
                     if self.has(Defect::OwnerIgnored) { OwnerAnswer::Gone } else { *answer };
-                self.state.answered(key, answer, monotonic);
+                let asked = Uid::from(format!("s{owner}").as_str());
+                self.state.answered(key, &asked, answer, self.now(server), monotonic);
+                match answer {
+                    OwnerAnswer::Gone => self.owners.remove(&owner),
+                    OwnerAnswer::Found(found) => {
+                        self.owners.insert(owner, found.finished.map(|finished| finished.0))
+                    }
+                };
+                self.note_due(server);
                 // The pass goes on at once.
                 self.ready.insert(key.clone());
             }
@@ -203,6 +211,8 @@ impl Process {
         let answer = if let Answer::Right(given) = answer { Some(*given) } else { None };
         if let (Some(given), Verb::Delete) = (answer, right.verb) {
             self.lacks_right = !given;
+            // It may come when no policy needs the right any more.
+            self.forget_right();
         }
         let answer = if self.has(Defect::RightIgnored) { answer.map(|_| true) } else { answer };
         let (_, effects) = self.state.right_answered(right, answer, monotonic);

@@ -11,6 +11,7 @@ use trainjob_retention_core::{
     uid::Uid,
 };
 
+use super::since::Since;
 use crate::retention::{
     rules::{JobId, PolicyId, View},
     server::{Fence, Server},
@@ -51,6 +52,8 @@ pub enum Request {
         version: Option<u64>,
         /// What it is to store.
         record: Option<Record>,
+        /// What the replica has judged for that, if it knows of no other digest by now.
+        since: Option<Since>,
     },
     /// Whether the program has a right.
     Right(Right),

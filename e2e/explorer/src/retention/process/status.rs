@@ -81,7 +81,9 @@ impl Process {
                 } else {
                     record
                 };
-                requests.push(Request::Status { id: *id, uid: written.uid, version, record });
+                let since = record.as_ref().and_then(|it| self.judged(written.uid, &it.digest));
+                let (id, uid, since) = (*id, written.uid, since.cloned());
+                requests.push(Request::Status { id, uid, version, record, since });
             }
         }
         for request in requests {

@@ -11,6 +11,17 @@ use crate::{
     tracked::{Presence, Tracked},
 };
 
+/// Which Pods are forgotten that a list does not show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Forget {
+    /// None: only this process writes the record, so they are news.
+    Nothing,
+    /// Those that went. Nothing was ever counted in the record, so one that has lost our labels counts.
+    Gone,
+    /// All of them: somebody else may have counted them.
+    All,
+}
+
 /// The Pods of a record.
 #[derive(Debug, Default)]
 pub(super) struct Pods {
@@ -144,21 +155,17 @@ impl Pods {
     }
 
     /// A list of our own: it is newer than what the watch has shown so far, or the watch knows better. What is not in it
-    /// went; where the record is unproven, that is forgotten (AG5).
-    pub(super) fn listed(&mut self, version: u64, pods: Vec<(u64, Pod)>, proves: bool, now: Now) {
+    /// went, or has lost our labels; which of that is forgotten depends on what is known of the record (AG5).
+    pub(super) fn listed(&mut self, version: u64, pods: Vec<(u64, Pod)>, forget: Forget, now: Now) {
         let past = self.past.take().unwrap_or_default();
         let there: BTreeSet<_> = pods.iter().map(|(_, pod)| pod.uid.clone()).collect();
         // What is newer than the list was created after it.
         let went = |uid: &String, known: &Known| !there.contains(uid) && known.version <= version;
-        if proves {
-            self.known.retain(|uid, known| !went(uid, known));
-        } else {
-            let gone = self.known.iter().filter(|(uid, known)| went(uid, known));
-            let gone = gone.map(|(uid, known)| (uid.clone(), known.tracked.pod.finalizer));
-            let gone: Vec<_> = gone.collect();
-            for (uid, had_finalizer) in gone {
-                if had_finalizer { self.lost_labels(&uid, now) } else { self.went(&uid, now) }
-            }
+        let stripped = |known: &Known| known.tracked.presence == Presence::Stripped;
+        match forget {
+            Forget::All => self.known.retain(|uid, known| !went(uid, known)),
+            Forget::Gone => self.known.retain(|uid, known| !went(uid, known) || stripped(known)),
+            Forget::Nothing => self.left_list(&went, now),
         }
         for (version, pod) in pods {
             match self.known.contains_key(&pod.uid) {
@@ -168,6 +175,15 @@ impl Pods {
             }
         }
         self.floor = self.floor.max(version);
+    }
+
+    fn left_list(&mut self, went: &impl Fn(&String, &Known) -> bool, now: Now) {
+        let gone = self.known.iter().filter(|(uid, known)| went(uid, known));
+        let gone = gone.map(|(uid, known)| (uid.clone(), known.tracked.pod.finalizer));
+        let gone: Vec<_> = gone.collect();
+        for (uid, had_finalizer) in gone {
+            if had_finalizer { self.lost_labels(&uid, now) } else { self.went(&uid, now) }
+        }
     }
 
     fn note_past(&mut self, uid: &str) {

@@ -156,3 +156,49 @@ fn what_was_counted_by_the_process_before_is_not_told_of_as_lost() {
     let [Call::Store(store)] = &calls[..] else { panic!("{calls:?}") };
     assert!(store.status.lost.is_empty(), "{:?}", store.status.lost);
 }
+
+#[test]
+fn ag10_labels_that_are_lost_before_anything_is_counted_hang_no_pod() {
+    let mut keeper = without_record(pod());
+    answer(&mut keeper, 2, record());
+    keeper.lost_labels("p1", now(2));
+    answer(&mut keeper, 3, Answer::Pods { version: 6, pods: vec![] });
+    let calls = next(&mut keeper, 10);
+    let [Call::Store(store)] = &calls[..] else { panic!("{calls:?}") };
+    assert_eq!(store.status.settling, ["p1"]);
+}
+
+#[test]
+fn a_release_that_the_watch_shows_before_its_answer_leaves_nothing_behind() {
+    for leaves in [Keeper::went, Keeper::lost_labels] {
+        let mut keeper = proven(ended());
+        answer(&mut keeper, 4, Answer::Stored { version: "8".into() });
+        let calls = next(&mut keeper, 5);
+        let [release @ Call::Release { .. }] = &calls[..] else { panic!("{calls:?}") };
+        leaves(&mut keeper, "p1", now(5));
+        assert!(!next(&mut keeper, 5).iter().any(|call| matches!(call, Call::Release { .. })));
+        keeper.answered(release, Answer::Released { version: 9 }, now(6));
+        assert!(keeper.is_empty(), "nothing is kept of it");
+    }
+}
+
+#[test]
+fn once_its_namespace_is_gone_nothing_is_left_to_do_about_a_record() {
+    let mut keeper = without_record(pod());
+    assert_eq!(
+        answer(&mut keeper, 2, failed(Failure::NotFound)),
+        Call::Create { long_name: false }
+    );
+    assert!(keeper.is_done());
+}
+
+#[test]
+fn ag12_a_record_that_was_deleted_is_made_anew_even_if_no_pod_comes() {
+    let mut keeper = proven(ended());
+    answer(&mut keeper, 4, Answer::Stored { version: "8".into() });
+    answer(&mut keeper, 5, Answer::Released { version: 9 });
+    keeper.went("p1", now(6));
+    keeper.record_went("r1");
+    assert!(!keeper.is_done());
+    assert_eq!(next(&mut keeper, 7), [Call::Create { long_name: false }]);
+}

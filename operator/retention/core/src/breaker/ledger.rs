@@ -12,8 +12,9 @@ use trainjob_api::time::Timestamp;
 
 use super::{
     limits::{PATIENCE, SETTLING, too_many_in_all},
-    object::{DueObject, Standing},
+    object::DueObject,
     record::Scope,
+    standing::Standing,
 };
 use crate::uid::Uid;
 
@@ -77,7 +78,7 @@ impl Ledger {
     pub(super) fn earliest_expected(&self, now: Timestamp) -> Option<Timestamp> {
         let lately = |standing| match standing {
             Standing::Expected { since } => since.plus(PATIENCE) > now,
-            Standing::Waiting { .. } => false,
+            Standing::Waiting { .. } | Standing::Unknown { .. } => false,
         };
         let expected = self.rows.values().filter(|row| lately(row.standing));
         expected.map(|row| row.object.due).min()
@@ -114,7 +115,7 @@ impl Ledger {
     pub(super) fn next_settled(&self, now: Timestamp) -> Option<Timestamp> {
         let settles = self.rows.values().filter_map(|row| match row.standing {
             Standing::Waiting { since } => Some(since.plus(SETTLING)),
-            Standing::Expected { .. } => None,
+            Standing::Expected { .. } | Standing::Unknown { .. } => None,
         });
         settles.filter(|instant| *instant > now).min()
     }

@@ -6,6 +6,9 @@ use std::num::NonZeroU64;
 /// events come late.
 pub const SLACK: i64 = 120;
 
+/// How long it takes at most until an owner is asked for again that had not finished (R24), in seconds.
+pub const OWNER_ASKED_WITHIN: i64 = 1_800;
+
 /// How long an unexpected object waits, in seconds: what one edit makes due has to be counted together (R42).
 pub const SETTLING: i64 = 120;
 

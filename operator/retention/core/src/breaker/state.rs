@@ -6,9 +6,10 @@ use trainjob_api::time::Timestamp;
 
 use super::{
     ledger::{Ledger, Row, WaitingObjects},
-    limits::{CLOCK_AHEAD, SLACK},
-    object::{DueObject, Hold, News, Standing},
+    limits::CLOCK_AHEAD,
+    object::{DueObject, Hold, News},
     record::{Reason, Record, Scope, Trip, TripId},
+    standing::{Looked, Standing},
 };
 use crate::uid::Uid;
 
@@ -55,11 +56,6 @@ enum Stored {
     Nothing,
     /// The start, with this trip.
     Trip(Option<Trip>),
-}
-
-/// Whether an object so long due is expected without another look.
-fn is_in_time(due: Timestamp, through: Timestamp) -> bool {
-    due >= through.plus(-SLACK)
 }
 
 impl Breaker {
@@ -168,11 +164,9 @@ impl Breaker {
     pub fn observe(&mut self, uid: Uid, object: DueObject, news: News, now: Timestamp) {
         let known = self.ledger.get(&uid).filter(|row| row.object.stage == object.stage);
         let standing = match known.map(|row| row.standing) {
-            Some(standing) => standing,
-            None if news == News::End || is_in_time(object.due, self.looked) => {
-                Standing::Expected { since: now }
-            }
-            None => Standing::Waiting { since: now },
+            Some(known @ (Standing::Expected { .. } | Standing::Waiting { .. })) => known,
+            Some(Standing::Unknown { looked }) => Standing::of(&object, news, looked, now),
+            None => Standing::of(&object, news, Looked::here(self.looked), now),
         };
         self.ledger.insert(uid, Row { object, standing });
     }
@@ -184,7 +178,7 @@ impl Breaker {
 
     /// Takes in that all that was due until then has been [observed](Self::observe), with live watches (R40).
     ///
-    /// An object that waits for its owner has been looked at when the owner was.
+    /// An object that waits for its owner was observed as the last answer about the owner says.
     pub const fn looked(&mut self, until: Timestamp) {
         self.looked = until;
     }
@@ -202,7 +196,7 @@ impl Breaker {
             return Err(Hold::Tripped);
         }
         match (&self.stored, row.standing) {
-            (_, Standing::Waiting { .. }) => Err(Hold::Waiting),
+            (_, Standing::Waiting { .. } | Standing::Unknown { .. }) => Err(Hold::Waiting),
             (Stored::Trip(stored), Standing::Expected { .. }) if !stops(stored) => Ok(()),
             (_, Standing::Expected { .. }) => Err(Hold::NotStored),
         }
@@ -273,11 +267,11 @@ impl Breaker {
 
 /// How an object stands that is due at a start (R41); `same` is what an earlier leader stored under the same digest.
 fn on_start(object: &DueObject, same: Option<&Record>, now: Timestamp) -> Standing {
-    let is_unexpected = same.is_some_and(|record| {
-        let counted = record.trip.as_ref().is_some_and(|trip| trip.may_count(object));
-        counted || !is_in_time(object.due, record.through)
-    });
-    if is_unexpected { Standing::Waiting { since: now } } else { Standing::Expected { since: now } }
+    let Some(record) = same else { return Standing::Expected { since: now } };
+    if record.trip.as_ref().is_some_and(|trip| trip.may_count(object)) {
+        return Standing::Waiting { since: now };
+    }
+    Standing::of(object, News::Other, Looked::stored(record.through), now)
 }
 
 fn is_clock_step(trip: Option<&Trip>) -> bool {

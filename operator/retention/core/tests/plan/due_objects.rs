@@ -1,7 +1,7 @@
 //! What of an object the breaker is told to be due (`docs/retention.md`, R41).
 
 use trainjob_retention_core::{
-    breaker::{DueObject, Stage},
+    breaker::{DueObject, OwnerEnd, Stage},
     facts::Facts,
     keep_last::Groups,
     outcome::Guards,
@@ -28,8 +28,10 @@ fn the_last_stage_that_has_come_is_due_since_its_time() {
         let answers = Answers { pods_deleted, ..Answers::default() };
         let plan = plan(&object, &answers, &Groups::default(), &policies, at(now)).unwrap();
         let due = DueObject::of(&plan, &"a".into(), at(now));
-        let expected =
-            expected.map(|(due, stage)| DueObject { namespace: "a".into(), due: at(due), stage });
+        let expected = expected.map(|(due, stage)| {
+            let (namespace, owner) = ("a".into(), OwnerEnd::Irrelevant);
+            DueObject { namespace, due: at(due), stage, owner }
+        });
         assert_eq!(due, expected, "at {now}, Pods deleted: {pods_deleted}");
     }
 }

@@ -19,7 +19,7 @@ impl Scene {
     }
 
     fn answer(&mut self, name: &str, answer: OwnerAnswer) {
-        self.state.answered(&key(name), answer, self.monotonic);
+        self.owner_is(name, answer, at(60));
     }
 
     fn asks_owner(&mut self, name: &str, now: Now) -> bool {

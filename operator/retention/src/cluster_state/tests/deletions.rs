@@ -144,7 +144,7 @@ fn an_owner_is_asked_for_again_after_a_while_that_grows() {
     let unfinished = OwnerAnswer::Found(FoundOwner::default());
     for minutes in [1, 2, 4, 8, 16, 30, 30] {
         assert!(matches!(scene.look("j", at(60)), Step::AskOwner(_)), "{minutes}");
-        scene.state.answered(&key("j"), unfinished, scene.monotonic);
+        scene.owner_is("j", unfinished, at(60));
         let longest = Some(Duration::from_mins(minutes));
         assert_eq!(scene.look("j", at(60)), Step::Wait(Wait { until: None, longest }));
         scene.monotonic += Duration::from_mins(minutes);
@@ -153,7 +153,7 @@ fn an_owner_is_asked_for_again_after_a_while_that_grows() {
         scene.state.heard(source, scene.monotonic);
     }
     let ended = FoundOwner { finished: Some(END.plus(90)), ..FoundOwner::default() };
-    scene.state.answered(&key("j"), OwnerAnswer::Found(ended), scene.monotonic);
+    scene.owner_is("j", OwnerAnswer::Found(ended), at(60));
     assert_eq!(scene.look("j", at(60)), until(90), "not before its owner's end");
     assert!(scene.deletes("j", at(90)));
     scene.monotonic += Duration::from_mins(1);

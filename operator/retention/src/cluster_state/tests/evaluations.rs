@@ -291,7 +291,7 @@ fn an_owner_that_had_not_finished_is_asked_for_again_if_its_answer_grew_old_mean
     };
     let mut scene = Scene::new(vec![after_owner(60)], &[of_job_set("j")], at(60));
     assert!(matches!(scene.look("j", at(60)), Step::AskOwner(_)));
-    scene.state.answered(&key("j"), OwnerAnswer::Found(FoundOwner::default()), scene.monotonic);
+    scene.owner_is("j", OwnerAnswer::Found(FoundOwner::default()), at(60));
     // The look that the answer has a timer for comes while everything is evaluated, and finds nothing to do.
     scene.set(after_owner(90));
     scene.pass(61);

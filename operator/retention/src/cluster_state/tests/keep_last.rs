@@ -100,7 +100,7 @@ fn one_that_waits_for_its_turn_has_it_however_many_others_of_its_group_cannot_go
     let mut scene = Scene::new(vec![last_of_each_team()], &jobs, at(20));
     for index in (0..9).chain([12]) {
         let running = OwnerAnswer::Found(FoundOwner::default());
-        scene.state.answered(&key(&format!("kept{index}")), running, scene.monotonic);
+        scene.owner_is(&format!("kept{index}"), running, at(20));
     }
     assert!(scene.deletes("a", at(20)));
     assert_eq!(scene.look("b", at(20)), Step::Wait(Wait::default()), "not its turn");
@@ -120,7 +120,7 @@ fn whoever_does_not_take_its_turn_passes_it_on() {
     assert!(scene.deletes("a", at(20)));
     for index in 1..=9 {
         let name = format!("owned{index}");
-        scene.state.answered(&key(&name), OwnerAnswer::Gone, scene.monotonic);
+        scene.owner_is(&name, OwnerAnswer::Gone, at(20));
         assert!(matches!(scene.look(&name, at(20)), Step::Wait(_)), "not its turn");
     }
     assert!(matches!(scene.look("b", at(20)), Step::Wait(_)), "not its turn");

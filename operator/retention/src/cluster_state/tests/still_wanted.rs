@@ -11,7 +11,7 @@ fn scene() -> (Scene, Deletion) {
     let mut scene = Scene::new(vec![policy], &[of_job_set("j")], at(60));
     assert!(matches!(scene.look("j", at(60)), Step::AskOwner(_)));
     let ended = FoundOwner { finished: Some(END), ..FoundOwner::default() };
-    scene.state.answered(&key("j"), OwnerAnswer::Found(ended), scene.monotonic);
+    scene.owner_is("j", OwnerAnswer::Found(ended), at(60));
     let Step::Delete(deletion) = scene.step("j", at(60)) else { panic!() };
     assert_eq!(deletion.owner.as_ref().map(|owner| &*owner.name), Some("s"));
     (scene, *deletion)

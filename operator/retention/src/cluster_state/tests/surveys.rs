@@ -59,10 +59,10 @@ fn what_was_found_is_found_anew_when_another_object_or_an_answer_changes_it() {
     let owned = policy(&json!({"ttlSecondsAfterFinished": 60}), &json!({"owned": "AfterOwner"}));
     let mut scene = Scene::new(vec![owned], &[of_job_set("j")], at(70));
     assert_eq!(found(&mut scene, 70, "its owner is not known").owned, 1);
-    scene.state.answered(&key("j"), OwnerAnswer::Gone, scene.monotonic);
+    scene.owner_is("j", OwnerAnswer::Gone, at(70));
     assert_eq!(found(&mut scene, 70, "its owner is gone").due, 1);
     let running = FoundOwner::default();
-    scene.state.answered(&key("j"), OwnerAnswer::Found(running), scene.monotonic);
+    scene.owner_is("j", OwnerAnswer::Found(running), at(70));
     assert_eq!(found(&mut scene, 70, "its owner runs").owned, 1);
 }
 

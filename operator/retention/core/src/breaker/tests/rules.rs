@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use super::{
     super::{DueObject, Hold, News, SETTLING, SLACK, Stage, Standing},
-    scene::{LIMIT, MAX_COUNT, Objects, Scene, at},
+    scene::{LIMIT, MAX_COUNT, Objects, Scene, at, due_object},
 };
 use crate::uid::Uid;
 
@@ -51,8 +51,8 @@ fn an_object_stands_as_it_stood_as_long_as_the_same_of_it_is_due() {
         ((0, News::Other), (0, News::Other), Stage::Pods, expected),
     ] {
         for ((ago, news), stage) in [(first, stage), (then, Stage::Object)] {
-            let due = at(scene.now - ago);
-            let object = DueObject { namespace: "a".into(), due, stage };
+            let due = scene.now - ago;
+            let object = DueObject { stage, ..due_object(&"a".into(), due) };
             scene.breaker.observe(uid.clone(), object, news, at(scene.now));
         }
         assert_eq!(scene.breaker.standing(&uid), Some(standing), "{first:?}, {then:?}");

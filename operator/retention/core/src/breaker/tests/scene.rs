@@ -4,7 +4,9 @@ use std::{num::NonZeroU64, sync::Arc};
 
 use trainjob_api::time::Timestamp;
 
-use super::super::{Breaker, DueObject, News, PolicyVersion, Record, Stage, Trip, TripId, Verdict};
+use super::super::{
+    Breaker, DueObject, News, OwnerEnd, PolicyVersion, Record, Stage, Trip, TripId, Verdict,
+};
 use crate::uid::Uid;
 
 /// When every scene begins.
@@ -91,9 +93,7 @@ impl Scene {
         let uids: Vec<_> = uids.collect();
         self.made += count;
         for uid in &uids {
-            let object =
-                DueObject { namespace: namespace.clone(), due: at(*due), stage: Stage::Object };
-            self.due.push((uid.clone(), object));
+            self.due.push((uid.clone(), due_object(&namespace, *due)));
         }
         uids
     }
@@ -170,6 +170,12 @@ impl Scene {
         });
         most - left
     }
+}
+
+/// An object of a namespace that is due since then, whatever its owner does.
+pub(super) fn due_object(namespace: &Arc<str>, due: i64) -> DueObject {
+    let (namespace, due) = (Arc::clone(namespace), at(due));
+    DueObject { namespace, due, stage: Stage::Object, owner: OwnerEnd::Irrelevant }
 }
 
 fn version(digest: &Arc<str>) -> PolicyVersion {

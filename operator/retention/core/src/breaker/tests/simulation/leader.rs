@@ -10,8 +10,8 @@ use trainjob_api::time::Timestamp;
 
 use super::{
     super::super::{
-        Breaker, DueObject, Hold, News, PolicyVersion, Record, STORE_INTERVAL, Scope, Stage,
-        Standing, Trip,
+        Breaker, DueObject, Hold, News, OwnerEnd, PolicyVersion, Record, STORE_INTERVAL, Scope,
+        Stage, Standing, Trip,
     },
     cluster::{Cluster, Id, MAX_COUNT, POLICIES, at, uid},
     defect::Defect,
@@ -386,5 +386,5 @@ impl Leader {
 
 fn due_object(row: &Row) -> DueObject {
     let namespace = Arc::clone(&row.namespace);
-    DueObject { namespace, due: at(row.due), stage: Stage::Object }
+    DueObject { namespace, due: at(row.due), stage: Stage::Object, owner: OwnerEnd::Irrelevant }
 }

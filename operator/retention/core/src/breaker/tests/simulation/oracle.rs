@@ -302,7 +302,7 @@ impl Oracle {
         let is_few = *deleted <= LIMIT;
         self.check(is_few, || format!("{id} is too many for a new digest"));
         match (self.marks.remove(&(policy, id)), leader.standing(policy, id)) {
-            (_, None | Some(Standing::Waiting { .. })) => {
+            (_, None | Some(Standing::Waiting { .. } | Standing::Unknown { .. })) => {
                 self.check(false, || format!("{id} is deleted while it waits"));
             }
             (None, Some(Standing::Expected { .. })) => {}

@@ -1,0 +1,216 @@
+//! What must hold of each record: A1, A4 to A9 and A12.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use trainjob_api::lifecycle::v1alpha1::record::{
+    ATTEMPTS, FAILURES, JOB_SETS, NAMES, PodCounts, RESOURCES, SETTLING, TrainJobRecordStatus,
+};
+
+use super::{
+    Terms,
+    history::{AccountingHistory, PodVersion, RecordVersion, Written},
+    violation::{Invariant, Violation},
+};
+
+/// The history of one record.
+struct Life<'a> {
+    versions: &'a [&'a RecordVersion],
+    pods: &'a BTreeMap<&'a str, Vec<&'a PodVersion>>,
+    terms: &'a Terms,
+}
+
+pub(super) fn check(history: &AccountingHistory, terms: &Terms) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let pods = history.by_pod();
+    for versions in history.by_record().values() {
+        let life = Life { versions, pods: &pods, terms };
+        found.extend(life.settling());
+        found.extend(life.steps());
+        found.extend(life.each());
+        found.extend(life.end());
+    }
+    for (at, written) in &history.written {
+        if *written == (Written::Status { with_version: false }) {
+            let (object, what) = ("a record".into(), "was to be written in any version".into());
+            found.push(Violation { invariant: Invariant::A9, object, at: *at, what });
+        }
+    }
+    found
+}
+
+fn broken(invariant: Invariant, record: &RecordVersion, what: String) -> Violation {
+    Violation { invariant, object: format!("record {}", record.name), at: record.at, what }
+}
+
+fn counted(pods: PodCounts) -> u64 {
+    pods.succeeded + pods.failed + pods.deleted
+}
+
+impl Life<'_> {
+    /// A1, A5 and A7: what enters `settling`.
+    fn settling(&self) -> Vec<Violation> {
+        let mut found = Vec::new();
+        let (mut ever, mut before) = (BTreeSet::new(), BTreeSet::new());
+        let mut seconds = 0;
+        for version in self.versions.iter().filter(|version| !version.gone) {
+            let now: BTreeSet<_> = version.status.settling.iter().map(String::as_str).collect();
+            let entered: Vec<_> = now.difference(&before).copied().collect();
+            for uid in &entered {
+                if !ever.insert(*uid) {
+                    let what = format!("has counted {uid} twice");
+                    found.push(broken(Invariant::A1, version, what));
+                }
+            }
+            let totals = &version.status.totals;
+            let (counted, entries) = (counted(totals.pods), ever.len() as u64);
+            if counted != entries {
+                let what = format!("says {counted} where {entries} were counted");
+                found.push(broken(Invariant::A5, version, what));
+            }
+            let added = totals.gpu_seconds.saturating_sub(seconds);
+            if let Some(expected) = self.charged(&entered, version).filter(|it| *it != added) {
+                let what = format!("has added {added} GPU seconds, not {expected}");
+                found.push(broken(Invariant::A7, version, what));
+            }
+            (before, seconds) = (now, totals.gpu_seconds);
+        }
+        found
+    }
+
+    /// What these Pods are charged for, as they were before this version; `None`: that is not known of one of them.
+    fn charged(&self, uids: &[&str], version: &RecordVersion) -> Option<u64> {
+        let charges = uids.iter().map(|uid| {
+            let mut known = self.pods.get(uid)?.iter();
+            let before = known.rfind(|pod| pod.revision < version.revision)?;
+            let charge = before.charge?;
+            Some(charge.seconds * charge.gpus)
+        });
+        charges.sum()
+    }
+
+    /// A4 and A9: from one version to the next.
+    fn steps(&self) -> Vec<Violation> {
+        let mut found = Vec::new();
+        for pair in self.versions.windows(2) {
+            let [before, after] = pair else { continue };
+            if after.gone {
+                continue;
+            }
+            let fallen = sums(&before.status).into_iter().find_map(|(name, was)| {
+                let is = sums(&after.status).get(&name).copied().unwrap_or_default();
+                (is < was).then(|| format!("{name} fell from {was} to {is}"))
+            });
+            found.extend(fallen.map(|what| broken(Invariant::A4, after, what)));
+            let but_time = |status: &TrainJobRecordStatus| TrainJobRecordStatus {
+                as_of: None,
+                ..status.clone()
+            };
+            if but_time(&before.status) == but_time(&after.status) {
+                let what = "was written and not changed".to_owned();
+                found.push(broken(Invariant::A9, after, what));
+            }
+        }
+        found
+    }
+
+    /// A4 and A8: of each version.
+    fn each(&self) -> Vec<Violation> {
+        let mut found = Vec::new();
+        for version in self.versions.iter().filter(|version| !version.gone) {
+            let status = &version.status;
+            let (parts, totals) = (parts(status), status.totals.pods);
+            if parts != totals {
+                let what = format!("adds up to {parts:?}, not to {totals:?}");
+                found.push(broken(Invariant::A4, version, what));
+            }
+            found.extend(beyond(status).map(|what| broken(Invariant::A8, version, what)));
+        }
+        found
+    }
+
+    /// A6 and A12.
+    fn end(&self) -> Vec<Violation> {
+        let mut found = Vec::new();
+        let final_version =
+            self.versions.iter().rfind(|version| !version.gone && is_final(version));
+        if let Some(version) = final_version {
+            let marked = |versions: &&Vec<&PodVersion>| {
+                versions
+                    .first()
+                    .is_some_and(|pod| pod.job == version.job && pod.revision < version.revision)
+            };
+            let all: Vec<_> = self.pods.values().filter(marked).collect();
+            let marked = all.len() as u64;
+            let lost: u64 = version.status.lost.values().sum();
+            let told = counted(version.status.totals.pods) + lost;
+            let uid_is_excused = |it: &&&Vec<&PodVersion>| {
+                it.first().is_some_and(|it| self.terms.excused.contains(&it.uid))
+            };
+            let is_excused = all.iter().any(|it| uid_is_excused(&it));
+            if told > marked || (!is_excused && (told < marked || lost > 0)) {
+                let what =
+                    format!("tells of {told} Pods, {lost} of them lost, where {marked} were");
+                found.push(broken(Invariant::A6, version, what));
+            }
+        }
+        let gone = self.versions.iter().find(|version| version.gone && !self.terms.records_go);
+        found.extend(gone.map(|it| broken(Invariant::A12, it, "is gone".to_owned())));
+        found
+    }
+}
+
+fn is_final(version: &RecordVersion) -> bool {
+    let mut conditions = version.status.conditions.iter();
+    conditions.any(|it| it.type_ == "Final" && it.status == "True")
+}
+
+/// The numbers that never fall, by name.
+fn sums(status: &TrainJobRecordStatus) -> BTreeMap<String, u64> {
+    let totals = &status.totals;
+    let numbers = [
+        ("succeeded", totals.pods.succeeded),
+        ("failed", totals.pods.failed),
+        ("deleted", totals.pods.deleted),
+        ("restarts", totals.restarts),
+        ("gpuSeconds", totals.gpu_seconds),
+        ("wastedGpuSeconds", totals.wasted_gpu_seconds),
+        ("clamped", status.clamped),
+        ("lost", status.lost.values().sum()),
+    ];
+    let numbers = numbers.into_iter().map(|(name, number)| (name.to_owned(), number));
+    let seconds = totals.seconds.iter().map(|(name, it)| (format!("seconds of {name}"), *it));
+    let wasted = totals.wasted.iter().map(|(name, it)| (format!("wasted of {name}"), *it));
+    numbers.chain(seconds).chain(wasted).collect()
+}
+
+/// The Pods of all replicated jobs together.
+fn parts(status: &TrainJobRecordStatus) -> PodCounts {
+    let jobs = &status.replicated_jobs;
+    let attempts = jobs.iter().flat_map(|job| &job.attempts).map(|it| it.sums.pods);
+    let earlier = jobs.iter().filter_map(|job| job.earlier.as_ref()).map(|it| it.sums.pods);
+    attempts.chain(earlier).fold(PodCounts::default(), |sum, pods| PodCounts {
+        active: sum.active + pods.active,
+        succeeded: sum.succeeded + pods.succeeded,
+        failed: sum.failed + pods.failed,
+        deleted: sum.deleted + pods.deleted,
+    })
+}
+
+/// What is longer than it may be.
+fn beyond(status: &TrainJobRecordStatus) -> Option<String> {
+    let jobs = &status.replicated_jobs;
+    let attempts = jobs.iter().flat_map(|job| &job.attempts);
+    let most = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or_default();
+    let lengths = [
+        ("settling", status.settling.len(), SETTLING),
+        ("jobSets", status.job_sets.len(), JOB_SETS),
+        ("causes", status.causes.len(), ATTEMPTS),
+        ("replicatedJobs", jobs.len(), NAMES + 1),
+        ("exitCodes", status.exit_codes.len(), NAMES + 1),
+        ("firstFailures", status.first_failures.len(), FAILURES),
+        ("attempts", most(&mut jobs.iter().map(|job| job.attempts.len())), ATTEMPTS),
+        ("resources", most(&mut attempts.map(|it| it.sums.seconds.len())), RESOURCES),
+    ];
+    let long = lengths.into_iter().find(|(_, length, most)| length > most)?;
+    Some(format!("has {} {}, not {} at most", long.1, long.0, long.2))
+}

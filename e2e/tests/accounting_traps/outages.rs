@@ -1,0 +1,82 @@
+//! Traps 9 and 20: the API server dies between a store and its releases, and a namespace goes while the program is away.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use e2e::accounting::{
+    Accounting, Counted, NAMESPACE, SERVICE_ACCOUNT, becomes_final, holds, install_accounting,
+    start_operator,
+};
+use e2e::cluster::Options;
+use e2e::fixtures::{COMPLETES, RUNS, World};
+use e2e::proxy::{Call, Fault, Proxy, Scope};
+use e2e::until::until_ok;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, DeleteParams};
+use trainjob_api::lifecycle::v1alpha1::record::PodCounts;
+
+use super::{SETTINGS, nodes, released, run_held};
+
+/// How long a namespace may take to go.
+const GONE_WITHIN: Duration = Duration::from_mins(4);
+
+#[tokio::test]
+async fn an_api_server_that_dies_between_store_and_release_loses_nothing() -> Result<()> {
+    let world = Box::pin(World::without_operator(Options::default())).await?;
+    install_accounting(&world.cluster).await?;
+    let cluster = &world.cluster;
+    let kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?;
+    let proxy = Proxy::start(cluster, Scope::Cluster).await?;
+    let program =
+        Accounting::short_lived(cluster, SETTINGS, proxy.kubeconfig(&kubeconfig)?).await?;
+    program.leads().await?;
+    start_operator(&world, "Exact").await?;
+    world
+        .test("outage", async |tenant| {
+            let namespace = tenant.namespace.clone();
+            let releases = move |call: &Call| {
+                call.verb == "patch" && call.resource == "pods" && call.namespace == namespace
+            };
+            let held = proxy.inject(releases, 1..=4, Fault::HoldRequest);
+            tenant.create("outage", COMPLETES, nodes(4)).await?;
+            held.reached().await?;
+            cluster.stop_apiserver();
+            held.remove();
+            cluster.start_apiserver().await?;
+            // It may have lost its Lease meanwhile, and is then started again, as in a cluster.
+            let again = Accounting::short_lived(cluster, SETTINGS, kubeconfig).await?;
+            again.wait_ready().await?;
+            let status = becomes_final(tenant, "outage").await?;
+            let succeeded = PodCounts { succeeded: 4, ..PodCounts::default() };
+            ensure!(status.totals.pods == succeeded && holds(&status, "Exact"), "{status:#?}");
+            released(tenant, "outage").await
+        })
+        .await
+}
+
+#[tokio::test]
+async fn a_namespace_that_is_deleted_while_the_program_is_away_goes_when_it_is_back() -> Result<()>
+{
+    let mut counted = Box::pin(Counted::start("Exact", SETTINGS)).await?;
+    let tenant = counted.world.tenant("away").await?;
+    for name in ["first", "second"] {
+        tenant.create(name, RUNS, nodes(2)).await?;
+        run_held(&tenant, name, 2).await?;
+    }
+    counted.program.kill9();
+    let namespaces: Api<Namespace> = Api::all(tenant.client.clone());
+    namespaces.delete(&tenant.namespace, &DeleteParams::default()).await?;
+    until_ok("its Pods have ended", GONE_WITHIN, || async {
+        let running = tenant.running_pods_of("first").await?;
+        ensure!(running == 0, "{running} run");
+        Ok(())
+    })
+    .await?;
+    counted.program = Accounting::start(&counted.world.cluster, SETTINGS).await?;
+    until_ok("the namespace is gone", GONE_WITHIN, || async {
+        let found = namespaces.get_opt(&tenant.namespace).await?;
+        ensure!(found.is_none(), "{:#?}", found.and_then(|it| it.status));
+        Ok(())
+    })
+    .await
+}

@@ -1,0 +1,90 @@
+//! Traps 17 and 18, and a deadline: Pods that nothing is wrong with are stopped.
+
+use std::time::SystemTime;
+
+use anyhow::{Context, Result, ensure};
+use e2e::accounting::{becomes_final, holds, status};
+use e2e::fixtures::{MPI, PATIENCE, RUNS};
+use e2e::until::until_ok;
+use kube::ResourceExt;
+use serde_json::json;
+use trainjob_api::lifecycle::v1alpha1::record::{PodCounts, TrainJobRecordStatus};
+use trainjob_api::time::Timestamp;
+
+use super::{judged, nodes, run_held};
+
+/// Why the Pods of a record ended.
+fn reasons(status: &TrainJobRecordStatus) -> Vec<(&str, u64)> {
+    let attempts = status.replicated_jobs.iter().flat_map(|job| &job.attempts);
+    let reasons = attempts.flat_map(|attempt| &attempt.sums.reasons);
+    reasons.map(|(reason, count)| (reason.as_str(), *count)).collect()
+}
+
+#[tokio::test]
+async fn pods_of_a_job_that_is_suspended_and_resumed_count_as_suspended_and_wasted() -> Result<()> {
+    judged("suspended", async |tenant| {
+        tenant.create("suspended", RUNS, nodes(2)).await?;
+        let pods = run_held(tenant, "suspended", 2).await?;
+        // Instants are whole seconds: of a Pod that is as old as the suspension nobody can say which came first.
+        let created = pods.iter().filter_map(ResourceExt::creation_timestamp).max();
+        let created = Timestamp::from(&created.context("no Pod")?);
+        until_ok("they are older", PATIENCE, || async {
+            let now = Timestamp::from(SystemTime::now());
+            ensure!(now > created, "they are not");
+            Ok(())
+        })
+        .await?;
+        tenant.patch("suspended", &json!({"spec": {"suspend": true}})).await?;
+        until_ok("its Pods are counted", PATIENCE, || async {
+            let status = status(tenant, "suspended").await?;
+            ensure!(status.totals.pods.deleted == 2, "{status:#?}");
+            ensure!(reasons(&status) == [("Suspended", 2)], "{status:#?}");
+            Ok(())
+        })
+        .await?;
+        tenant.patch("suspended", &json!({"spec": {"suspend": false}})).await?;
+        run_held(tenant, "suspended", 2).await?;
+        tenant.delete("suspended").await?;
+        let status = becomes_final(tenant, "suspended").await?;
+        ensure!(status.totals.pods.deleted == 4 && holds(&status, "Exact"), "{status:#?}");
+        // It is one attempt: nothing has failed.
+        ensure!(status.totals.restarts == 0, "{status:#?}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn pods_that_the_deadline_of_their_job_ends_count_so() -> Result<()> {
+    judged("deadline", async |tenant| {
+        let mut spec = nodes(2);
+        spec["activeDeadlineSeconds"] = json!(5);
+        tenant.create("deadline", RUNS, spec).await?;
+        tenant.fails_by_deadline("deadline").await?;
+        let status = becomes_final(tenant, "deadline").await?;
+        ensure!(status.outcome == "DeadlineExceeded", "{status:#?}");
+        ensure!(
+            status.totals.pods == PodCounts { deleted: 2, ..PodCounts::default() },
+            "{status:#?}"
+        );
+        ensure!(reasons(&status) == [("Deadline", 2)], "{status:#?}");
+        ensure!(status.totals.wasted_gpu_seconds == status.totals.gpu_seconds, "{status:#?}");
+        tenant.released("deadline").await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn nodes_of_mpi_that_are_stopped_after_their_launcher_are_not_wasted() -> Result<()> {
+    judged("mpi", async |tenant| {
+        tenant.create("mpi", MPI, json!({})).await?;
+        tenant.becomes("mpi", "Complete").await?;
+        let status = becomes_final(tenant, "mpi").await?;
+        let PodCounts { active, succeeded, failed, deleted } = status.totals.pods;
+        ensure!((active, failed, succeeded + deleted) == (0, 0, 2), "{status:#?}");
+        ensure!(status.totals.wasted.values().all(|seconds| *seconds == 0), "{status:#?}");
+        ensure!(status.outcome == "Complete" && holds(&status, "Exact"), "{status:#?}");
+        Ok(())
+    })
+    .await
+}
