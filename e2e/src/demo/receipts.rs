@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use invariants::accounting::Terms;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::{Client, ResourceExt};
@@ -26,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Receipts {
     /// Their lines.
     pub lines: Vec<String>,
-    /// Whether all are as the demo has seen it, and no Pod is held.
+    /// Whether all are as the demo has seen it, no Pod is held, and the invariants of accounting hold.
     pub met: bool,
 }
 
@@ -60,7 +61,7 @@ pub async fn compare(setup: &Setup, model: &Model) -> Result<Receipts> {
     ];
     lines.extend(table.lines().map(|line| format!("  {line}")));
     lines.push(
-        "As the demo itself measured it, from the Pods that it saw, to the second".to_owned(),
+        "Compared, to the second, with what the demo measured from the Pods that it saw".to_owned(),
     );
     let mut met = true;
     for (job, seen) in &seen {
@@ -72,7 +73,13 @@ pub async fn compare(setup: &Setup, model: &Model) -> Result<Receipts> {
     let held = held(client).await?;
     let names = if held.is_empty() { "none".to_owned() } else { held.join(", ") };
     lines.push(format!("Pods that still wait to be counted: {names}."));
-    Ok(Receipts { lines, met: met && held.is_empty() })
+    met &= held.is_empty();
+    let judged = setup.accounting_recorder.judge(&[namespace], &[], &Terms::default()).await;
+    lines.push(match &judged {
+        Ok(()) => "The invariants of accounting hold (docs/accounting.md, 10).".to_owned(),
+        Err(broken) => format!("The invariants of accounting do NOT hold: {broken:#}"),
+    });
+    Ok(Receipts { lines, met: met && judged.is_ok() })
 }
 
 /// What was seen of a job; an error says why it cannot be told.

@@ -14,7 +14,7 @@ use crate::testenv::cluster::{Cluster, Options};
 use crate::testenv::discovered::until_discovered;
 use crate::testenv::fixtures::{PATIENCE, audit_flags};
 use crate::testenv::operator::SERVICE_ACCOUNT;
-use crate::testenv::recorder::Recorder;
+use crate::testenv::recorder::{AccountingRecorder, Recorder};
 use crate::testenv::release::programs::Programs;
 use crate::testenv::release::{NAMESPACE, Release};
 use crate::testenv::until::until_ok;
@@ -51,6 +51,8 @@ pub struct Setup {
     pub namespace: String,
     /// Writes down what happens.
     pub recorder: Recorder,
+    /// Writes down what is counted.
+    pub accounting_recorder: AccountingRecorder,
 }
 
 impl Setup {
@@ -82,13 +84,14 @@ impl Setup {
             .await?;
         let client = release.cluster.client().await?;
         let recorder = Recorder::start(client.clone()).await?;
+        let accounting_recorder = AccountingRecorder::start(client.clone()).await?;
         let namespace = release.cluster.namespace("demo").await?;
         let runtime = scenarios::runtime("torch-distributed")?;
         // The API server hears of the webhook's certificate a moment after the webhook has made it.
         let admitted = || release.cluster.apply_yaml(&namespace, &runtime);
         audibly("having a runtime admitted", until_ok("it is admitted", PATIENCE, admitted))
             .await?;
-        Ok(Self { programs, release, client, namespace, recorder })
+        Ok(Self { programs, release, client, namespace, recorder, accounting_recorder })
     }
 }
 
