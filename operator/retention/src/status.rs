@@ -7,7 +7,6 @@
 mod compose;
 mod conditions;
 mod found;
-mod own_writes;
 mod seen;
 mod told;
 mod written;
@@ -45,13 +44,13 @@ use trainjob_retention_core::{
     uid::Uid,
 };
 
+pub use self::seen::SeenPolicy;
 use self::{
     compose::compose,
     conditions::{Situation, Stops},
     found::Found,
     written::Written,
 };
-pub use self::{own_writes::OwnWrites, seen::SeenPolicy};
 use crate::{
     cluster_state::{KindState, PolicyKey, Stored, Survey, Tally},
     key::TargetId,
@@ -73,7 +72,6 @@ pub struct StatusWriter {
     remover: Arc<Remover>,
     client: Client,
     seen: mpsc::UnboundedReceiver<(PolicyKey, Option<Box<SeenPolicy>>)>,
-    own_writes: Arc<OwnWrites>,
     policies: BTreeMap<PolicyKey, Written>,
     /// What was counted last of each kind.
     surveys: BTreeMap<TargetId, Survey>,
@@ -84,16 +82,15 @@ pub struct StatusWriter {
 }
 
 impl StatusWriter {
-    /// For the policies of a state, which `seen` names, but for versions among `own_writes`.
+    /// For the policies of a state, which `seen` names.
     #[must_use]
     pub fn new(
         remover: Arc<Remover>,
         client: Client,
         seen: mpsc::UnboundedReceiver<(PolicyKey, Option<Box<SeenPolicy>>)>,
-        own_writes: Arc<OwnWrites>,
     ) -> Self {
         let (policies, surveys, nothing) = (BTreeMap::new(), BTreeMap::new(), Tally::default());
-        Self { remover, client, seen, own_writes, policies, surveys, was_edited: false, nothing }
+        Self { remover, client, seen, policies, surveys, was_edited: false, nothing }
     }
 
     /// Writes statuses while this process leads, for ever.
@@ -170,8 +167,8 @@ impl StatusWriter {
         let now = self.remover.clock().now().stamp();
         let mut due: BTreeMap<_, _> =
             due.into_iter().map(|found| (found.key.clone(), found)).collect();
-        let Self { remover, client, own_writes, policies, surveys, nothing, .. } = self;
-        let (remover, client, own_writes) = (&*remover, &*client, &*own_writes);
+        let Self { remover, client, policies, surveys, nothing, .. } = self;
+        let (remover, client) = (&*remover, &*client);
         let writes = policies.iter_mut().filter_map(|(key, written)| {
             let found = due.remove(key)?;
             let counted = found.target.filter(|target| targets.contains(target));
@@ -180,11 +177,7 @@ impl StatusWriter {
                 found.uid.as_ref().and_then(|uid| survey.tally(uid)).unwrap_or(&*nothing)
             });
             Some(async move {
-                let before = written.seen.resource_version.clone();
-                write_one(remover, client, (&found, &mut *written), tally, now).await;
-                if written.seen.resource_version != before {
-                    own_writes.note(&found.key, &written.seen.resource_version);
-                }
+                write_one(remover, client, (&found, written), tally, now).await;
             })
         });
         stream::iter(writes).for_each_concurrent(AT_ONCE, |write| write).await;
