@@ -1,7 +1,7 @@
 //! Mass deletions that nobody meant (R40 to R43).
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, bail, ensure};
 use e2e::faults::retention::{Place, policy};
@@ -21,6 +21,7 @@ const WEEK: i64 = 604_800;
 async fn policy_that_is_new_or_edited_trips_before_the_first_of_too_many_and_waits() -> Result<()> {
     let place = place("edited").await?;
     place.finished(named("job", 60), &Value::Null).await?;
+    let ended = SystemTime::now();
     place.launch().await?;
     // New, with all overdue.
     place.apply(policy("jobs", "Job", &ttl(0))).await?;
@@ -30,7 +31,11 @@ async fn policy_that_is_new_or_edited_trips_before_the_first_of_too_many_and_wai
     // Edited, so that none is due.
     place.apply(policy("jobs", "Job", &ttl(WEEK))).await?;
     place.status("jobs", |status| !has_tripped(status) && is_enforcing(status)).await?;
-    // From a week to a second.
+    // From a week to a second. Those that ended less than a second ago would become due in their time, which trips nothing.
+    until_ok("all ended some seconds ago", PATIENCE, || async {
+        Ok(ensure!(ended.elapsed()? > Duration::from_secs(3), "they have just ended"))
+    })
+    .await?;
     let mut edited = policy("jobs", "Job", &ttl(1));
     place.apply(edited.clone()).await?;
     let seen = place.status("jobs", has_tripped).await?;
