@@ -4,7 +4,8 @@ use std::ops::Deref;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
-use kube::api::{Api, ListParams};
+use kube::Client;
+use kube::api::{Api, ListParams, PostParams};
 use serde_json::json;
 use trainjob_api::lifecycle::v1alpha1::TRAIN_JOB_NAME_LABEL;
 use trainjob_api::lifecycle::v1alpha1::record::{TrainJobRecord, TrainJobRecordStatus};
@@ -14,7 +15,7 @@ use crate::testenv::chart::install_accounting_crds;
 use crate::testenv::cluster::{Cluster, Options as BoxOptions};
 use crate::testenv::fixtures::{PATIENCE, SYSTEM, Tenant, World};
 use crate::testenv::operator::SERVICE_ACCOUNT as OPERATOR;
-use crate::testenv::product::{Granted, Options, Product, grant};
+use crate::testenv::product::{Granted, Options, Product, Rules, grant, rules};
 use crate::testenv::until::until_ok;
 use crate::testenv::workspace;
 
@@ -29,6 +30,11 @@ pub const LEASE: &str = "trainjob-accounting";
 
 /// How many lines of its log a failed test shows.
 const SHOWN: usize = 40;
+
+const RULES: Rules = Rules {
+    cluster: "accounting-cluster-rules.yaml",
+    namespace: "accounting-namespace-rules.yaml",
+};
 
 /// A running accounting program, or one of its commands. Dropped, it is asked to stop, and killed if it does not.
 #[derive(Debug)]
@@ -104,36 +110,18 @@ impl Deref for Accounting {
     }
 }
 
-/// Installs the definition of records, the account of the program with its rights, and the operator's right to watch its
-/// Lease.
+/// Installs the definition of records, the account of the program with the rights that the chart gives it, and the operator's
+/// right to watch its Lease.
 pub async fn install_accounting(cluster: &Cluster) -> Result<()> {
     let client = cluster.client().await?;
     install_accounting_crds(&client).await?;
-    let rule = |group: &str, resource: &str, verbs: &[&str]| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
-    let records = "lifecycle.trainjob.dev";
-    let of_cluster = json!([
-        rule("", "pods", &["get", "list", "watch", "patch"]),
-        rule("trainer.kubeflow.org", "trainjobs", &["get", "list", "watch"]),
-        rule(records, "trainjobrecords", &["get", "list", "watch", "create"]),
-        rule(records, "trainjobrecords/status", &["update"]),
-        rule("jobset.x-k8s.io", "jobsets", &["list"]),
-        rule("events.k8s.io", "events", &["create"]),
-    ]);
-    let of_lease = |verbs: &[&str]| json!({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [LEASE], "verbs": verbs});
-    let own = json!([
-        rule("coordination.k8s.io", "leases", &["create"]),
-        of_lease(&["get", "list", "watch", "update"]),
-    ]);
-    let granted = Granted {
-        cluster: serde_json::from_value(of_cluster)?,
-        namespace: serde_json::from_value(own)?,
-    };
-    grant(cluster, NAMESPACE, SERVICE_ACCOUNT, &granted).await?;
+    records_can_be_created(&client).await?;
+    RULES.install(cluster, NAMESPACE, SERVICE_ACCOUNT).await?;
     let (rbac, name) = ("rbac.authorization.k8s.io", "operator-accounting");
     let watch = vec![
         json!({
             "apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": {"name": name},
-            "rules": [of_lease(&["get", "list", "watch"])],
+            "rules": rules("operator-accounting-rules.yaml")?,
         }),
         json!({
             "apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding", "metadata": {"name": name},
@@ -142,6 +130,18 @@ pub async fn install_accounting(cluster: &Cluster) -> Result<()> {
         }),
     ];
     apply(&client, NAMESPACE, watch).await?;
+    Ok(())
+}
+
+/// An API server keeps creations of a kind waiting for the first two seconds after it knows it.
+async fn records_can_be_created(client: &Client) -> Result<()> {
+    let records: Api<TrainJobRecord> = Api::namespaced(client.clone(), "default");
+    let record = serde_json::from_value(json!({
+        "apiVersion": "lifecycle.trainjob.dev/v1alpha1", "kind": "TrainJobRecord",
+        "metadata": {"name": "nobody"}, "spec": {"trainJob": {"name": "nobody", "uid": "none"}},
+    }))?;
+    let only_tried = PostParams { dry_run: true, ..PostParams::default() };
+    records.create(&only_tried, &record).await?;
     Ok(())
 }
 

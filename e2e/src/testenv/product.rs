@@ -312,7 +312,7 @@ pub(crate) async fn grant(
 }
 
 /// A file of the chart that is a plain list of rules.
-fn rules(file: &str) -> Result<Vec<PolicyRule>> {
+pub(crate) fn rules(file: &str) -> Result<Vec<PolicyRule>> {
     let list = file_of_chart(file)?.pop().with_context(|| format!("{file} is empty"))?;
     serde_json::from_value(list).with_context(|| format!("{file} is no list of rules"))
 }

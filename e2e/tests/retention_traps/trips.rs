@@ -33,7 +33,8 @@ async fn policy_that_is_new_or_edited_trips_before_the_first_of_too_many_and_wai
     place.status("jobs", |status| !has_tripped(status) && is_enforcing(status)).await?;
     // From a week to a second. Those that ended less than a second ago would become due in their time, which trips nothing.
     until_ok("all ended some seconds ago", PATIENCE, || async {
-        Ok(ensure!(ended.elapsed()? > Duration::from_secs(3), "they have just ended"))
+        ensure!(ended.elapsed()? > Duration::from_secs(3), "they have just ended");
+        Ok(())
     })
     .await?;
     let mut edited = policy("jobs", "Job", &ttl(1));
