@@ -15,7 +15,8 @@ use crate::testenv::workspace::{self, copy_folder};
 
 /// Where `.ci/image` is to put it.
 const IMAGE: &str = "image";
-const PROGRAMS: [Program; 3] = [Program::Operator, Program::Webhook, Program::Retention];
+const PROGRAMS: [Program; 4] =
+    [Program::Operator, Program::Webhook, Program::Retention, Program::Accounting];
 /// What it holds beside the programs.
 const BESIDE: [&str; 4] =
     ["LICENSE", "etc/group", "etc/passwd", "etc/ssl/certs/ca-certificates.crt"];
