@@ -30,7 +30,7 @@ use crate::{
     },
     key::TargetId,
     remover::{Remover, collection},
-    status::SeenPolicy,
+    status::{OwnWrites, SeenPolicy},
     watch::{self as stream, Ended, Named, News, Span},
 };
 
@@ -58,6 +58,8 @@ pub struct Feed {
     pub client: Client,
     /// Who else is told of policies: what writes their status.
     pub policies: mpsc::UnboundedSender<PolicySeen>,
+    /// Versions of policies that need not be read.
+    pub own_writes: Arc<OwnWrites>,
     /// Becomes true when policies and namespaces have been listed.
     pub listed: watch::Sender<u8>,
 }
@@ -90,12 +92,17 @@ impl Feed {
                             self.policy(kind, &named, text, &mut definitions);
                         }
                     }
+                    News::Changed(_, named)
+                        if self
+                            .own_writes
+                            .made(&policy_key(kind, &named), &named.resource_version) => {}
                     News::Changed(text, named) => {
                         self.policy(kind, &named, text, &mut definitions);
                         definitions.forget_unused();
                     }
                     News::Deleted(named) => {
                         let key = policy_key(kind, &named);
+                        self.own_writes.forget(&key);
                         let effects = self.remover.state().policy_gone(&key, boot_time());
                         self.remover.apply(effects);
                         // Whoever writes statuses has ended only when the process ends.

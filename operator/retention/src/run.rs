@@ -30,7 +30,7 @@ use crate::{
     key::{Priority, TargetId},
     metrics::Metrics,
     remover::{Parts, Queue, Remover},
-    status::StatusWriter,
+    status::{OwnWrites, StatusWriter},
 };
 
 /// Who tells events.
@@ -133,9 +133,11 @@ fn tasks(
     let (policies, seen): (_, mpsc::UnboundedReceiver<PolicySeen>) = mpsc::unbounded_channel();
     // Its watches are silent for longer than those that `clients.watch` is for.
     let client = clients.work.clone();
-    let writer = StatusWriter::new(Arc::clone(remover), clients.work.clone(), seen);
+    let own_writes = Arc::new(OwnWrites::default());
+    let (written, writing) = (Arc::clone(&own_writes), Arc::clone(remover));
+    let writer = StatusWriter::new(writing, clients.work.clone(), seen, written);
     tasks.spawn(async move { never(writer.write().await) });
-    let feed = Feed { remover: Arc::clone(remover), client, policies, listed };
+    let feed = Feed { remover: Arc::clone(remover), client, policies, own_writes, listed };
     let feed = Arc::new(feed);
     for kind in [PolicyKind::Namespaced, PolicyKind::Cluster] {
         let feed = Arc::clone(&feed);

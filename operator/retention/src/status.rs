@@ -7,6 +7,8 @@
 mod compose;
 mod conditions;
 mod found;
+mod own_writes;
+mod patch;
 mod seen;
 mod told;
 mod written;
@@ -20,12 +22,13 @@ use std::{
 };
 
 use futures::{StreamExt as _, stream};
+use http::HeaderValue;
 use kube::{
     Client,
     api::{Patch, PatchParams},
     core::Request,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep_until, timeout_at},
@@ -44,13 +47,14 @@ use trainjob_retention_core::{
     uid::Uid,
 };
 
-pub use self::seen::SeenPolicy;
 use self::{
     compose::compose,
     conditions::{Situation, Stops},
     found::Found,
+    patch::patch,
     written::Written,
 };
+pub use self::{own_writes::OwnWrites, seen::SeenPolicy};
 use crate::{
     cluster_state::{KindState, PolicyKey, Stored, Survey, Tally},
     key::TargetId,
@@ -64,6 +68,8 @@ const STORED_EVERY: Duration = Duration::from_mins(1);
 const SLICE: usize = 1_000;
 /// How many statuses are written at once: the process wakes up less often than for one after the other.
 const AT_ONCE: usize = 8;
+/// What an answer about a policy is to have of it.
+const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 /// Who writes.
 const FIELD_MANAGER: &str = "trainjob-retention";
 
@@ -72,6 +78,7 @@ pub struct StatusWriter {
     remover: Arc<Remover>,
     client: Client,
     seen: mpsc::UnboundedReceiver<(PolicyKey, Option<Box<SeenPolicy>>)>,
+    own_writes: Arc<OwnWrites>,
     policies: BTreeMap<PolicyKey, Written>,
     /// What was counted last of each kind.
     surveys: BTreeMap<TargetId, Survey>,
@@ -82,15 +89,16 @@ pub struct StatusWriter {
 }
 
 impl StatusWriter {
-    /// For the policies of a state, which `seen` names.
+    /// For the policies of a state, which `seen` names, but for versions among `own_writes`.
     #[must_use]
     pub fn new(
         remover: Arc<Remover>,
         client: Client,
         seen: mpsc::UnboundedReceiver<(PolicyKey, Option<Box<SeenPolicy>>)>,
+        own_writes: Arc<OwnWrites>,
     ) -> Self {
         let (policies, surveys, nothing) = (BTreeMap::new(), BTreeMap::new(), Tally::default());
-        Self { remover, client, seen, policies, surveys, was_edited: false, nothing }
+        Self { remover, client, seen, own_writes, policies, surveys, was_edited: false, nothing }
     }
 
     /// Writes statuses while this process leads, for ever.
@@ -167,8 +175,8 @@ impl StatusWriter {
         let now = self.remover.clock().now().stamp();
         let mut due: BTreeMap<_, _> =
             due.into_iter().map(|found| (found.key.clone(), found)).collect();
-        let Self { remover, client, policies, surveys, nothing, .. } = self;
-        let (remover, client) = (&*remover, &*client);
+        let Self { remover, client, own_writes, policies, surveys, nothing, .. } = self;
+        let (remover, client, own_writes) = (&*remover, &*client, &*own_writes);
         let writes = policies.iter_mut().filter_map(|(key, written)| {
             let found = due.remove(key)?;
             let counted = found.target.filter(|target| targets.contains(target));
@@ -177,7 +185,7 @@ impl StatusWriter {
                 found.uid.as_ref().and_then(|uid| survey.tally(uid)).unwrap_or(&*nothing)
             });
             Some(async move {
-                write_one(remover, client, (&found, written), tally, now).await;
+                write_one((remover, client, own_writes), (&found, written), tally, now).await;
             })
         });
         stream::iter(writes).for_each_concurrent(AT_ONCE, |write| write).await;
@@ -245,8 +253,7 @@ impl StatusWriter {
 
 /// Writes the status of a policy if there is anything new.
 async fn write_one(
-    remover: &Remover,
-    client: &Client,
+    (remover, client, own_writes): (&Remover, &Client, &OwnWrites),
     (found, written): (&Found, &mut Written),
     tally: Option<&Tally>,
     now: Timestamp,
@@ -279,6 +286,8 @@ async fn write_one(
             if let (true, Some(uid), Some(record)) = (stores, &found.uid, record) {
                 written.stored = Some(Instant::now());
                 remover.state().stored_record(uid, record);
+                // Only now is nothing new in it: of a record that is removed, only the watch tells.
+                own_writes.note(&found.key, &written.seen.resource_version);
             }
         }
         Err(error) => {
@@ -317,19 +326,6 @@ fn rules(stored: &Stored) -> Vec<Arc<str>> {
     deciding.map(|rule| Arc::clone(&rule.name)).collect()
 }
 
-/// A merge patch to this status. It is refused if the policy is another one by now, or was written meanwhile (R40).
-fn patch(status: &RetentionPolicyStatus, seen: &SeenPolicy) -> Value {
-    let mut fields = json!(status);
-    if let (Some(fields), Value::Object(before)) = (fields.as_object_mut(), json!(seen.status)) {
-        for name in before.into_iter().map(|(name, _)| name) {
-            // In a merge patch, null removes the field.
-            fields.entry(name).or_insert(Value::Null);
-        }
-    }
-    let metadata = json!({"uid": seen.uid, "resourceVersion": seen.resource_version});
-    json!({"metadata": metadata, "status": fields})
-}
-
 /// Writes a status. Returns the version that the policy has then.
 async fn send(client: &Client, key: &PolicyKey, patch: &Value) -> Result<String, RequestError> {
     let of = |plural: &str| collection("lifecycle.trainjob.dev", "v1alpha1", plural);
@@ -341,7 +337,10 @@ async fn send(client: &Client, key: &PolicyKey, patch: &Value) -> Result<String,
     let params = PatchParams { field_manager: manager, ..PatchParams::default() };
     let request = Request::new(policies.to_string());
     let request = request.patch_subresource("status", &key.name, &params, &Patch::Merge(patch));
-    let request = request.map_err(|error| RequestError::Unbuildable(Box::new(error)))?;
+    let mut request = request.map_err(|error| RequestError::Unbuildable(Box::new(error)))?;
+    // What the policy then says is known, but for its version.
+    let metadata = HeaderValue::from_static(METADATA_ONLY);
+    request.headers_mut().insert(http::header::ACCEPT, metadata);
     let text = timed(client.request_text(request)).await?;
     Ok(seen::version(&text))
 }

@@ -1,27 +1,4 @@
-use trainjob_api::lifecycle::v1alpha1::status::Counts;
-
 use super::*;
-
-#[test]
-fn a_patch_removes_what_is_not_said_any_more_and_is_fenced() {
-    let before = RetentionPolicyStatus {
-        counts: Some(Counts::default()),
-        served_version: Some("v1".to_owned()),
-        ..RetentionPolicyStatus::default()
-    };
-    let seen = SeenPolicy {
-        uid: "u".to_owned(),
-        resource_version: "7".to_owned(),
-        generation: 1,
-        status: before.clone(),
-    };
-    let now = RetentionPolicyStatus { counts: None, observed_generation: Some(1), ..before };
-    let expected = json!({
-        "metadata": {"uid": "u", "resourceVersion": "7"},
-        "status": {"observedGeneration": 1, "servedVersion": "v1", "counts": null},
-    });
-    assert_eq!(patch(&now, &seen), expected);
-}
 
 #[test]
 fn a_policy_is_read_whatever_its_status_is() {
