@@ -156,12 +156,16 @@ async fn both(setting: &Setting, case: &Case<'_>, place: &Place) -> Result<()> {
         };
         Ok(log.lines().filter(is_error).count())
     };
-    let before = errors()?;
     place.asks_for_nothing_more(WINDOW).await?;
-    consistently("Kueue complains of nothing more", WINDOW, async || {
-        let now = errors()?;
-        ensure!(now == before, "{} errors more", now - before);
-        Ok(())
+    // What it has begun before all was gone, it may still have to give up.
+    until_ok("Kueue complains no more", PATIENCE, || async {
+        let before = errors()?;
+        consistently("of nothing", WINDOW, async || {
+            let now = errors()?;
+            ensure!(now == before, "{} errors more", now - before);
+            Ok(())
+        })
+        .await
     })
     .await?;
     for (name, (asked, accepted)) in place.deleted() {
