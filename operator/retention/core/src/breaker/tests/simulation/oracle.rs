@@ -46,8 +46,9 @@ pub(super) struct Oracle {
     known: BTreeMap<Id, usize>,
     /// What had ended then.
     ended: BTreeSet<Id>,
-    /// When any leader looked last.
-    last_look: i64,
+    /// When the view was taken that the present leader has now: an edit since then it cannot know of, even if an earlier
+    /// leader saw it.
+    last_view: i64,
     /// When the present one did, by policy.
     looked: [Option<i64>; POLICIES],
     /// What was due when the last digest came into force, and how much of it was deleted.
@@ -60,8 +61,8 @@ pub(super) struct Oracle {
     stepped: [bool; POLICIES],
     /// What an edit made due and a start took for a backlog, and when the edit was.
     overlooked: BTreeMap<(usize, Id), i64>,
-    /// When the view was taken that the leader began with.
-    viewed: i64,
+    /// When the view was taken that the present leader began with.
+    first_view: i64,
     /// How many edited objects a start could not tell from a backlog.
     pub(super) hidden: usize,
     /// The first rule that was broken.
@@ -113,7 +114,7 @@ impl Oracle {
 
     /// A leader begins with a view of the cluster of `then`: it sees the end of what is not in there.
     pub(super) fn elected(&mut self, view: &Cluster, then: i64) {
-        self.viewed = then;
+        (self.first_view, self.last_view) = (then, then);
         self.ended = view.objects.keys().copied().collect();
         for ((_, id), mark) in &mut self.marks {
             mark.surely &= view.objects.contains_key(id);
@@ -122,8 +123,8 @@ impl Oracle {
 
     /// A leader with a dead watch has looked at what it knows: what came due by that, no later edit made due.
     pub(super) fn looked_back(&mut self, leader: &Leader) {
-        let last_look = self.last_look;
-        for ((policy, id), mark) in self.marks.iter_mut().filter(|(_, mark)| mark.at > last_look) {
+        let last_view = self.last_view;
+        for ((policy, id), mark) in self.marks.iter_mut().filter(|(_, mark)| mark.at > last_view) {
             mark.surely &= leader.rows.get(id).is_none_or(|row| row.policy != *policy);
         }
     }
@@ -137,7 +138,7 @@ impl Oracle {
         for ((_, id), mark) in &mut self.marks {
             mark.end_seen |= sees_ends && !self.ended.contains(id);
         }
-        self.last_look = now;
+        self.last_view = now;
         let due = cluster.due(now);
         self.known = due.iter().map(|(id, (policy, _))| (*id, *policy)).collect();
         self.ended = cluster.objects.keys().copied().collect();
@@ -266,7 +267,7 @@ impl Oracle {
             let Some(Standing::Expected { since }) = leader.standing(policy, id) else { continue };
             through = through.min(row.due);
             let mark = self.marks.get(&(policy, id)).copied();
-            if let Some(mark) = mark.filter(|mark| mark.at <= self.last_look) {
+            if let Some(mark) = mark.filter(|mark| mark.at <= self.last_view) {
                 self.marks.remove(&(policy, id));
                 self.released(
                     (policy, mark),
