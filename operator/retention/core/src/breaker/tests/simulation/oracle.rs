@@ -31,6 +31,8 @@ pub(super) enum Cause {
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     at: i64,
+    /// When it was made due since another instant, after that.
+    edited: i64,
     /// Whether the breaker has no excuse: the object was due over two minutes before the last look, or, if a start came
     /// between, before what was stored then, and nobody had seen it due before.
     surely: bool,
@@ -92,7 +94,8 @@ impl Oracle {
             let surely = is_old && (is_new || mark.is_some_and(|mark| mark.surely));
             let at = mark.filter(|mark| mark.surely == surely).map_or(now, |mark| mark.at);
             if was.is_none_or(|was| was.1 != *due) || mark.is_some() {
-                self.marks.insert((*policy, *id), Mark { at, surely, end_seen: false });
+                self.marks
+                    .insert((*policy, *id), Mark { at, edited: now, surely, end_seen: false });
             }
         }
         for (policy, (begun, _)) in self.begun.iter_mut().enumerate() {
@@ -179,14 +182,14 @@ impl Oracle {
             let waits = matches!(leader.standing(policy, id), Some(Standing::Waiting { .. }));
             self.check(waits == is_told, || format!("{id} stands wrong after {record:?}"));
             if is_counted {
-                let mark = Mark { at: now, surely: false, end_seen: false };
+                let mark = Mark { at: now, edited: now, surely: false, end_seen: false };
                 self.marks.entry((policy, id)).or_insert(mark);
             } else if !is_told {
                 // It came due in its time, or cannot be told from that.
                 self.begun[policy].0.remove(&id);
                 let mark = self.marks.remove(&(policy, id));
                 self.hidden += usize::from(mark.is_some_and(|mark| mark.surely));
-                self.overlooked.extend(mark.map(|mark| ((policy, id), mark.at)));
+                self.overlooked.extend(mark.map(|mark| ((policy, id), mark.edited)));
             }
         }
     }
@@ -206,7 +209,7 @@ impl Oracle {
     /// A trip counts everything that is due.
     fn mark_all(&mut self, policy: usize, leader: &Leader, now: i64) {
         for (id, _) in leader.rows_of(policy) {
-            let mark = Mark { at: now, surely: false, end_seen: false };
+            let mark = Mark { at: now, edited: now, surely: false, end_seen: false };
             self.marks.entry((policy, id)).or_insert(mark).end_seen = false;
         }
     }
@@ -242,7 +245,9 @@ impl Oracle {
         };
         let status = cluster.policies[policy].status.as_ref();
         let (old, new) = (id(before), id(status));
-        if let Some(Acknowledged { trip, ids }) = self.pending[policy].take() {
+        // A leader that clears the status of a policy in Audit stores no acknowledgement.
+        let pending = self.pending[policy].take().filter(|_| status.is_some());
+        if let Some(Acknowledged { trip, ids }) = pending {
             let is_first = old.as_deref() == Some(trip.id.as_str());
             self.check(is_first, || format!("{trip:?} was acknowledged twice"));
             for id in ids {
@@ -267,7 +272,7 @@ impl Oracle {
             let Some(Standing::Expected { since }) = leader.standing(policy, id) else { continue };
             through = through.min(row.due);
             let mark = self.marks.get(&(policy, id)).copied();
-            if let Some(mark) = mark.filter(|mark| mark.at <= self.last_view) {
+            if let Some(mark) = mark.filter(|mark| mark.edited <= self.last_view) {
                 self.marks.remove(&(policy, id));
                 self.released(
                     (policy, mark),
