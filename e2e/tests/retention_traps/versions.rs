@@ -8,7 +8,7 @@ use e2e::fixtures::PATIENCE;
 use e2e::until::until_ok;
 use invariants::retention::Terms;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, DynamicObject, PostParams};
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use super::{WINDOW, condition, is_enforcing, named, ttl};
@@ -100,15 +100,79 @@ async fn newer(ground: &Arc<Ground>) -> Result<()> {
     Ok(())
 }
 
-/// Changes the definition of policies by what is done to the schema of their spec.
-async fn define(place: &Place, change: impl FnOnce(&mut Value) -> Result<()>) -> Result<()> {
+#[tokio::test(flavor = "multi_thread")]
+async fn definition_that_leaves_a_field_out_deletes_nothing_until_the_policy_is_applied_again()
+-> Result<()> {
+    let place = Place::prepare(Arc::new(Ground::start().await?), "left-out").await?;
+    let label = json!({"labels": {"due": "yes"}});
+    let mut selective = policy("jobs", "Job", &ttl(0));
+    selective["spec"]["selector"] = json!({"matchLabels": label["labels"]});
+    place.apply(selective.clone()).await?;
+    place.finished(named("kept", 3), &Value::Null).await?;
+    place.launch().await?;
+    let is_observed = |it: &Value| is_enforcing(it) && it["observedDigest"].is_string();
+    let observed = place.status("jobs", is_observed).await?;
+
+    let whole = define(&place, |spec| {
+        simplify(spec);
+        spec["properties"].as_object_mut().context("a map")?.remove("selector");
+        Ok(())
+    })
+    .await?;
+    until_ok("the older definition is in force", PATIENCE, || async {
+        let stored = stored(&place, &selective).await?;
+        ensure!(stored["spec"]["selector"].is_null(), "{stored}");
+        Ok(())
+    })
+    .await?;
+    // Any write shows the policy to a watch as it is now, and stores it so.
+    let patch = Patch::Merge(json!({"metadata": {"annotations": {"note": "of a test"}}}));
+    place.policies().patch("jobs", &PatchParams::default(), &patch).await?;
+    let is_held = |it: &Value| condition(it, "Ready") == ("False", "NotUnderstood");
+    let seen = place.status("jobs", is_held).await?;
+    ensure!(seen.to_string().contains("nobody has edited it"), "{seen}");
+    place.finished(named("due", 3), &label).await?;
+    place.asks_for_nothing_more(WINDOW).await?;
+    place.kill();
+    place.launch().await?;
+    place.asks_for_nothing_more(WINDOW).await?;
+    let seen = place.status("jobs", is_held).await?;
+    for field in ["observedGeneration", "observedDigest"] {
+        ensure!(seen[field] == observed[field], "{field} of {seen}");
+    }
+    ensure!(place.deletions() == 0, "{} deletions", place.deletions());
+
+    define(&place, |spec| {
+        *spec = whole;
+        Ok(())
+    })
+    .await?;
+    until_ok("the definition of this version is in force", PATIENCE, || async {
+        let stored = stored(&place, &selective).await?;
+        ensure!(stored["spec"]["selector"].is_object(), "{stored}");
+        Ok(())
+    })
+    .await?;
+    place.asks_for_nothing_more(WINDOW).await?;
+    place.apply(selective).await?;
+    // The record does not go on to the end: a definition that changes may end the watches of its objects for good.
+    place.becomes("jobs", &["kept-000", "kept-001", "kept-002"]).await?;
+    place.asks_for_nothing_more(WINDOW).await?;
+    ensure!(place.deletions() == 3, "{} deletions", place.deletions());
+    Ok(())
+}
+
+/// Changes the definition of policies by what is done to the schema of their spec. Returns what that was before.
+async fn define(place: &Place, change: impl FnOnce(&mut Value) -> Result<()>) -> Result<Value> {
     let definitions: Api<CustomResourceDefinition> = Api::all(place.client.clone());
     let name = "retentionpolicies.lifecycle.trainjob.dev";
     let mut definition = serde_json::to_value(definitions.get(name).await?)?;
     let path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
-    change(definition.pointer_mut(path).context("a definition without a spec")?)?;
+    let schema = definition.pointer_mut(path).context("a definition without a spec")?;
+    let before = schema.clone();
+    change(schema)?;
     definitions.replace(name, &PostParams::default(), &serde_json::from_value(definition)?).await?;
-    Ok(())
+    Ok(before)
 }
 
 /// Removes defaults and rules from a schema and all within it.

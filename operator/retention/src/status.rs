@@ -207,6 +207,7 @@ impl StatusWriter {
             Found {
                 key: key.clone(),
                 uid: uid.cloned(),
+                digest: stored.as_ref().ok().map(|stored| (stored.generation, stored.digest)),
                 target,
                 rules: rules(stored),
                 situation: Situation::of(

@@ -17,6 +17,11 @@ pub struct RetentionPolicyStatus {
     /// The generation of the policy that all of this is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+    /// A hash of what decides in the spec of that generation. If the API server shows another spec of the same generation
+    /// later, nobody has edited it, and nothing is deleted (R5).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub observed_digest: Option<String>,
     /// A hash of what decides in the spec. Mode, rates and breaker are not part of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]

@@ -87,6 +87,7 @@ impl NotUnderstood {
 struct Object {
     metadata: Metadata,
     spec: Value,
+    status: Value,
 }
 
 /// Reads a policy from its JSON text. `definitions` shares what finished means between policies that say the same.
@@ -117,10 +118,11 @@ fn policy(
     object: &Object,
     definitions: &mut Definitions,
 ) -> Result<StoredPolicy, StoredError> {
-    let Object { metadata, spec } = object;
+    let Object { metadata, spec, status } = object;
     given::check_metadata(kind, metadata)?;
-    given::check("spec", spec)?;
     let digest = Digest::of(spec);
+    check_observed(metadata.generation, digest, status)?;
+    given::check("spec", spec)?;
     let Spec { policy: spec, namespaces, limits } = spec::read(kind, spec)?;
     let target = target(&spec.target)?;
     let described = spec.finished.as_ref().map(finished::description).transpose()?;
@@ -160,6 +162,20 @@ fn policy(
             .get(ACKNOWLEDGE_ANNOTATION)
             .map(|id| id.as_str().into()),
     })
+}
+
+/// Checks that the spec is what was read of this generation before, as far as the status says.
+///
+/// Each edit of a spec has another generation. To leave out a field that the definition does not have is none.
+fn check_observed(generation: i64, digest: Digest, status: &Value) -> Result<(), StoredError> {
+    let observed = |field: &str| status.get(field);
+    let is_same_generation =
+        observed("observedGeneration").and_then(Value::as_i64) == Some(generation);
+    let before = observed("observedDigest").and_then(Value::as_str);
+    if is_same_generation && before.is_some_and(|before| before != digest.to_string()) {
+        return Err(StoredError::ChangedByDefinition { generation });
+    }
+    Ok(())
 }
 
 fn limits(limits: &api::Limits) -> Result<Limits, StoredError> {

@@ -36,6 +36,7 @@ pub(super) fn compose(
     }
     let mut status = RetentionPolicyStatus {
         observed_generation: Some(seen.generation),
+        observed_digest: observed_digest(found, seen),
         served_version: version.map(str::to_owned),
         waiting: situation.waiting_objects(),
         missing_rules: Some(situation.missing).filter(|missing| !missing.is_empty()),
@@ -57,6 +58,17 @@ pub(super) fn compose(
         status.next = Some(tally.next());
     }
     status
+}
+
+/// The digest of the generation that the status is about. What is not understood keeps the one that was read of it before.
+fn observed_digest(found: &Found, seen: &SeenPolicy) -> Option<String> {
+    match found.digest {
+        Some((generation, digest)) if generation == seen.generation => Some(digest.to_string()),
+        Some(_) | None => {
+            let is_same = seen.status.observed_generation == Some(seen.generation);
+            seen.status.observed_digest.clone().filter(|_| is_same)
+        }
+    }
 }
 
 /// What `Ready` says of objects stays until they are counted again.

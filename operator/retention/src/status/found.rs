@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trainjob_retention_core::{breaker::Record, uid::Uid};
+use trainjob_retention_core::{breaker::Record, stored::Digest, uid::Uid};
 
 use super::conditions::Situation;
 use crate::{cluster_state::PolicyKey, key::TargetId};
@@ -12,6 +12,8 @@ use crate::{cluster_state::PolicyKey, key::TargetId};
 pub(super) struct Found {
     pub(super) key: PolicyKey,
     pub(super) uid: Option<Uid>,
+    /// The generation that was read of it, and the digest of that; `None`: it is not understood.
+    pub(super) digest: Option<(i64, Digest)>,
     pub(super) target: Option<TargetId>,
     pub(super) rules: Vec<Arc<str>>,
     pub(super) situation: Situation,

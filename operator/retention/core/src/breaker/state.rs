@@ -37,6 +37,8 @@ pub struct Breaker {
     last_id: Timestamp,
     /// What the status said at the start.
     basis: Option<Record>,
+    /// Whether the clock has jumped since the start.
+    has_jumped: bool,
     stored: Stored,
 }
 
@@ -81,12 +83,13 @@ impl Breaker {
             trip: same.and_then(|record| record.trip.clone()),
             last_id: last_id.unwrap_or(Timestamp(i64::MIN)),
             basis: stored.cloned(),
+            has_jumped: false,
             stored: Stored::Nothing,
         };
         let is_ahead = same.is_some_and(|record| record.through > now.plus(CLOCK_AHEAD));
         let stepped = same.is_none() && is_clock_step(trip);
         if is_ahead || stepped {
-            breaker.step_clock(stock, now);
+            breaker.trip_for_clock(stock, now);
         } else if same.is_none() {
             breaker.begin(Occasion { stock, named: None, now });
         }
@@ -107,10 +110,11 @@ impl Breaker {
     ) -> Self {
         let mut breaker = Self::start(version, stored, stock, due, now);
         breaker.last_id = breaker.last_id.max(self.last_id);
-        // No status may say yet that the clock jumped.
-        let is_known = self.trip == self.basis.and_then(|basis| basis.trip);
-        if is_clock_step(self.trip.as_ref()) && !is_known && !is_clock_step(breaker.trip.as_ref()) {
-            breaker.step_clock(stock, now);
+        // No status may say yet that the clock jumped. Of a jump before the start, the status tells more than what was read
+        // of it then.
+        breaker.has_jumped = self.has_jumped && is_clock_step(self.trip.as_ref());
+        if breaker.has_jumped && !is_clock_step(breaker.trip.as_ref()) {
+            breaker.trip_for_clock(stock, now);
         }
         breaker
     }
@@ -134,6 +138,12 @@ impl Breaker {
 
     /// Trips because the clock jumped (R46), with all that is due.
     pub fn step_clock(&mut self, stock: u64, now: Timestamp) {
+        self.has_jumped = true;
+        self.trip_for_clock(stock, now);
+    }
+
+    /// Trips because the clock has jumped or is ahead, as far as the status tells.
+    fn trip_for_clock(&mut self, stock: u64, now: Timestamp) {
         let count = self.ledger.len();
         self.looked = now;
         self.ledger.hold_all(now);

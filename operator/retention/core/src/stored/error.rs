@@ -16,6 +16,17 @@ pub enum StoredError {
         /// What was expected there.
         source: serde_json::Error,
     },
+    /// It is another spec than the status is about, and nobody has edited it: the API server leaves out fields that its
+    /// definition of policies does not have.
+    #[error(
+        "spec: nobody has edited it since generation {generation} was read, and it is another one now, so the API server's \
+         definition of policies must have changed; install the definition of this version and apply the policy again, or \
+         edit it if it is right as it is"
+    )]
+    ChangedByDefinition {
+        /// `metadata.generation`.
+        generation: i64,
+    },
     /// The values of fields are listed without the names of the fields.
     #[error("{0} is a list, expected fields with names")]
     List(String),

@@ -72,6 +72,7 @@ fn annotation(field: &str, keys: &str) -> Result<Subject, StoredError> {
 }
 
 fn condition(field: &str, condition: &api::FinishedCondition) -> Result<EndCondition, StoredError> {
+    says_something(&format!("{field}.type"), &condition.kind)?;
     Ok(EndCondition {
         type_: condition.kind.clone(),
         status: match condition.status {
@@ -86,13 +87,16 @@ fn condition(field: &str, condition: &api::FinishedCondition) -> Result<EndCondi
 fn phase(field: &str, phase: &api::Phase) -> Result<Phase, StoredError> {
     let api::PhaseOutcomes { succeeded, failed, other } = &phase.outcomes;
     let values = [
-        (succeeded, DescribedOutcome::Succeeded),
-        (failed, DescribedOutcome::Failed),
-        (other, DescribedOutcome::Other),
+        ("Succeeded", succeeded, DescribedOutcome::Succeeded),
+        ("Failed", failed, DescribedOutcome::Failed),
+        ("Other", other, DescribedOutcome::Other),
     ];
+    for (name, values, _) in values {
+        each(&format!("{field}.outcomes.{name}"), values, |field, it| says_something(field, it))?;
+    }
     let values = values
         .into_iter()
-        .flat_map(|(values, outcome)| values.iter().map(move |value| (value.clone(), outcome)));
+        .flat_map(|(_, values, outcome)| values.iter().map(move |value| (value.clone(), outcome)));
     let otherwise = phase.otherwise.map(|it| outcome(&format!("{field}.otherwise"), it));
     let path = path(&format!("{field}.path"), &phase.path)?;
     Phase::new(path, values, otherwise.transpose()?).at(field)
@@ -108,8 +112,13 @@ fn own_ttl(field: &str, own_ttl: &api::OwnTtlField) -> Result<OwnTtlField, Store
 }
 
 fn guard(field: &str, guard: &api::Guard) -> Result<Guard, StoredError> {
+    says_something(&format!("{field}.name"), &guard.name)?;
     let tests = each(&format!("{field}.while"), &guard.holding, test)?;
     Guard::new(tests).at(field)
+}
+
+fn says_something(field: &str, text: &str) -> Result<(), StoredError> {
+    if text.is_empty() { Err(StoredError::Nothing(field.to_owned())) } else { Ok(()) }
 }
 
 fn path(field: &str, path: &str) -> Result<FieldPath, StoredError> {

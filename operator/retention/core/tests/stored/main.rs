@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test")]
 
+mod changed;
 mod digest;
 mod everything;
 mod examples;

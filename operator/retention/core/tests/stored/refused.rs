@@ -158,11 +158,18 @@ const FORBIDDEN_VALUES: [Row; 23] = [
     ),
 ];
 
-const FORBIDDEN_DESCRIPTIONS: [Row; 17] = [
+const FORBIDDEN_DESCRIPTIONS: [Row; 20] = [
     (
         "/finished/conditions/0/outcome",
         "Deactivated",
         ".finished.conditions[0].outcome: Deactivated cannot be defined: say Succeeded, Failed",
+    ),
+    ("/finished/conditions/1/type", "''", ".finished.conditions[1].type is null or empty"),
+    ("/finished/guards/0/name", "''", ".finished.guards[0].name is null or empty"),
+    (
+        "/finished/phase/outcomes/Failed",
+        "[Lost, '']",
+        ".finished.phase.outcomes.Failed[1] is null or empty",
     ),
     ("/finished/phase/otherwise", "Deactivated", ".finished.phase.otherwise: Deactivated cannot"),
     ("/finished/ownTTL/0/outcomes/0", "Deactivated", ".finished.ownTTL[0].outcomes: Deactivated"),

@@ -1,5 +1,10 @@
+use serde_json::json;
 use trainjob_api::lifecycle::v1alpha1::status::Counts;
-use trainjob_retention_core::{policy::Mode, stored::PolicyKind};
+use trainjob_retention_core::{
+    finished::Definitions,
+    policy::Mode,
+    stored::{self, Digest, PolicyKind},
+};
 
 use super::*;
 use crate::{
@@ -35,6 +40,7 @@ fn found() -> Found {
     Found {
         key,
         uid: None,
+        digest: None,
         target: None,
         rules: Vec::new(),
         situation,
@@ -82,4 +88,43 @@ fn numbers_and_their_time_go_when_the_kind_is_not_known() {
     found.situation.kind = KindState::Syncing;
     let status = compose(&found, None, None, &seen, Timestamp(200));
     assert_eq!((status.counted_at, status.counts), (None, None));
+}
+
+/// The digest of a policy with this TTL.
+fn digest(ttl: u32) -> Digest {
+    let policy = json!({
+        "metadata": {"name": "p", "uid": "u", "generation": 1},
+        "spec": {
+            "target": {"apiGroup": "batch", "kind": "Job"},
+            "rules": [{"name": "all", "action": {"ttlSecondsAfterFinished": ttl}}],
+        },
+    });
+    let policy = policy.to_string();
+    stored::read(PolicyKind::Cluster, &policy, &mut Definitions::default()).unwrap().digest
+}
+
+#[test]
+fn a_digest_is_that_of_the_generation_that_the_status_is_about() {
+    let (old, new) = (digest(1), digest(2));
+    let observed = |before: Option<i64>, read: Option<(i64, Digest)>| {
+        let mut seen = SeenPolicy { generation: 2, ..SeenPolicy::default() };
+        seen.status.observed_generation = before;
+        seen.status.observed_digest = before.map(|_| old.to_string());
+        let found = Found { digest: read, ..found() };
+        compose(&found, None, None, &seen, Timestamp(100)).observed_digest
+    };
+    for (before, read, expected) in [
+        (None, Some((2, new)), Some(new)),
+        (Some(1), Some((2, new)), Some(new)),
+        // What was read is of before the edit.
+        (Some(1), Some((1, old)), None),
+        (Some(2), Some((1, new)), Some(old)),
+        // It is not understood: perhaps because the same generation says something else now.
+        (Some(2), None, Some(old)),
+        (Some(1), None, None),
+        (None, None, None),
+    ] {
+        let expected = expected.map(|digest| digest.to_string());
+        assert_eq!(observed(before, read), expected, "{before:?} {read:?}");
+    }
 }

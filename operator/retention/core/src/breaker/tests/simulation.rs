@@ -46,6 +46,17 @@ const MOVED_BETWEEN_POLICIES: [u64; 6] = [
 /// A leader with an old view saw what an edit made due, after one between them had taken it for a backlog.
 const OLDER_VIEW: u64 = 6_878_962_150_493_007_746;
 
+/// An object came due in its time for a leader with an old view. An edit that only the leader before had seen made it due
+/// earlier, which the judge asked the second one to know.
+const SEEN_BY_THE_LEADER_BEFORE: u64 = 16_972_806_002_637_442_920;
+
+/// A leader with an old view counted a jump of the clock again, which had been acknowledged, and took that for another one.
+const ACKNOWLEDGED_JUMP: [u64; 2] = [1_000_000_005_253, 1_000_000_007_328];
+
+/// The judge mixed up two edits of an object, of which the leader had seen the first, and took the end of an acknowledged
+/// policy for its acknowledgement.
+const JUDGED_WRONG: [u64; 2] = [1_000_000_015_491, 1_000_000_019_526];
+
 /// Which rule the cluster of a seed breaks, and what happened there at last; `None`: none.
 fn failure(seed: u64) -> Option<String> {
     World::new(seed, None).run().err()?;
@@ -96,6 +107,8 @@ fn worlds_that_once_found_something_pass() {
         [9, 172, 366, 547, 679, 100_955, 100_971, 102_355, 102_852, 843_969_336_452_848_354]
             .into_iter()
             .chain(MOVED_BETWEEN_POLICIES)
-            .chain([OLDER_VIEW]),
+            .chain([OLDER_VIEW, SEEN_BY_THE_LEADER_BEFORE])
+            .chain(ACKNOWLEDGED_JUMP)
+            .chain(JUDGED_WRONG),
     );
 }

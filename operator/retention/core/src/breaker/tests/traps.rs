@@ -102,6 +102,31 @@ fn trap_18_a_clock_that_jumps_an_hour_stops_everything_until_it_is_acknowledged(
 }
 
 #[test]
+fn trap_18_a_jump_that_was_acknowledged_is_not_taken_for_another_by_a_leader_with_an_old_view() {
+    for jumps_again in [false, true] {
+        let mut scene = Scene::at_rest();
+        scene.arrive(&Objects("a", 60, scene.now), News::End);
+        scene.step_clock(3_600);
+        scene.store();
+        let (before, id) = (scene.status.clone(), scene.trip_id().unwrap());
+        assert!(scene.acknowledge());
+        scene.store();
+        let acknowledged = std::mem::replace(&mut scene.status, before);
+        // By now that acknowledgement would not be enough, so a leader that does not know better counts again.
+        scene.exist(&Objects("a", 40, scene.now));
+        scene.start();
+        let counted = scene.judge(Some(id.as_str())).tripped.map(|trip| trip.count());
+        assert_eq!(counted, Some(100));
+        if jumps_again {
+            scene.step_clock(3_600);
+        }
+        scene.status = acknowledged;
+        scene.start_again();
+        assert_eq!(scene.tripped(), jumps_again.then_some(100));
+    }
+}
+
+#[test]
 fn trap_18_a_clock_set_back_while_nobody_watched_is_noticed_at_the_start() {
     for (ahead, expected) in [(0, None), (CLOCK_AHEAD, None), (CLOCK_AHEAD + 1, Some(1))] {
         let mut scene = Scene::at_rest();

@@ -31,6 +31,8 @@ pub(super) enum Cause {
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     at: i64,
+    /// When it was made due since another instant, after that.
+    edited: i64,
     /// Whether the breaker has no excuse: the object was due over two minutes before the last look, or, if a start came
     /// between, before what was stored then, and nobody had seen it due before.
     surely: bool,
@@ -46,8 +48,9 @@ pub(super) struct Oracle {
     known: BTreeMap<Id, usize>,
     /// What had ended then.
     ended: BTreeSet<Id>,
-    /// When any leader looked last.
-    last_look: i64,
+    /// When the view was taken that the present leader has now: an edit since then it cannot know of, even if an earlier
+    /// leader saw it.
+    last_view: i64,
     /// When the present one did, by policy.
     looked: [Option<i64>; POLICIES],
     /// What was due when the last digest came into force, and how much of it was deleted.
@@ -60,8 +63,8 @@ pub(super) struct Oracle {
     stepped: [bool; POLICIES],
     /// What an edit made due and a start took for a backlog, and when the edit was.
     overlooked: BTreeMap<(usize, Id), i64>,
-    /// When the view was taken that the leader began with.
-    viewed: i64,
+    /// When the view was taken that the present leader began with.
+    first_view: i64,
     /// How many edited objects a start could not tell from a backlog.
     pub(super) hidden: usize,
     /// The first rule that was broken.
@@ -91,7 +94,8 @@ impl Oracle {
             let surely = is_old && (is_new || mark.is_some_and(|mark| mark.surely));
             let at = mark.filter(|mark| mark.surely == surely).map_or(now, |mark| mark.at);
             if was.is_none_or(|was| was.1 != *due) || mark.is_some() {
-                self.marks.insert((*policy, *id), Mark { at, surely, end_seen: false });
+                self.marks
+                    .insert((*policy, *id), Mark { at, edited: now, surely, end_seen: false });
             }
         }
         for (policy, (begun, _)) in self.begun.iter_mut().enumerate() {
@@ -113,7 +117,7 @@ impl Oracle {
 
     /// A leader begins with a view of the cluster of `then`: it sees the end of what is not in there.
     pub(super) fn elected(&mut self, view: &Cluster, then: i64) {
-        self.viewed = then;
+        (self.first_view, self.last_view) = (then, then);
         self.ended = view.objects.keys().copied().collect();
         for ((_, id), mark) in &mut self.marks {
             mark.surely &= view.objects.contains_key(id);
@@ -122,8 +126,8 @@ impl Oracle {
 
     /// A leader with a dead watch has looked at what it knows: what came due by that, no later edit made due.
     pub(super) fn looked_back(&mut self, leader: &Leader) {
-        let last_look = self.last_look;
-        for ((policy, id), mark) in self.marks.iter_mut().filter(|(_, mark)| mark.at > last_look) {
+        let last_view = self.last_view;
+        for ((policy, id), mark) in self.marks.iter_mut().filter(|(_, mark)| mark.at > last_view) {
             mark.surely &= leader.rows.get(id).is_none_or(|row| row.policy != *policy);
         }
     }
@@ -137,7 +141,7 @@ impl Oracle {
         for ((_, id), mark) in &mut self.marks {
             mark.end_seen |= sees_ends && !self.ended.contains(id);
         }
-        self.last_look = now;
+        self.last_view = now;
         let due = cluster.due(now);
         self.known = due.iter().map(|(id, (policy, _))| (*id, *policy)).collect();
         self.ended = cluster.objects.keys().copied().collect();
@@ -178,14 +182,14 @@ impl Oracle {
             let waits = matches!(leader.standing(policy, id), Some(Standing::Waiting { .. }));
             self.check(waits == is_told, || format!("{id} stands wrong after {record:?}"));
             if is_counted {
-                let mark = Mark { at: now, surely: false, end_seen: false };
+                let mark = Mark { at: now, edited: now, surely: false, end_seen: false };
                 self.marks.entry((policy, id)).or_insert(mark);
             } else if !is_told {
                 // It came due in its time, or cannot be told from that.
                 self.begun[policy].0.remove(&id);
                 let mark = self.marks.remove(&(policy, id));
                 self.hidden += usize::from(mark.is_some_and(|mark| mark.surely));
-                self.overlooked.extend(mark.map(|mark| ((policy, id), mark.at)));
+                self.overlooked.extend(mark.map(|mark| ((policy, id), mark.edited)));
             }
         }
     }
@@ -205,7 +209,7 @@ impl Oracle {
     /// A trip counts everything that is due.
     fn mark_all(&mut self, policy: usize, leader: &Leader, now: i64) {
         for (id, _) in leader.rows_of(policy) {
-            let mark = Mark { at: now, surely: false, end_seen: false };
+            let mark = Mark { at: now, edited: now, surely: false, end_seen: false };
             self.marks.entry((policy, id)).or_insert(mark).end_seen = false;
         }
     }
@@ -241,7 +245,9 @@ impl Oracle {
         };
         let status = cluster.policies[policy].status.as_ref();
         let (old, new) = (id(before), id(status));
-        if let Some(Acknowledged { trip, ids }) = self.pending[policy].take() {
+        // A leader that clears the status of a policy in Audit stores no acknowledgement.
+        let pending = self.pending[policy].take().filter(|_| status.is_some());
+        if let Some(Acknowledged { trip, ids }) = pending {
             let is_first = old.as_deref() == Some(trip.id.as_str());
             self.check(is_first, || format!("{trip:?} was acknowledged twice"));
             for id in ids {
@@ -266,7 +272,7 @@ impl Oracle {
             let Some(Standing::Expected { since }) = leader.standing(policy, id) else { continue };
             through = through.min(row.due);
             let mark = self.marks.get(&(policy, id)).copied();
-            if let Some(mark) = mark.filter(|mark| mark.at <= self.last_look) {
+            if let Some(mark) = mark.filter(|mark| mark.edited <= self.last_view) {
                 self.marks.remove(&(policy, id));
                 self.released(
                     (policy, mark),

@@ -47,7 +47,7 @@ impl Oracle {
     ) -> bool {
         let mut counts = BTreeMap::<Arc<str>, usize>::new();
         let marked = self.marks.iter().filter(|(_, mark)| !mark.end_seen).map(|(key, _)| key);
-        let seen = self.overlooked.iter().filter(|(_, edited)| **edited > self.viewed);
+        let seen = self.overlooked.iter().filter(|(_, edited)| **edited > self.first_view);
         let edited: BTreeSet<_> = marked.chain(seen.map(|(key, _)| key)).collect();
         for (_, id) in edited.into_iter().filter(|(of, _)| *of == policy) {
             if let Some(row) = leader.rows.get(id).filter(|row| row.policy == policy) {
