@@ -171,9 +171,8 @@ impl Breakers {
             }
             Some(breaker) => breaker.start_again(version, record, stock, due, now),
         };
-        let is_step = |trip: &Trip| trip.reason() == Reason::ClockStep;
-        if self.stepped.remove(policy) && !breaker.tripped().is_some_and(is_step) {
-            breaker.step_clock(stock, now);
+        if self.stepped.remove(policy) {
+            breaker.note_step(stock, now);
         }
         let acknowledged = stored.acknowledged_trip.clone();
         let judged = Judged { breaker, target, stock, acknowledged, next: None, is_changed: true };

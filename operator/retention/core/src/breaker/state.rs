@@ -112,9 +112,8 @@ impl Breaker {
         breaker.last_id = breaker.last_id.max(self.last_id);
         // No status may say yet that the clock jumped. Of a jump before the start, the status tells more than what was read
         // of it then.
-        breaker.has_jumped = self.has_jumped && is_clock_step(self.trip.as_ref());
-        if breaker.has_jumped && !is_clock_step(breaker.trip.as_ref()) {
-            breaker.trip_for_clock(stock, now);
+        if self.has_jumped && is_clock_step(self.trip.as_ref()) {
+            breaker.note_step(stock, now);
         }
         breaker
     }
@@ -140,6 +139,15 @@ impl Breaker {
     pub fn step_clock(&mut self, stock: u64, now: Timestamp) {
         self.has_jumped = true;
         self.trip_for_clock(stock, now);
+    }
+
+    /// Takes in that the clock has jumped before this start, while nothing could be judged. That the status tells of a jump, or
+    /// is ahead, may be because of this one: then there is one trip for both.
+    pub fn note_step(&mut self, stock: u64, now: Timestamp) {
+        self.has_jumped = true;
+        if !is_clock_step(self.trip.as_ref()) {
+            self.trip_for_clock(stock, now);
+        }
     }
 
     /// Trips because the clock has jumped or is ahead, as far as the status tells.

@@ -2,7 +2,7 @@
 
 use super::{
     super::{CLOCK_AHEAD, News, Reason, SETTLING, Trip},
-    scene::{BEGIN, Objects, Scene},
+    scene::{BEGIN, Objects, Scene, at},
 };
 
 const DAY: i64 = 86_400;
@@ -123,6 +123,26 @@ fn trap_18_a_jump_that_was_acknowledged_is_not_taken_for_another_by_a_leader_wit
         scene.status = acknowledged;
         scene.start_again();
         assert_eq!(scene.tripped(), jumps_again.then_some(100));
+    }
+}
+
+#[test]
+fn trap_18_a_jump_while_nothing_could_be_judged_outlives_a_status_that_says_nothing_of_it() {
+    for has_jumped in [false, true] {
+        let mut scene = Scene::at_rest();
+        scene.pass(7_200);
+        scene.store();
+        scene.now -= 3_600;
+        scene.arrive(&Objects("a", 1, scene.now), News::End);
+        scene.start();
+        assert_eq!(scene.tripped(), Some(1), "the status is ahead");
+        if has_jumped {
+            scene.breaker.note_step(1, at(scene.now));
+        }
+        // Another leader, which began after the jump, has had it acknowledged.
+        scene.status.as_mut().unwrap().through = at(scene.now);
+        scene.start_again();
+        assert_eq!(scene.tripped(), has_jumped.then_some(1));
     }
 }
 
