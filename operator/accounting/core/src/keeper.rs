@@ -301,23 +301,27 @@ impl Keeper {
 
     fn listed(&mut self, version: u64, pods: Vec<(u64, Pod)>, is_over: bool, now: Now) {
         self.due = Due::Nothing;
-        let (evidence, status) = (self.record.evidence, self.record.status.as_deref());
-        let unwatched = match evidence {
+        let status = self.record.status.as_deref();
+        // It was created, so nobody has counted anything.
+        let is_new = status.is_some_and(|status| status.as_of.is_none());
+        let unwatched = match self.record.evidence {
             Evidence::Unproven => {
-                status.map_or(0, |status| unwatched(status, pods.iter().map(|(_, pod)| pod)))
+                let told = status.map(|status| unwatched(status, pods.iter().map(|(_, pod)| pod)));
+                let forget = if is_new { Forget::Nothing } else { Forget::All };
+                self.pods.listed(version, pods, forget, now);
+                told.unwrap_or_default().max(u64::from(is_new && self.has_lost_all()))
             }
-            Evidence::Proven { unwatched, .. } => unwatched,
-        };
-        let forget = match evidence {
-            Evidence::Proven { .. } => Forget::Nothing,
-            // It was never stored, only created.
-            Evidence::Unproven if status.is_some_and(|status| status.as_of.is_none()) => {
-                Forget::Gone
+            Evidence::Proven { unwatched, .. } => {
+                self.pods.listed(version, pods, Forget::Nothing, now);
+                unwatched
             }
-            Evidence::Unproven => Forget::All,
         };
-        self.pods.listed(version, pods, forget, now);
         self.record.evidence = Evidence::Proven { unwatched, listed_after_end: is_over };
+    }
+
+    /// AG11: a record is made because of a Pod, so at least one is lost if none is known now, unless that is told of anyway.
+    fn has_lost_all(&self) -> bool {
+        self.pods.is_empty() && self.let_go.is_empty() && !self.record.recreated
     }
 
     fn stored(&mut self, store: &Store, version: String, now: Now) {

@@ -146,8 +146,8 @@ fn what_was_counted_by_the_process_before_is_not_told_of_as_lost() {
     let of_pod = |call: &&Call| matches!(call, Call::Release { .. });
     let release = calls.iter().find(of_pod).unwrap();
     keeper.answered(release, Answer::Released { version: 8 }, now(302));
-    let settling = vec!["p1".to_owned()];
-    let status = TrainJobRecordStatus { settling, ..TrainJobRecordStatus::default() };
+    let (settling, as_of) = (vec!["p1".to_owned()], Some(at(1_000).into()));
+    let status = TrainJobRecordStatus { settling, as_of, ..TrainJobRecordStatus::default() };
     let fence = Fence { name: "llm-j1".into(), uid: "r1".into(), version: "7".into() };
     let get = calls.iter().find(|call| !of_pod(call)).unwrap();
     keeper.answered(get, Answer::Record(fence, Box::new(status)), now(303));
@@ -166,6 +166,50 @@ fn ag10_labels_that_are_lost_before_anything_is_counted_hang_no_pod() {
     let calls = next(&mut keeper, 10);
     let [Call::Store(store)] = &calls[..] else { panic!("{calls:?}") };
     assert_eq!(store.status.settling, ["p1"]);
+}
+
+/// A Pod as `Observe` marks it.
+fn observed() -> Pod {
+    Pod { finalizer: false, ..pod() }
+}
+
+#[test]
+fn ag10_a_pod_that_goes_while_its_record_is_made_is_counted_as_it_was_last_seen() {
+    let seen = |keeper: &mut Keeper| keeper.went("p1", now(2));
+    let unseen = |_: &mut Keeper| {};
+    for (case, goes, pod, reason) in [
+        ("the watch shows it first", seen as fn(&mut Keeper), observed(), "Observed"),
+        ("the list shows it first", unseen, observed(), "Observed"),
+        ("it had a finalizer", unseen, pod(), "Unprotected"),
+    ] {
+        let mut keeper = without_record(pod);
+        goes(&mut keeper);
+        answer(&mut keeper, 2, record());
+        answer(&mut keeper, 3, Answer::Pods { version: 6, pods: vec![] });
+        if reason == "Observed" {
+            // Whether it was stopped by a suspension.
+            assert_eq!(answer(&mut keeper, 4, Answer::Job), Call::ReadJob, "{case}");
+        }
+        let calls = next(&mut keeper, 10);
+        let [Call::Store(store)] = &calls[..] else { panic!("{case}: {calls:?}") };
+        let status = &store.status;
+        assert_eq!(
+            (status.totals.pods.deleted, &status.inexact[..], status.lost.len()),
+            (1, &[reason.to_owned()][..], 0),
+            "{case}"
+        );
+    }
+}
+
+#[test]
+fn ag11_of_a_record_that_was_only_made_at_least_one_pod_is_lost_if_there_is_none() {
+    let mut keeper = Keeper::default();
+    assert_eq!(answer(&mut keeper, 1, record()), Call::Get { long_name: false });
+    answer(&mut keeper, 2, Answer::Pods { version: 6, pods: vec![] });
+    let calls = next(&mut keeper, 3);
+    let [Call::Store(store)] = &calls[..] else { panic!("{calls:?}") };
+    assert_eq!(store.status.lost, [("Unwatched".to_owned(), 1)].into());
+    assert_eq!(store.status.inexact, ["Lost"]);
 }
 
 #[test]
