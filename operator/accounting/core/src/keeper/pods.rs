@@ -51,6 +51,11 @@ impl Pods {
         self.known.get(uid).map(|known| &known.tracked)
     }
 
+    /// Whether the watch has shown that it left.
+    pub(super) fn has_left(&self, uid: &str) -> bool {
+        self.known.get(uid).is_none_or(|known| known.left)
+    }
+
     pub(super) fn get_mut(&mut self, uid: &str) -> Option<&mut Tracked> {
         self.known.get_mut(uid).map(|known| &mut known.tracked)
     }
