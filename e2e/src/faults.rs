@@ -12,6 +12,7 @@
 //! Every [`case`] has a name that runs it alone. Cases share a box, but each has a namespace, a proxy
 //! and an operator of its own, so that many run side by side.
 
+mod accounting;
 mod baseline;
 pub mod blow;
 pub mod brown_out;
@@ -28,6 +29,7 @@ pub mod proxy;
 mod purpose;
 pub mod report;
 pub mod retention;
+mod running;
 pub mod scenario;
 pub mod selection;
 mod strike;

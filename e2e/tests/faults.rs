@@ -65,6 +65,24 @@ const POLICY_ERRORS: [&str; 7] = [
     "policy-owner/delete jobs child 1/429",
 ];
 
+/// The same for the accounting program, and what lasts.
+const COUNTED_CRITICAL: [&str; 4] = [
+    "counted-complete/update trainjobrecords status 1",
+    "counted-restart/patch pods 1",
+    "counted-delete/create trainjobrecords 1",
+    "observed-delete/list pods 1",
+];
+const COUNTED_ERRORS: [&str; 8] = [
+    "counted-complete/get trainjobrecords 1/404x3",
+    "counted-ttl/update trainjobrecords status 2/409x3",
+    "counted-restart/list pods 1/500",
+    "counted-delete/patch pods 1/403x3",
+    "counted-ttl/create trainjobrecords 1/500-ever",
+    "counted-delete/update trainjobrecords status 1/hangs",
+    "counted-restart/update trainjobrecords status 2/second",
+    "observed-delete/create trainjobrecords 1/lost",
+];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_killed_or_refused_at_a_critical_call_ends_each_life_as_if_nothing_had_happened()
 -> Result<()> {
@@ -75,6 +93,12 @@ async fn an_operator_killed_or_refused_at_a_critical_call_ends_each_life_as_if_n
 async fn a_retention_engine_killed_or_refused_at_a_critical_call_ends_each_life_as_if_nothing_had_happened()
 -> Result<()> {
     all_hold(Program::Retention, &POLICY_CRITICAL, &POLICY_ERRORS).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_accounting_program_killed_or_refused_at_a_critical_call_counts_each_pod_once()
+-> Result<()> {
+    all_hold(Program::Accounting, &COUNTED_CRITICAL, &COUNTED_ERRORS).await
 }
 
 /// Sees that nothing is wrong in any of these cases, and that the call of each comes.

@@ -1,4 +1,4 @@
-//! `cargo faults`: the operator is killed or refused at every call of whole lives of TrainJobs.
+//! `cargo faults`: a program is killed or refused at every call of whole lives of TrainJobs, or of objects under retention policies.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -15,7 +15,8 @@ use launcher::say;
 #[derive(Debug, Parser)]
 #[command(name = "cargo faults", bin_name = "cargo faults")]
 struct Arguments {
-    /// Whose lives: of TrainJobs and the operator, or of finished objects and the retention engine.
+    /// Whose lives: of TrainJobs and the operator, of finished objects and the retention engine, or of TrainJobs whose Pods the
+    /// accounting program counts.
     #[arg(long, default_value = "operator")]
     program: Program,
     /// How many lives are lived at a time.

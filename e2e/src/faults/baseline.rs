@@ -48,6 +48,7 @@ impl Baseline {
         let rules = match scenario.program() {
             Program::Operator => Rules::Operator(rbac_rules()?),
             Program::Retention => Rules::Retention(retention::terms()),
+            Program::Accounting => Rules::Accounting,
         };
         let reference = Reference::of(&lives, rules).with_context(|| scenario.to_string())?;
         Ok(Self { scenario, reference, calls: calls(&lives), kinds: kinds(&lives) })
@@ -61,8 +62,10 @@ impl Baseline {
 
     /// Everything that can happen to each call.
     pub(super) fn cases(&self) -> impl Iterator<Item = Case> {
-        self.calls.keys().flat_map(|call| {
-            InjectedFault::all().map(|fault| Case {
+        let holds_pods = self.scenario.program() == Program::Accounting;
+        self.calls.keys().flat_map(move |call| {
+            let lasting = InjectedFault::lasting().filter(move |_| holds_pods);
+            InjectedFault::all().chain(lasting).map(|fault| Case {
                 scenario: self.scenario,
                 disturbance: Disturbance::One(Blow { call: call.clone(), fault }),
             })

@@ -11,6 +11,9 @@ pub const STATUSES: [u16; 8] = [409, 403, 404, 422, 429, 500, 503, 504];
 /// How often in a row an error comes.
 pub const TIMES: [usize; 2] = [1, 3];
 
+/// Again and again, until the life is about to end.
+pub const EVER: usize = usize::MAX;
+
 /// One fault at one call.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Blow {
@@ -48,6 +51,13 @@ pub enum InjectedFault {
         /// How many.
         times: usize,
     },
+    /// So many calls in a row get no answer and are not carried out, until whoever asks gives up.
+    Hang {
+        /// How many.
+        times: usize,
+    },
+    /// The call is kept until another program acts, too, as one does that takes the first for dead. Both live on.
+    Second,
 }
 
 /// When the operator is killed.
@@ -62,7 +72,7 @@ pub enum Moment {
 }
 
 impl InjectedFault {
-    /// All of them, the kills first.
+    /// Those that every program gets over as if nothing had happened, the kills first.
     pub fn all() -> impl Iterator<Item = Self> {
         let kills = [Moment::Before, Moment::Between, Moment::After].map(Self::Kill);
         let answers =
@@ -71,28 +81,48 @@ impl InjectedFault {
         kills.into_iter().chain(answers).chain(losses)
     }
 
+    /// Those that last, or that take a second program: whoever holds what others wait for has to let go in time.
+    pub fn lasting() -> impl Iterator<Item = Self> {
+        let answers = STATUSES.map(|status| Self::Answer { status, times: EVER });
+        let silence = [1, EVER].map(|times| Self::Hang { times });
+        answers.into_iter().chain([Self::Lose { times: EVER }]).chain(silence).chain([Self::Second])
+    }
+
     /// How many calls it is in the way of.
     #[must_use]
     pub const fn times(self) -> usize {
         match self {
-            Self::Kill(_) => 1,
-            Self::Answer { times, .. } | Self::Lose { times } => times,
+            Self::Kill(_) | Self::Second => 1,
+            Self::Answer { times, .. } | Self::Lose { times } | Self::Hang { times } => times,
         }
     }
 
-    /// Whether the operator is told of an error, or is told nothing.
+    /// Whether the program is killed.
+    #[must_use]
+    pub const fn kills(self) -> bool {
+        matches!(self, Self::Kill(_))
+    }
+
+    /// Whether it ends only because somebody ends it.
+    #[must_use]
+    pub const fn is_endless(self) -> bool {
+        self.times() == EVER
+    }
+
+    /// Whether the program is told of an error, or is told nothing.
     #[must_use]
     pub const fn refuses(self) -> bool {
-        !matches!(self, Self::Kill(_))
+        !matches!(self, Self::Kill(_) | Self::Second)
     }
 
     /// Its column in a table: how often something comes in a row makes no difference there.
     #[must_use]
     pub fn column(self) -> String {
         match self {
-            Self::Kill(_) => self.to_string(),
+            Self::Kill(_) | Self::Second => self.to_string(),
             Self::Answer { status, .. } => status.to_string(),
             Self::Lose { .. } => "lost".to_owned(),
+            Self::Hang { .. } => "hangs".to_owned(),
         }
     }
 }
@@ -101,7 +131,7 @@ impl Blow {
     /// Whether both mean the same call, if each comes as often as it says: only one of them can strike it.
     #[must_use]
     pub fn meets(&self, other: &Self) -> bool {
-        let last = |blow: &Self| blow.call.number + blow.fault.times() - 1;
+        let last = |blow: &Self| blow.call.number.saturating_add(blow.fault.times() - 1);
         self.call.purpose == other.call.purpose
             && self.call.number <= last(other)
             && other.call.number <= last(self)
@@ -127,10 +157,13 @@ impl Display for InjectedFault {
             Self::Kill(Moment::Between) => return f.write_str("between"),
             Self::Kill(Moment::After) => return f.write_str("after"),
             Self::Answer { status, times } => (status.to_string(), *times),
+            Self::Second => return f.write_str("second"),
             Self::Lose { times } => ("lost".to_owned(), *times),
+            Self::Hang { times } => ("hangs".to_owned(), *times),
         };
         match times {
             1 => write!(f, "{what}"),
+            EVER => write!(f, "{what}-ever"),
             _ => write!(f, "{what}x{times}"),
         }
     }
@@ -161,7 +194,7 @@ impl FromStr for InjectedFault {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let known = Self::all().find(|fault| fault.to_string() == text);
+        let known = Self::all().chain(Self::lasting()).find(|fault| fault.to_string() == text);
         known.with_context(|| format!("nothing that can happen to a call is called {text:?}"))
     }
 }
@@ -171,15 +204,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_of_21_faults_of_a_call_round_trips_through_its_name() {
+    fn each_of_33_faults_of_a_call_round_trips_through_its_name() {
         let call = Nth { purpose: "patch trainjobs status job Failed".to_owned(), number: 2 };
         let mut written = Vec::new();
-        for fault in InjectedFault::all() {
+        for fault in InjectedFault::all().chain(InjectedFault::lasting()) {
             let blow = Blow { call: call.clone(), fault };
             assert_eq!(blow.to_string().parse::<Blow>().unwrap(), blow);
             written.push(blow.to_string());
         }
-        assert_eq!(written.len(), 3 + 2 * (STATUSES.len() + 1));
+        assert_eq!(written.len(), 3 + 2 * (STATUSES.len() + 1) + STATUSES.len() + 4);
         assert_eq!(written[0], "patch trainjobs status job Failed 2/before");
         assert_eq!(written[4], "patch trainjobs status job Failed 2/409x3");
     }
@@ -193,6 +226,8 @@ mod tests {
             ("a 1/409x3", "a 4/before", false),
             ("a 1/409", "a 2/409x3", false),
             ("a 1/409x3", "b 1/409x3", false),
+            ("a 2/409-ever", "a 9/before", true),
+            ("a 2/409-ever", "a 1/before", false),
         ] {
             assert_eq!(blow(one).meets(&blow(other)), meet, "{one} {other}");
             assert_eq!(blow(other).meets(&blow(one)), meet, "{other} {one}");

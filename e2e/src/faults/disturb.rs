@@ -1,8 +1,10 @@
 //! A life with what goes wrong in it, and what was asked for meanwhile.
 
+use std::future::pending;
 use std::sync::Arc;
 
 use anyhow::Result;
+use futures::future::join_all;
 use invariants::Request;
 
 use super::brown_out;
@@ -24,8 +26,13 @@ pub(super) async fn disturbed(
         Some(brown_out::UnderWay::prepare(proxy, case.brown_out()?, &case.to_string()))
     });
     let lived = Box::pin(live(player, proxy, &strikes));
+    let endless = strikes.iter().filter(|strike| strike.is_endless()).map(Strike::lasts);
+    let ended = async {
+        join_all(endless).await;
+        pending().await
+    };
     let end = match &brown_out {
-        None => lived.await,
+        None => tokio::select! { end = lived => end, never = ended => never },
         Some(brown_out) => {
             tokio::select! { end = lived => end, never = brown_out.run() => never }
         }

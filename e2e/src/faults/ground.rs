@@ -17,8 +17,8 @@ use super::disturb::{disturbed, made};
 use super::left;
 use super::life::Life;
 use super::operator_slot::OperatorSlot;
-use super::retention;
 use super::scenario::{Program, Scenario, Stage};
+use super::{accounting, retention};
 use crate::faults::proxy::{Proxy, Scope};
 use crate::testenv::cluster::Options;
 use crate::testenv::fixtures::tenant::Tenant;
@@ -48,6 +48,8 @@ pub(super) enum Ground {
     Operator(Box<OperatorGround>),
     /// Of the retention engine.
     Retention(Arc<retention::Ground>),
+    /// Of the accounting program.
+    Accounting(Box<accounting::Ground>),
 }
 
 impl Ground {
@@ -58,6 +60,7 @@ impl Ground {
             Program::Retention => {
                 Self::Retention(Arc::new(Box::pin(retention::Ground::start()).await?))
             }
+            Program::Accounting => Self::Accounting(Box::default()),
         })
     }
 
@@ -66,6 +69,7 @@ impl Ground {
         match self {
             Self::Operator(ground) => ground.live(scenario, case).await,
             Self::Retention(ground) => retention::live(ground, scenario, case).await,
+            Self::Accounting(ground) => accounting::live(ground, scenario, case).await,
         }
     }
 }
@@ -115,7 +119,7 @@ impl OperatorGround {
         };
         let calls = made(&proxy.calls(), &history.requests);
         let told = events.into_iter().filter(is_ours).filter_map(|event| event.reason).collect();
-        Ok(Life { history, calls, left, told, struck: 0, trouble: None })
+        Ok(Life { history, calls, left, told, ..Life::default() })
     }
 }
 

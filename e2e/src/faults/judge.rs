@@ -7,15 +7,22 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use invariants::{History, Outcome, RbacRule, retention};
 
 use super::case::Case;
 use super::life::Life;
 
 /// Reasons of events that tell of errors.
-const COMPLAINTS: [&str; 4] =
-    ["TrainJobResourcesCreationFailed", "ReleaseFailed", "TTLDeletionFailed", "DeletionFailed"];
+const COMPLAINTS: [&str; 7] = [
+    "TrainJobResourcesCreationFailed",
+    "ReleaseFailed",
+    "TTLDeletionFailed",
+    "DeletionFailed",
+    "RecordUnwritable",
+    "ReleaseRefused",
+    "PodsLost",
+];
 
 /// What undisturbed lives of a scenario have in common.
 #[derive(Debug)]
@@ -23,6 +30,7 @@ pub struct Reference {
     outcome: Outcome,
     left: Vec<String>,
     told: BTreeSet<String>,
+    receipt: Option<String>,
     rules: Rules,
 }
 
@@ -33,6 +41,8 @@ pub enum Rules {
     Operator(Vec<RbacRule>),
     /// Those of the retention engine.
     Retention(retention::Terms),
+    /// Those of the accounting program, which depend on the case, so a life is judged where it was lived.
+    Accounting,
 }
 
 impl Rules {
@@ -47,6 +57,7 @@ impl Rules {
             Self::Retention(terms) => {
                 retention::check(history, terms).iter().map(ToString::to_string).collect()
             }
+            Self::Accounting => Vec::new(),
         }
     }
 }
@@ -55,11 +66,9 @@ impl Reference {
     /// The reference that these lives of a program with these rules are, if nothing is wrong with any of them.
     pub fn of(lives: &[Life], rules: Rules) -> Result<Self> {
         let told = lives.iter().flat_map(|life| life.told.clone()).collect();
-        let (outcome, left) = match lives.first() {
-            Some(first) => (Outcome::of(&first.history), first.left.clone()),
-            None => anyhow::bail!("there is no undisturbed life"),
-        };
-        let reference = Self { outcome, left, told, rules };
+        let Some(first) = lives.first() else { bail!("there is no undisturbed life") };
+        let (left, receipt) = (first.left.clone(), first.receipt.clone());
+        let reference = Self { outcome: Outcome::of(&first.history), left, told, receipt, rules };
         for life in lives {
             let wrong = reference.judge(life, None);
             ensure!(wrong.is_empty(), "undisturbed, and yet: {}", wrong.join("; "));
@@ -72,9 +81,15 @@ impl Reference {
     pub fn judge(&self, life: &Life, case: Option<&Case>) -> Vec<String> {
         let mut wrong: Vec<String> = life.trouble.iter().cloned().collect();
         wrong.extend(self.rules.broken(&life.history));
+        wrong.extend(life.broken.iter().cloned());
         wrong.extend(self.outcome.differences(&Outcome::of(&life.history)));
         if life.left != self.left {
             wrong.push(format!("left: {:?} instead of {:?}", life.left, self.left));
+        }
+        if let (Some(receipt), Some(expected)) = (&life.receipt, &self.receipt)
+            && receipt != expected
+        {
+            wrong.push(format!("its record says {receipt}, not {expected}"));
         }
         let refused = case.is_some_and(Case::refuses);
         let admissible =

@@ -28,6 +28,10 @@ pub struct Life {
     pub left: Vec<String>,
     /// The reasons of the program's events.
     pub told: BTreeSet<String>,
+    /// What its record says in the end, where there is one and nothing was lost.
+    pub receipt: Option<String>,
+    /// What breaks a rule, of those that depend on more than the history.
+    pub broken: Vec<String>,
     /// How many of the faults have struck.
     pub struck: usize,
     /// Why it did not come to its end, if it did not.
@@ -49,6 +53,10 @@ pub(super) trait Player {
     async fn begin(&self) -> Result<()>;
     /// Starts a program.
     async fn launch(&self) -> Result<()>;
+    /// Starts another one, which acts beside the first, and waits until it does.
+    async fn launch_second(&self) -> Result<()> {
+        bail!("only one of these programs acts at a time")
+    }
     /// Kills it, as a crash of its machine would.
     fn kill(&self);
     /// Waits until the program that runs then is ready.
@@ -65,63 +73,75 @@ pub(super) trait Player {
 pub(super) async fn live(player: &impl Player, proxy: &Proxy, strikes: &[Strike]) -> Result<()> {
     player.begin().await?;
     player.launch().await?;
-    let kills: Vec<&Strike> = strikes.iter().filter(|strike| strike.kills()).collect();
-    if kills.is_empty() {
+    let acts = |strike: &&Strike| strike.kills() || strike.doubles();
+    let acts: Vec<&Strike> = strikes.iter().filter(acts).collect();
+    if acts.is_empty() {
         player.play().await?;
     } else {
-        Box::pin(with_crashes(player, proxy, &kills)).await?;
+        Box::pin(with_changes(player, proxy, &acts)).await?;
     }
     player.ended().await?;
     quiet(proxy).await?;
     player.still_runs()
 }
 
-/// Plays a life in which the operator is killed at some calls, those of them that come.
-async fn with_crashes(player: &impl Player, proxy: &Proxy, kills: &[&Strike]) -> Result<()> {
-    let killed = watch::Sender::new(0);
-    let mut killing = pin!(crashes(player, kills, &killed));
+/// Plays a life in which programs are killed, or started beside the first, at some calls, those of them that come.
+async fn with_changes(player: &impl Player, proxy: &Proxy, strikes: &[&Strike]) -> Result<()> {
+    let done = watch::Sender::new(0);
+    let mut changing = pin!(changes(player, strikes, &done));
     let mut playing = pin!(player.play());
-    let all_crashed = tokio::select! {
-        crashed = &mut killing => { crashed?; true }
+    let all_changed = tokio::select! {
+        changed = &mut changing => { changed?; true }
         told = &mut playing => { told?; false }
     };
-    if all_crashed {
+    if all_changed {
         playing.await?;
     } else {
         // What users see is over, but a call may be one of the last.
         tokio::select! {
-            crashed = killing => crashed?,
-            settled = settled(proxy, kills, &killed) => settled?,
+            changed = changing => changed?,
+            settled = settled(proxy, strikes, &done) => settled?,
         }
     }
     player.ready().await
 }
 
-/// Kills the operator whenever one of these strikes, until all have.
-async fn crashes(
+/// Kills the program, or starts another one, whenever one of these strikes, until all have.
+async fn changes(
     player: &impl Player,
-    kills: &[&Strike],
-    killed: &watch::Sender<usize>,
+    strikes: &[&Strike],
+    done: &watch::Sender<usize>,
 ) -> Result<()> {
-    let mut strikes: FuturesUnordered<_> = kills.iter().map(|strike| strike.strikes()).collect();
-    while strikes.next().await.is_some() {
-        player.kill();
-        player.launch().await?;
-        killed.send_modify(|killed| *killed += 1);
+    let mut striking: FuturesUnordered<_> = strikes
+        .iter()
+        .map(async |strike| {
+            strike.strikes().await;
+            *strike
+        })
+        .collect();
+    while let Some(strike) = striking.next().await {
+        if strike.doubles() {
+            player.launch_second().await?;
+            strike.end();
+        } else {
+            player.kill();
+            player.launch().await?;
+        }
+        done.send_modify(|done| *done += 1);
     }
     Ok(())
 }
 
-/// Waits until the operator is quiet, and was killed as often as something has struck to kill it.
-async fn settled(proxy: &Proxy, kills: &[&Strike], killed: &watch::Sender<usize>) -> Result<()> {
-    let mut killed = killed.subscribe();
+/// Waits until the program is quiet, and was killed or joined as often as something has struck to do so.
+async fn settled(proxy: &Proxy, strikes: &[&Strike], done: &watch::Sender<usize>) -> Result<()> {
+    let mut done = done.subscribe();
     loop {
         quiet(proxy).await?;
-        let struck = kills.iter().filter(|strike| strike.count() > 0).count();
-        if *killed.borrow_and_update() >= struck {
+        let struck = strikes.iter().filter(|strike| strike.count() > 0).count();
+        if *done.borrow_and_update() >= struck {
             return Ok(());
         }
-        killed.changed().await?;
+        done.changed().await?;
     }
 }
 

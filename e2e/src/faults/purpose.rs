@@ -7,13 +7,13 @@ use crate::faults::proxy::Call;
 /// The aim of a status write that is about nothing but counts.
 const COUNTS: &str = "counts";
 
-/// The status writes of retention policies.
-const POLICY_STATUS: &str = "patch retentionpolicies status";
+/// The status writes of retention policies, and of records.
+const STATUSES: [&str; 2] = ["patch retentionpolicies status", "update trainjobrecords status"];
 
 /// Whether a call with this purpose may be made together with the next one, as writes of counts are that
 /// change quickly: how many there are then depends on how busy the machine is.
 pub(super) fn is_coalesced(purpose: &str) -> bool {
-    purpose.ends_with(COUNTS) || purpose.starts_with(POLICY_STATUS)
+    purpose.ends_with(COUNTS) || STATUSES.iter().any(|status| purpose.starts_with(status))
 }
 
 /// The verb, the kind, the name and what the call is to bring about, such as
@@ -21,6 +21,8 @@ pub(super) fn is_coalesced(purpose: &str) -> bool {
 #[must_use]
 pub(super) fn purpose(call: &Call) -> String {
     let (name, aim) = match (call.verb, call.resource.as_str(), call.subresource.as_str()) {
+        // These names are made from UIDs and chance.
+        (_, "trainjobrecords", _) | ("patch", "pods", _) => ("", String::new()),
         // The names of events are made from UIDs and times.
         ("create", "events", _) => ("", text(&call.json(), "reason").to_owned()),
         ("patch", "trainjobs", "status") => (call.name.as_str(), status_aim(&call.json())),
@@ -133,6 +135,14 @@ mod tests {
             (["create", "events", "", "ns"], "job.0123", None, event, "create events TTLExpired"),
             (["list", "pods", "", ""], "", None, Value::Null, "list pods everywhere"),
             (["list", "pods", "", "ns"], "", None, Value::Null, "list pods"),
+            (["patch", "pods", "", "ns"], "job-node-0-0-x7k2p", None, Value::Null, "patch pods"),
+            (
+                ["update", "trainjobrecords", "status", "ns"],
+                "job-4f1c2a9e",
+                None,
+                Value::Null,
+                "update trainjobrecords status",
+            ),
         ] {
             assert_eq!(purpose(&call(words, name, suspend, &body)), expected);
         }

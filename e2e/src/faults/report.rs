@@ -53,6 +53,7 @@ fn table(ran: &[Ran]) -> String {
     let mut columns: Vec<String> = InjectedFault::all().map(InjectedFault::column).collect();
     columns.dedup();
     columns.push(How::Hangs.name().to_owned());
+    columns.push(InjectedFault::Second.column());
     let mut cells: BTreeMap<(Scenario, String), Cell> = BTreeMap::new();
     for one in ran.iter().filter(|one| one.verdict != Verdict::NotStruck) {
         for column in one.case.columns() {

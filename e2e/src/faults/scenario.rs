@@ -57,6 +57,16 @@ pub enum Scenario {
     PolicyTrip,
     /// A finished Job goes because its owner has finished.
     PolicyOwner,
+    /// The Pods of a TrainJob that completes are counted.
+    CountedComplete,
+    /// Those of one whose JobSet is restarted once, and which fails.
+    CountedRestart,
+    /// Those of one that completes, and that its TTL deletes.
+    CountedTtl,
+    /// Those of one that is deleted while it runs.
+    CountedDelete,
+    /// The same, without a finalizer.
+    ObservedDelete,
 }
 
 /// Which program lives them.
@@ -66,6 +76,8 @@ pub enum Program {
     Operator,
     /// The retention engine.
     Retention,
+    /// The accounting program.
+    Accounting,
 }
 
 /// Where a life of the operator is played.
@@ -98,12 +110,22 @@ impl Scenario {
     pub const RETENTION: [Self; 4] =
         [Self::PolicyTtl, Self::PolicyOverdue, Self::PolicyTrip, Self::PolicyOwner];
 
+    /// Those of the accounting program.
+    pub const ACCOUNTING: [Self; 5] = [
+        Self::CountedComplete,
+        Self::CountedRestart,
+        Self::CountedTtl,
+        Self::CountedDelete,
+        Self::ObservedDelete,
+    ];
+
     /// Those of a program.
     #[must_use]
     pub const fn of(program: Program) -> &'static [Self] {
         match program {
             Program::Operator => &Self::OPERATOR,
             Program::Retention => &Self::RETENTION,
+            Program::Accounting => &Self::ACCOUNTING,
         }
     }
 
@@ -123,6 +145,11 @@ impl Scenario {
             Self::PolicyTtl | Self::PolicyOverdue | Self::PolicyTrip | Self::PolicyOwner => {
                 Program::Retention
             }
+            Self::CountedComplete
+            | Self::CountedRestart
+            | Self::CountedTtl
+            | Self::CountedDelete
+            | Self::ObservedDelete => Program::Accounting,
         }
     }
 
@@ -143,6 +170,11 @@ impl Scenario {
             Self::PolicyOverdue => "policy-overdue",
             Self::PolicyTrip => "policy-trip",
             Self::PolicyOwner => "policy-owner",
+            Self::CountedComplete => "counted-complete",
+            Self::CountedRestart => "counted-restart",
+            Self::CountedTtl => "counted-ttl",
+            Self::CountedDelete => "counted-delete",
+            Self::ObservedDelete => "observed-delete",
         }
     }
 
@@ -207,9 +239,15 @@ impl Scenario {
                 tenant.gone("stopped").await?;
                 tenant.gone("new").await
             }
-            Self::PolicyTtl | Self::PolicyOverdue | Self::PolicyTrip | Self::PolicyOwner => {
-                bail!("{self} is a life of the retention engine")
-            }
+            Self::PolicyTtl
+            | Self::PolicyOverdue
+            | Self::PolicyTrip
+            | Self::PolicyOwner
+            | Self::CountedComplete
+            | Self::CountedRestart
+            | Self::CountedTtl
+            | Self::CountedDelete
+            | Self::ObservedDelete => bail!("{self} is not a life of the operator"),
         }
     }
 }
@@ -313,7 +351,7 @@ impl FromStr for Scenario {
     type Err = anyhow::Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        let mut all = Self::OPERATOR.into_iter().chain(Self::RETENTION);
+        let mut all = Self::OPERATOR.into_iter().chain(Self::RETENTION).chain(Self::ACCOUNTING);
         let named = all.find(|scenario| scenario.name() == name);
         named.ok_or_else(|| anyhow!("no scenario is called {name:?}"))
     }

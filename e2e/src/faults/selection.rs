@@ -83,7 +83,7 @@ mod tests {
             let chosen = matching(patterns).scenarios(Program::Operator);
             assert_eq!(chosen, scenarios, "{patterns:?}");
         }
-        for program in [Program::Operator, Program::Retention] {
+        for program in [Program::Operator, Program::Retention, Program::Accounting] {
             assert_eq!(Selection::All.scenarios(program), Scenario::of(program));
         }
     }

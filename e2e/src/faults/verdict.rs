@@ -68,6 +68,7 @@ impl Display for Ran {
                 let program = match case.scenario.program() {
                     Program::Operator => "",
                     Program::Retention => "--program retention ",
+                    Program::Accounting => "--program accounting ",
                 };
                 write!(f, "  cargo faults {program}--only '{case}'")?;
                 wrong.iter().try_for_each(|it| write!(f, "\n  * {it}"))?;

@@ -58,11 +58,25 @@ impl Accounting {
         kubeconfig: PathBuf,
     ) -> Result<Self> {
         let election = "leaderElection: {leaseDuration: 6s, renewDeadline: 5s, retryPeriod: 1s}\n";
-        let mut options = Options { kubeconfig: Some(kubeconfig), ..options(section) };
-        options.config_yaml.push_str(election);
-        let program = Self::run(cluster, options).await?;
+        let program = Self::with(cluster, section, election, kubeconfig).await?;
         program.wait_ready().await?;
         Ok(program)
+    }
+
+    /// The same as one of which there is only one, so that none is elected; whether it is ready is another question.
+    pub async fn unelected(cluster: &Cluster, section: &str, kubeconfig: PathBuf) -> Result<Self> {
+        Self::with(cluster, section, "leaderElection: {leaderElect: false}\n", kubeconfig).await
+    }
+
+    async fn with(
+        cluster: &Cluster,
+        section: &str,
+        election: &str,
+        kubeconfig: PathBuf,
+    ) -> Result<Self> {
+        let mut options = Options { kubeconfig: Some(kubeconfig), ..options(section) };
+        options.config_yaml.push_str(election);
+        Self::run(cluster, options).await
     }
 
     /// Starts one of its commands with these flags.

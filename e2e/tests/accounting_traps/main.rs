@@ -1,11 +1,9 @@
 //! The traps of accounting: each once, on a real API server with simulated nodes (`docs/accounting-tests.md`).
 
-mod answers;
 mod by_hand;
 mod commands;
 mod deletions;
 mod forged;
-mod kills;
 mod namespaces;
 mod outages;
 mod outcomes;

@@ -4,7 +4,10 @@
 //! that hangs in one namespace takes no more than its share of places.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -59,6 +62,8 @@ pub struct Accountant {
     pub settings: Settings,
     /// A Pod may have our finalizer and none of our labels.
     pub lost_labels: Notify,
+    /// Whether the API server does not answer, as the watches find.
+    pub unreachable: Arc<AtomicBool>,
 }
 
 impl Accountant {
@@ -66,6 +71,10 @@ impl Accountant {
     pub fn book(&self) -> MutexGuard<'_, Book> {
         // Every change under the lock is complete in itself, so a poisoned state is still a good one.
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_silent(&self) -> bool {
+        self.unreachable.load(Ordering::Relaxed)
     }
 
     /// The time, by both clocks.
@@ -146,7 +155,7 @@ impl Accountant {
                 // What the record says of the TrainJob never changes, and the watch may be behind.
                 let is_known = self.book().jobs.has(job);
                 if !is_known {
-                    self.read_job(job, &requests).await?;
+                    self.read_job(&requests).await?;
                 }
                 self.leader.check()?;
                 let (spec, labels) = self.book().jobs.record(job);
@@ -155,7 +164,7 @@ impl Accountant {
             Call::Get { long_name } => requests.get(*long_name).await,
             Call::List { .. } => requests.list().await,
             Call::ReadJob => {
-                self.read_job(job, &requests).await?;
+                self.read_job(&requests).await?;
                 Ok(Answer::Job)
             }
             Call::Store(store) => {
@@ -170,12 +179,11 @@ impl Accountant {
         }
     }
 
-    async fn read_job(&self, job: &JobKey, requests: &Requests<'_>) -> Result<(), RequestError> {
-        match requests.train_job().await? {
-            Some(read) => {
-                self.book().jobs.saw(&read);
-            }
-            None => self.book().jobs.gone(&job.object(), &job.uid),
+    async fn read_job(&self, requests: &Requests<'_>) -> Result<(), RequestError> {
+        // That there is none proves nothing: an API server that has just started says so of every custom resource. The watch
+        // shows that one has gone.
+        if let Some(read) = requests.train_job().await? {
+            self.book().jobs.saw(&read);
         }
         Ok(())
     }
@@ -184,7 +192,7 @@ impl Accountant {
     fn take(&self, job: &JobKey, call: &Call, answer: Result<Answer, RequestError>) {
         let answer = answer.unwrap_or_else(|error| {
             self.tell_failure(job, call, &error);
-            failed(&error)
+            failed(&error, self.is_silent())
         });
         let queue = self.book().jobs.queue(job).unwrap_or_default().to_owned();
         let answered = self.book().answered(job, call, answer, self.now());

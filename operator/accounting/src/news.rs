@@ -46,7 +46,7 @@ pub fn failed(
     call: &Call,
     error: &RequestError,
 ) -> Option<Event> {
-    let Answer::Failed { failure, .. } = requests::failed(error) else { return None };
+    let Answer::Failed { failure, .. } = requests::failed(error, false) else { return None };
     let said = error.to_string();
     let said = said.get(..said.floor_char_boundary(LONGEST_ERROR)).unwrap_or_default();
     match call {
@@ -57,7 +57,7 @@ pub fn failed(
                 );
                 Some(event(job, record, "ReleaseRefused", note))
             }
-            ForPod::Released | ForPod::Again => None,
+            ForPod::Released | ForPod::Absent | ForPod::Again => None,
         },
         Call::Create { .. } | Call::Store(_) => match for_record(failure) {
             ForRecord::Refused if failure != Failure::NotServed || record.is_none() => {
@@ -69,6 +69,7 @@ pub fn failed(
             | ForRecord::CreateWithLongName
             | ForRecord::Prove
             | ForRecord::LetAllGo
+            | ForRecord::ForgetAll
             | ForRecord::Again => None,
         },
         Call::Get { .. } | Call::List { .. } | Call::ReadJob => None,

@@ -64,7 +64,7 @@ pub async fn run(
         Watched { unreachable: Arc::clone(&unreachable), restarts: metrics.restarts(lease::KIND) };
     let ready = complete(all_listed.clone(), LISTS);
     let (election, leader) = take_part(config.leader_election.clone(), &clients, watched, ready);
-    let (accountant, sender) = accountant(&config, &clients, &leader, &metrics);
+    let (accountant, sender) = accountant(&config, &clients, (&leader, &unreachable), &metrics);
     metrics::show(&accountant)?;
     let tasks = tasks(&clients, &accountant, sender, listed, unreachable);
 
@@ -82,7 +82,7 @@ pub async fn run(
 fn accountant(
     config: &Config,
     clients: &Clients,
-    leader: &LeaderGuard,
+    (leader, unreachable): (&LeaderGuard, &Arc<AtomicBool>),
     metrics: &Arc<Metrics>,
 ) -> (Arc<Accountant>, Sender<Priority>) {
     let clock = Clock::new(Arc::clone(&clients.server_time));
@@ -106,6 +106,7 @@ fn accountant(
         metrics: Arc::clone(metrics),
         settings: config.settings.clone(),
         lost_labels: Notify::new(),
+        unreachable: Arc::clone(unreachable),
     };
     (Arc::new(accountant), sender)
 }

@@ -57,6 +57,7 @@ pub(in crate::faults) async fn live(
         told: own.filter_map(|event| event.reason).collect(),
         struck,
         trouble: end.err().map(|error| format!("{error:#}")),
+        ..Life::default()
     };
     let namespaces: Api<Namespace> = Api::all(place.client.clone());
     namespaces.delete(&place.namespace, &DeleteParams::background()).await?;
@@ -135,7 +136,7 @@ impl Player for Playing<'_> {
                 self.place.apply(tripping()).await
             }
             Scenario::PolicyOwner => self.child_and_owner().await,
-            other => bail!("{other} is a life of the operator"),
+            other => bail!("{other} is not a life of the retention engine"),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The place for an engine behind a proxy, which one or several namespaces share.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -9,21 +9,15 @@ use serde_json::{Value, json};
 use super::ground::Ground;
 use super::objects::target;
 use crate::faults::proxy::{Proxy, Scope};
+use crate::faults::running::Running;
 use crate::testenv::retention::Retention;
 
-/// The place for an engine. Dropped, it kills the engine: dropping that would wait for it.
+/// The place for an engine. Dropped, it kills the engine.
 pub(super) struct Slot {
     ground: Arc<Ground>,
     pub(super) proxy: Arc<Proxy>,
     kubeconfig: PathBuf,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    engine: Option<Arc<Retention>>,
-    /// How many have been started.
-    count: u32,
+    running: Running<Retention>,
 }
 
 impl Slot {
@@ -31,13 +25,12 @@ impl Slot {
     pub(super) async fn new(ground: Arc<Ground>, scope: Scope) -> Result<Self> {
         let proxy = Arc::new(Proxy::start(ground.cluster(), scope).await?);
         let kubeconfig = proxy.kubeconfig(ground.credentials())?;
-        Ok(Self { ground, proxy, kubeconfig, state: Mutex::default() })
+        Ok(Self { ground, proxy, kubeconfig, running: Running::none() })
     }
 
     /// Starts an engine with these settings of `retention` beside the usual ones, and with these environment variables.
     pub(super) async fn start(&self, settings: &Value, env: Vec<(String, String)>) -> Result<()> {
-        let number = self.state().count + 1;
-        self.proxy.process(number);
+        self.proxy.process(self.running.next());
         let mut targets: Vec<Value> = self.ground.kinds().iter().map(target).collect();
         for target in &mut targets {
             // They are for the chart: what an engine may do with them, the API server tells.
@@ -49,30 +42,17 @@ impl Slot {
         // YAML is JSON and more.
         let (section, credentials) = (section.to_string(), self.kubeconfig.clone());
         let cluster = self.ground.cluster();
-        let engine = Retention::start_as(cluster, &section, credentials, env).await?;
-        *self.state() = State { engine: Some(Arc::new(engine)), count: number };
+        self.running.started(Retention::start_as(cluster, &section, credentials, env).await?);
         Ok(())
     }
 
     /// Kills the engine, as a crash of its machine would.
     pub(super) fn kill(&self) {
-        if let Some(engine) = self.state().engine.take() {
-            engine.kill9();
-        }
+        self.running.kill();
     }
 
     /// The engine that runs.
     pub(super) fn engine(&self) -> Result<Arc<Retention>> {
-        self.state().engine.clone().context("no engine runs")
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.kill();
+        self.running.program()
     }
 }

@@ -81,6 +81,20 @@ impl AccountingRecorder {
         calls: &[Arc<Call>],
         terms: &Terms,
     ) -> Result<()> {
+        let history = self.history(namespaces, calls).await?;
+        ensure!(!history.records.is_empty(), "no record was seen, so nothing would be judged");
+        let found = check(&history, terms);
+        let told: Vec<_> = found.iter().map(ToString::to_string).collect();
+        ensure!(told.is_empty(), "{}", told.join("\n"));
+        Ok(())
+    }
+
+    /// What happened in these namespaces, once everything is noted that is stored now.
+    pub async fn history(
+        &self,
+        namespaces: &[&str],
+        calls: &[Arc<Call>],
+    ) -> Result<AccountingHistory> {
         for namespace in namespaces {
             self.caught_up(namespace).await?;
         }
@@ -98,11 +112,7 @@ impl AccountingRecorder {
         history.end = now();
         let written = calls.iter().filter_map(|call| written(call));
         history.written = written.map(|written| (history.end, written)).collect();
-        ensure!(!history.records.is_empty(), "no record was seen, so nothing would be judged");
-        let found = check(&history, terms);
-        let told: Vec<_> = found.iter().map(ToString::to_string).collect();
-        ensure!(told.is_empty(), "{}", told.join("\n"));
-        Ok(())
+        Ok(history)
     }
 
     async fn caught_up(&self, namespace: &str) -> Result<()> {

@@ -5,6 +5,8 @@
 pub enum Failure {
     /// 404: there is no such object.
     NotFound,
+    /// 404: there is no such namespace.
+    NoNamespace,
     /// 404: the API server does not serve the kind.
     NotServed,
     /// 409: the object is one of another UID.
@@ -28,6 +30,8 @@ pub enum Failure {
     Unavailable,
     /// There was no answer.
     Unanswered,
+    /// There was none, nor does the API server answer anything else. Or this process does not lead, and nothing was sent.
+    Silent,
 }
 
 /// What follows for the record.
@@ -39,11 +43,13 @@ pub enum ForRecord {
     CreateWithLongName,
     /// Its version is not ours any more (AG5).
     Prove,
-    /// It cannot be written: the valve's time runs (AH2), and the request is repeated.
-    Refused,
     /// Nothing can be created: its Pods are released at once, and lost in the metric.
     LetAllGo,
-    /// The same again; the valve's time stands still (AH3).
+    /// There is nothing to create it in, and all its Pods are gone.
+    ForgetAll,
+    /// It is refused, by whom only people can help: the same again, and somebody is told.
+    Refused,
+    /// The same again.
     Again,
 }
 
@@ -52,6 +58,8 @@ pub enum ForRecord {
 pub enum ForPod {
     /// There is nothing to release.
     Released,
+    /// There is nothing to release, if the watch shows so, too. Until then, the same again.
+    Absent,
     /// The same again.
     Again,
     /// The same again, and somebody is told: only who refuses it can mend that (AH5).
@@ -63,26 +71,36 @@ pub enum ForPod {
 pub const fn for_record(failure: Failure) -> ForRecord {
     match failure {
         Failure::NotFound | Failure::OtherUid | Failure::InvalidUid => ForRecord::Create,
-        Failure::Conflict | Failure::AlreadyExists { same: true } | Failure::Unanswered => {
-            ForRecord::Prove
-        }
+        Failure::Conflict
+        | Failure::AlreadyExists { same: true }
+        | Failure::Unanswered
+        | Failure::Silent => ForRecord::Prove,
         Failure::AlreadyExists { same: false } => ForRecord::CreateWithLongName,
-        Failure::NotServed | Failure::Invalid | Failure::Forbidden => ForRecord::Refused,
         Failure::NamespaceTerminating => ForRecord::LetAllGo,
+        Failure::NoNamespace => ForRecord::ForgetAll,
+        Failure::NotServed | Failure::Invalid | Failure::Forbidden => ForRecord::Refused,
         Failure::Unavailable => ForRecord::Again,
     }
+}
+
+/// Whether the API server carries out nothing, as far as this failure of a PATCH of a Pod tells (AH3).
+#[must_use]
+pub const fn says_silence(failure: Failure) -> bool {
+    matches!(failure, Failure::Unavailable | Failure::Unanswered | Failure::Silent)
 }
 
 /// After the PATCH of a Pod.
 #[must_use]
 pub const fn for_pod(failure: Failure) -> ForPod {
     match failure {
-        Failure::NotFound | Failure::OtherUid | Failure::InvalidUid => ForPod::Released,
+        Failure::OtherUid | Failure::InvalidUid | Failure::NoNamespace => ForPod::Released,
+        Failure::NotFound => ForPod::Absent,
         Failure::Conflict
         | Failure::AlreadyExists { .. }
         | Failure::NotServed
         | Failure::Unavailable
-        | Failure::Unanswered => ForPod::Again,
+        | Failure::Unanswered
+        | Failure::Silent => ForPod::Again,
         Failure::Invalid | Failure::NamespaceTerminating | Failure::Forbidden => ForPod::Refused,
     }
 }
@@ -94,7 +112,8 @@ mod tests {
     #[test]
     fn ag8_every_answer_has_a_consequence() {
         for (failure, record, pod) in [
-            (F::NotFound, R::Create, P::Released),
+            (F::NotFound, R::Create, P::Absent),
+            (F::NoNamespace, R::ForgetAll, P::Released),
             (F::NotServed, R::Refused, P::Again),
             (F::OtherUid, R::Create, P::Released),
             (F::Conflict, R::Prove, P::Again),
@@ -106,6 +125,7 @@ mod tests {
             (F::Forbidden, R::Refused, P::Refused),
             (F::Unavailable, R::Again, P::Again),
             (F::Unanswered, R::Prove, P::Again),
+            (F::Silent, R::Prove, P::Again),
         ] {
             assert_eq!((for_record(failure), for_pod(failure)), (record, pod), "{failure:?}");
         }

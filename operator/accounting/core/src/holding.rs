@@ -18,9 +18,9 @@ pub enum Valve {
     /// The last write succeeded, or none was needed.
     #[default]
     Shut,
-    /// Writes are refused, with no success in between, since the instant.
+    /// Whatever is asked about the record fails, with no write in between, since the instant.
     Refused {
-        /// When the refusals began, by the monotonic clock.
+        /// When the failures began, by the monotonic clock.
         since: Duration,
     },
     /// A Pod was let go, and no write has succeeded after that.
@@ -48,7 +48,8 @@ impl Valve {
         Self::Ending
     }
 
-    /// A write was refused for good: 404 of the kind, 422, 403 that is not a terminating namespace.
+    /// What was asked about the record failed, in whatever way. Of a leader, whose Lease is renewed, the API server carries out
+    /// what it is asked for: so what fails again and again fails because of the record.
     #[must_use]
     pub const fn refused(self, now: Duration) -> Self {
         match self {
@@ -67,7 +68,16 @@ impl Valve {
         }
     }
 
-    /// The API server does not answer: the clock stands at zero (AH3). Nothing could be released anyway.
+    /// Nothing has to be written.
+    #[must_use]
+    pub const fn idle(self) -> Self {
+        match self {
+            Self::Shut | Self::Refused { .. } => Self::Shut,
+            Self::Leaking { .. } | Self::Ending => self,
+        }
+    }
+
+    /// The API server does not answer, or fails to release, too: the clock stands at zero (AH3).
     #[must_use]
     pub const fn silent(self, now: Duration) -> Self {
         match self {
@@ -143,6 +153,20 @@ mod tests {
             ("the namespace terminates", refused.ending(), s(420), None, Some(s(420))),
         ] {
             assert_eq!(valve.opens(seen, limit), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_record_into_which_nothing_has_to_be_written_is_not_refused_any_more() {
+        let refused = Valve::Shut.refused(s(100));
+        let leaking = refused.let_go(s(400));
+        for (valve, expected) in [
+            (Valve::Shut, Valve::Shut),
+            (refused, Valve::Shut),
+            (leaking, leaking),
+            (Valve::Ending, Valve::Ending),
+        ] {
+            assert_eq!(valve.idle(), expected, "{valve:?}");
         }
     }
 

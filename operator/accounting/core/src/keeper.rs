@@ -7,17 +7,22 @@
 //! Of requests about the record one is under way at a time. What follows from a failure is in [`answer`](crate::answer).
 
 mod call;
+mod let_go;
 mod pods;
+mod tries;
 
 use std::time::Duration;
 
 use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecordStatus;
 
 pub use self::call::{Answer, Call, Calls, Fence, Store};
-use self::pods::{Forget, Pods};
+use self::{
+    let_go::LetGo,
+    pods::{Forget, Pods},
+    tries::Tries,
+};
 use crate::{
-    answer::{Failure, ForPod, ForRecord, for_pod, for_record},
-    backoff::Backoff,
+    answer::{Failure, ForPod, ForRecord, for_pod, for_record, says_silence},
     clock::Now,
     holding::Valve,
     job::Job,
@@ -28,7 +33,7 @@ use crate::{
 };
 
 /// What one process knows of one record.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Keeper {
     pods: Pods,
     record: Record,
@@ -41,36 +46,22 @@ pub struct Keeper {
     /// Whether a request about the record is under way.
     is_busy: bool,
     job_read: JobRead,
-    backoff: Backoff,
-    /// UIDs that were let go and that no stored version tells of.
-    let_go: Vec<String>,
+    tries: Tries,
+    /// UID of the record that was there, as long as none was read after it seemed to go, and whether one had gone before.
+    vanished: Option<(String, bool)>,
+    let_go: LetGo,
 }
 
 /// What has to be asked for first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Due {
     /// The record: it is not known whether there is one.
+    #[default]
     Read,
     /// Its Pods.
     List,
     /// Nothing.
     Nothing,
-}
-
-impl Default for Keeper {
-    fn default() -> Self {
-        Self {
-            pods: Pods::default(),
-            record: Record::default(),
-            fence: None,
-            due: Due::Read,
-            long_name: false,
-            is_busy: false,
-            job_read: JobRead::Watched,
-            backoff: Backoff::default(),
-            let_go: Vec::new(),
-        }
-    }
 }
 
 /// News.
@@ -176,9 +167,12 @@ impl Keeper {
     /// What is to be sent now. Each call has to be [answered](Self::answered), however it ends.
     pub fn next(&mut self, job: &Job, settings: &Settings, now: Now) -> Calls {
         self.settle();
-        self.record.let_go = self.let_go.len().try_into().unwrap_or(u64::MAX);
+        self.record.let_go = self.let_go.count();
         let context = Context { job, job_read: self.job_read, settings, now };
         let plan = plan(&self.record, self.pods.iter(), &context);
+        if matches!(self.record.evidence, Evidence::Proven { .. }) && !plan.writes() {
+            self.record.valve = self.record.valve.idle();
+        }
         let mut calls = Calls { now: Vec::new(), after: plan.after };
         let mut about_record = None;
         for action in plan.actions {
@@ -191,7 +185,7 @@ impl Keeper {
         if self.is_busy {
             return calls;
         }
-        let wait = self.backoff.wait(now.clock);
+        let wait = self.tries.wait(now.clock);
         let Some(call) = self.about_record(about_record, job) else { return calls };
         if !wait.is_zero() {
             calls.after = [calls.after, Some(wait)].into_iter().flatten().min();
@@ -262,7 +256,7 @@ impl Keeper {
             }
             (Call::Release { .. }, _) => {}
         }
-        self.backoff.succeeded();
+        self.tries.succeeded(call);
     }
 
     fn release_answered(&mut self, uid: &str, is_counted: bool, answer: &Answer, now: Now) {
@@ -270,9 +264,13 @@ impl Keeper {
             Answer::Released { version } => self.pods.released(uid, version),
             Answer::Failed { failure, retry_after } => match for_pod(failure) {
                 ForPod::Released => self.pods.absent(uid),
-                ForPod::Again | ForPod::Refused => {
+                ForPod::Absent if self.pods.has_left(uid) => self.pods.absent(uid),
+                ForPod::Absent | ForPod::Again | ForPod::Refused => {
                     if let Some(tracked) = self.pods.get_mut(uid) {
                         tracked.release_failed(now.clock, retry_after);
+                    }
+                    if !is_counted && says_silence(failure) {
+                        self.record.valve = self.record.valve.silent(now.clock);
                     }
                     return;
                 }
@@ -290,8 +288,15 @@ impl Keeper {
     /// The record was read, or created. Somebody else may have written it, so its Pods are listed now (AG5).
     fn read(&mut self, fence: Fence, status: Box<TrainJobRecordStatus>) {
         self.settle();
-        // What was taken for lost was counted by the process before.
-        self.let_go.retain(|uid| !status.settling.contains(uid));
+        if self.let_go.read(&status) {
+            self.record.valve = Valve::Shut;
+        }
+        if let Some((uid, recreated)) = self.vanished.take()
+            && uid == fence.uid
+        {
+            // It had not gone.
+            self.record.recreated = recreated;
+        }
         self.fence = Some(fence);
         self.record.status = Some(status);
         self.record.evidence = Evidence::Unproven;
@@ -301,74 +306,83 @@ impl Keeper {
 
     fn listed(&mut self, version: u64, pods: Vec<(u64, Pod)>, is_over: bool, now: Now) {
         self.due = Due::Nothing;
-        let (evidence, status) = (self.record.evidence, self.record.status.as_deref());
-        let unwatched = match evidence {
+        let status = self.record.status.as_deref();
+        // It was created, so nobody has counted anything.
+        let is_new = status.is_some_and(|status| status.as_of.is_none());
+        let unwatched = match self.record.evidence {
             Evidence::Unproven => {
-                status.map_or(0, |status| unwatched(status, pods.iter().map(|(_, pod)| pod)))
+                let told = status.map(|status| unwatched(status, pods.iter().map(|(_, pod)| pod)));
+                let forget = if is_new { Forget::Nothing } else { Forget::All };
+                self.pods.listed(version, pods, forget, now);
+                // Those that were let go are told of as such. A record is made because of a Pod (AG11).
+                let told = told.unwrap_or_default().saturating_sub(self.let_go.count());
+                let is_told = self.let_go.count() > 0 || self.record.recreated;
+                told.max(u64::from(is_new && self.pods.is_empty() && !is_told))
             }
-            Evidence::Proven { unwatched, .. } => unwatched,
-        };
-        let forget = match evidence {
-            Evidence::Proven { .. } => Forget::Nothing,
-            // It was never stored, only created.
-            Evidence::Unproven if status.is_some_and(|status| status.as_of.is_none()) => {
-                Forget::Gone
+            Evidence::Proven { unwatched, .. } => {
+                self.pods.listed(version, pods, Forget::Nothing, now);
+                unwatched
             }
-            Evidence::Unproven => Forget::All,
         };
-        self.pods.listed(version, pods, forget, now);
         self.record.evidence = Evidence::Proven { unwatched, listed_after_end: is_over };
     }
 
     fn stored(&mut self, store: &Store, version: String, now: Now) {
         self.settle();
         self.job_read = JobRead::Watched;
-        self.let_go.drain(..store.tells.min(self.let_go.len()));
+        self.let_go.told(store.tells);
         self.fence = Some(Fence { version, ..store.fence.clone() });
         self.record.stored(store.status.clone(), now.clock);
         self.settle();
     }
 
     fn failed(&mut self, call: &Call, failure: Failure, retry_after: Duration, now: Now) {
-        self.backoff.failed(now.clock, retry_after);
-        if let (Call::Get { .. }, ForRecord::Create) = (call, for_record(failure)) {
+        let consequence = for_record(failure);
+        if let (Call::Get { .. }, ForRecord::Create) = (call, consequence) {
             // That there is none is what was asked for.
-            self.backoff.succeeded();
+            self.tries.succeeded(call);
+            return self.lost_record();
         }
-        match call {
-            Call::List { .. } => return self.pods.list_failed(),
-            // It is about the TrainJob: the next try tells.
-            Call::ReadJob => return,
-            Call::Create { .. } | Call::Get { .. } | Call::Store(_) | Call::Release { .. } => {}
-        }
-        let valve = self.record.valve;
-        match for_record(failure) {
-            // There is no namespace: all is gone.
-            ForRecord::Create if matches!(call, Call::Create { .. }) => {
-                self.record.valve = valve.ending();
-                self.pods.forget_all();
+        self.tries.failed(call, now.clock, retry_after);
+        if let Call::ReadJob = call {
+            if self.tries.job_unread() {
+                self.job_read = JobRead::Read;
             }
-            ForRecord::Create => self.lost_record(),
-            ForRecord::CreateWithLongName => (self.long_name, self.due) = (true, Due::Read),
-            ForRecord::Prove => {
+            return;
+        }
+        let (valve, clock) = (self.record.valve, now.clock);
+        let is_silent = failure == Failure::Silent;
+        self.record.valve = if is_silent { valve.silent(clock) } else { valve.refused(clock) };
+        match (call, consequence) {
+            (Call::List { .. }, _) => self.pods.list_failed(),
+            // Whatever it is that is not there.
+            (Call::Create { .. }, ForRecord::Create)
+            | (_, ForRecord::Refused | ForRecord::Again) => {}
+            (_, ForRecord::Create) => self.lost_record(),
+            (_, ForRecord::CreateWithLongName) => (self.long_name, self.due) = (true, Due::Read),
+            (_, ForRecord::Prove) => {
+                self.let_go.unanswered(call);
                 self.record.evidence = Evidence::Unproven;
                 if self.record.status.is_none() {
                     self.due = Due::Read;
                 }
-                if failure == Failure::Unanswered {
-                    self.record.valve = valve.silent(now.clock);
-                }
             }
-            ForRecord::Refused => self.record.valve = valve.refused(now.clock),
-            ForRecord::LetAllGo => self.record.valve = valve.ending(),
-            ForRecord::Again => self.record.valve = valve.silent(now.clock),
+            (_, ForRecord::LetAllGo) => self.record.valve = valve.ending(),
+            (_, ForRecord::ForgetAll) => {
+                self.record.valve = valve.ending();
+                self.pods.forget_all();
+            }
         }
     }
 
     /// There is no record. If there was one, somebody deleted it.
     fn lost_record(&mut self) {
         self.settle();
-        self.record.recreated |= self.record.status.is_some() && !self.record.is_final();
+        if self.record.status.is_some() {
+            let uid = self.fence.take().map(|fence| fence.uid);
+            self.vanished = uid.map(|uid| (uid, self.record.recreated));
+            self.record.recreated |= !self.record.is_final();
+        }
         self.record.status = None;
         self.record.evidence = Evidence::Unproven;
         (self.fence, self.due) = (None, Due::Nothing);

@@ -85,6 +85,10 @@ impl<'a> Ledger<'a> {
         let mut open: Vec<_> = open.into_iter().collect();
         open.sort_by(|one, other| (one.created_at, &one.uid).cmp(&(other.created_at, &other.uid)));
         for pod in open {
+            // AM0: its end may be missed.
+            if !pod.finalizer {
+                self.note(RecordReason::Observed);
+            }
             let key = self.attempt(&pod.job_set, pod.restart);
             let (place, _) = self.place(&pod.replicated_job, key);
             place.pods.active = add(place.pods.active, 1);

@@ -57,9 +57,13 @@ pub fn share_of_lost(pod: &Pod, order: Order, job: &Job, now: Timestamp) -> Shar
     if pod.finalizer {
         return of(pod, Verdict::Deleted(DeletedReason::Unprotected), now);
     }
-    // It went, so somebody deleted it.
+    share(&deleted(pod, now), order, job, now)
+}
+
+/// A Pod that went without a finalizer, so somebody deleted it.
+pub(crate) fn deleted(pod: &Pod, now: Timestamp) -> Pod {
     let deletion = pod.deletion.unwrap_or(Deletion { at: now, grace: 0 });
-    share(&Pod { deletion: Some(deletion), ..pod.clone() }, order, job, now)
+    Pod { deletion: Some(deletion), ..pod.clone() }
 }
 
 fn of(pod: &Pod, verdict: Verdict, now: Timestamp) -> Share {

@@ -117,7 +117,7 @@ impl Entry {
             }
             Call::Create { .. } => {
                 self.call = None;
-                if let Answer::Failed { failure: Failure::NotFound, .. } = answer {
+                if let Answer::Failed { failure: Failure::NoNamespace, .. } = answer {
                     let uncounted = |tracked: &&Tracked| tracked.presence != Presence::Released;
                     answered.forgotten = self.keeper.pods().filter(uncounted).cloned().collect();
                 }

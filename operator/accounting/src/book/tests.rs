@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use trainjob_accounting_core::keeper::Fence;
+use trainjob_accounting_core::{answer::Failure, keeper::Fence};
 use trainjob_api::{
     lifecycle::v1alpha1::{
         ACCOUNTED_ANNOTATION, ACCOUNTING_FINALIZER, TRAIN_JOB_NAME_LABEL, TRAIN_JOB_UID_LABEL,
@@ -137,16 +137,20 @@ fn ag12_pods_of_a_namespace_that_is_gone_are_told_of_as_forgotten() {
     let mut book = leader();
     book.pod_seen(&terminating(), NOW);
     let settings = Settings::default();
-    let not_found = || Answer::Failed {
-        failure: trainjob_accounting_core::answer::Failure::NotFound,
-        retry_after: Duration::ZERO,
+    let not_found = |call: &Call| {
+        let failure = match call {
+            Call::Create { .. } => Failure::NoNamespace,
+            _ => Failure::NotFound,
+        };
+        Answer::Failed { failure, retry_after: Duration::ZERO }
     };
     let mut clock = NOW;
     let mut forgotten = 0;
     while book.has(&key()) && clock.clock < Duration::from_mins(1) {
         let (step, _) = book.step(&key(), &settings, clock);
         if let Step::Send(call) = step {
-            forgotten += book.answered(&key(), &call, not_found(), clock).forgotten.len();
+            let answer = not_found(&call);
+            forgotten += book.answered(&key(), &call, answer, clock).forgotten.len();
         }
         clock.clock += Duration::from_secs(1);
     }

@@ -6,17 +6,18 @@ use kube::core::{Status, response::StatusCause};
 use trainjob_accounting_core::{answer::Failure, keeper::Answer};
 use trainjob_engine::error::RequestError;
 
-/// What a failure means to the core.
+/// What a failure means to the core; `is_silent`: the API server does not answer anything else either.
 #[must_use]
-pub fn failed(error: &RequestError) -> Answer {
+pub fn failed(error: &RequestError, is_silent: bool) -> Answer {
     let (failure, retry_after) = match error {
         RequestError::Refused(status) => (refused(status), retry_after(status)),
-        // Nothing was sent.
-        RequestError::NotLeading | RequestError::Unbuildable(_) | RequestError::Foreign { .. } => {
+        RequestError::Unbuildable(_) | RequestError::Foreign { .. } => {
             (Failure::Unavailable, Duration::ZERO)
         }
+        RequestError::NotLeading => (Failure::Silent, Duration::ZERO),
         RequestError::TimedOut(_) | RequestError::Unreachable(_) | RequestError::BadReply(_) => {
-            (Failure::Unanswered, Duration::ZERO)
+            let failure = if is_silent { Failure::Silent } else { Failure::Unanswered };
+            (failure, Duration::ZERO)
         }
     };
     Answer::Failed { failure, retry_after }
@@ -26,6 +27,7 @@ fn refused(status: &Status) -> Failure {
     let causes = status.details.as_ref().map(|details| &details.causes[..]).unwrap_or_default();
     let has_cause = |is_it: fn(&StatusCause) -> bool| causes.iter().any(is_it);
     match status.code {
+        404 if is_about_namespace(status) => Failure::NoNamespace,
         // Of a kind that is not served, it says 404 and gives no reason.
         404 if status.reason == "NotFound" && !names_no_object(status) => Failure::NotFound,
         404 => Failure::NotServed,
@@ -42,6 +44,11 @@ fn refused(status: &Status) -> Failure {
         400..=499 => Failure::Invalid,
         _ => Failure::Unavailable,
     }
+}
+
+/// Whether a 404 is about the namespace of the object.
+fn is_about_namespace(status: &Status) -> bool {
+    status.details.as_ref().is_some_and(|details| details.kind == "namespaces")
 }
 
 /// Whether a 404 is about the path and not about an object.
@@ -65,6 +72,7 @@ mod tests {
         let causes = |field: &str, reason: &str| json!([{"field": field, "reason": reason}]);
         for (code, reason, details, message, expected) in [
             (404, "NotFound", json!({"name": "llm-1"}), "", Failure::NotFound),
+            (404, "NotFound", json!({"name": "a", "kind": "namespaces"}), "", Failure::NoNamespace),
             (404, "NotFound", json!({}), "the server could not find", Failure::NotServed),
             (404, "", json!({}), "404 page not found", Failure::NotServed),
             (409, "AlreadyExists", json!({}), "", Failure::AlreadyExists { same: true }),

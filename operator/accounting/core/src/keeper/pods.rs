@@ -14,10 +14,8 @@ use crate::{
 /// Which Pods are forgotten that a list does not show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Forget {
-    /// None: only this process writes the record, so they are news.
+    /// None: nobody else has counted them, so they are news.
     Nothing,
-    /// Those that went. Nothing was ever counted in the record, so one that has lost our labels counts.
-    Gone,
     /// All of them: somebody else may have counted them.
     All,
 }
@@ -51,6 +49,11 @@ impl Pods {
 
     pub(super) fn get(&self, uid: &str) -> Option<&Tracked> {
         self.known.get(uid).map(|known| &known.tracked)
+    }
+
+    /// Whether the watch has shown that it left.
+    pub(super) fn has_left(&self, uid: &str) -> bool {
+        self.known.get(uid).is_none_or(|known| known.left)
     }
 
     pub(super) fn get_mut(&mut self, uid: &str) -> Option<&mut Tracked> {
@@ -161,10 +164,8 @@ impl Pods {
         let there: BTreeSet<_> = pods.iter().map(|(_, pod)| pod.uid.clone()).collect();
         // What is newer than the list was created after it.
         let went = |uid: &String, known: &Known| !there.contains(uid) && known.version <= version;
-        let stripped = |known: &Known| known.tracked.presence == Presence::Stripped;
         match forget {
             Forget::All => self.known.retain(|uid, known| !went(uid, known)),
-            Forget::Gone => self.known.retain(|uid, known| !went(uid, known) || stripped(known)),
             Forget::Nothing => self.left_list(&went, now),
         }
         for (version, pod) in pods {

@@ -67,6 +67,16 @@ fn a_job_that_runs_out_of_memory_and_restarts() {
 }
 
 #[test]
+fn am0_a_record_of_open_pods_without_finalizer_is_not_exact() {
+    let settings = Settings::default();
+    for (finalizer, expected) in [(true, vec![]), (false, vec!["Observed".to_owned()])] {
+        let mut ledger = Ledger::new(TrainJobRecordStatus::default(), &settings);
+        ledger.set_open(&[Pod { finalizer, ..pod() }]);
+        assert_eq!(ledger.finish(Outcome::Running).inexact, expected, "finalizer: {finalizer}");
+    }
+}
+
+#[test]
 fn aw1_the_cause_is_the_earliest_failure_then_the_alphabet_then_suspended_then_stopped() {
     for (case, shares, expected) in [
         ("earliest", vec![gpu(0, ERROR, 0, 50), gpu(0, OOM, 0, 40)], "OOMKilled"),

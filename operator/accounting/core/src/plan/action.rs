@@ -34,6 +34,14 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether there is something that waits to be written into the record.
+    pub(crate) fn writes(&self) -> bool {
+        self.actions.iter().any(|action| match action {
+            Action::Create | Action::Store(_) | Action::ReadJob | Action::LetGo(_) => true,
+            Action::Prove | Action::ListPods | Action::Release(_) => false,
+        })
+    }
+
     /// Asks again after this at the latest.
     pub(super) fn ask_after(&mut self, after: Option<Duration>) {
         self.after = [self.after, after].into_iter().flatten().min();

@@ -3,9 +3,10 @@
 use crate::{clock::Now, job::Job, settings::Settings};
 
 /// Whether the TrainJob is as the watch shows it, or was read for this plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JobRead {
     /// The watch may be behind.
+    #[default]
     Watched,
     /// It was read after the Pods of the batch had ended.
     Read,

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     job::Job,
     ledger::Ledger,
-    share::{Share, share, share_of_lost},
+    share::{Share, deleted, share, share_of_lost},
     span::span,
     tracked::{Presence, Tracked},
     verdict::{Row, row},
@@ -216,7 +216,20 @@ impl<'a> Round<'a> {
 
     /// Whether the TrainJob's word decides about a Pod of the batch, and may be old.
     fn asks_job(&self, batch: &[&Tracked]) -> bool {
-        let stopped = |tracked: &&Tracked| row(&tracked.pod, tracked.order) == Row::Stopped;
+        let stopped = |tracked: &&Tracked| {
+            let Tracked { pod, presence, order, .. } = *tracked;
+            let row = match presence {
+                Presence::Gone if !pod.finalizer => {
+                    row(&deleted(pod, self.context.now.server), *order)
+                }
+                Presence::Gone
+                | Presence::Here
+                | Presence::Stripped
+                | Presence::Releasing
+                | Presence::Released => row(pod, *order),
+            };
+            row == Row::Stopped
+        };
         self.context.job_read == JobRead::Watched && batch.iter().any(stopped)
     }
 

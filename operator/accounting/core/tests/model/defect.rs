@@ -31,7 +31,7 @@ pub(crate) enum Defect {
     IgnoresGenerations,
     /// A request that failed is not repeated (AG8).
     NeverRepeats,
-    /// A refusal is taken for a busy API server (AH2).
+    /// A refusal is taken for a silent API server (AH2).
     ValveStaysShut,
     /// What is stored is stored again.
     WritesAgain,

@@ -92,7 +92,7 @@ impl Process {
             (
                 Some(Defect::ValveStaysShut),
                 Answer::Failed { failure: Failure::Forbidden, retry_after },
-            ) => Answer::Failed { failure: Failure::Unavailable, retry_after },
+            ) => Answer::Failed { failure: Failure::Silent, retry_after },
             (Some(Defect::ProvesByWatch), Answer::Pods { version, .. }) => {
                 Answer::Pods { version, pods: self.watched(pods) }
             }

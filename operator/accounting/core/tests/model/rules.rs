@@ -182,6 +182,8 @@ impl Rules {
         let counted = self.counted.len();
         self.must(counted + lost <= all, || format!("A6: {counted} and {lost} of {all}"));
         self.must(counted + excused == all, || format!("A6: {counted}, {excused} of {all}"));
+        let tells = excused == 0 || counted > 0 || !record.inexact.is_empty();
+        self.must(tells, || format!("A6: {excused} went, none is counted, and it is exact"));
         if plot.is_comparable() {
             let undisturbed = undisturbed(pods);
             let (found, expected) = (comparable(record), comparable(&undisturbed));

@@ -7,6 +7,7 @@ mod rest;
 use std::time::Duration;
 
 use trainjob_accounting_core::{
+    answer::Failure,
     clock::Now,
     job::{Finish, FinishedHow, Job},
     keeper::Answer,
@@ -22,6 +23,9 @@ use super::{
 };
 
 const MOST_PODS: usize = 12;
+/// What may be the matter with a record that cannot be written.
+const REFUSALS: [Failure; 4] =
+    [Failure::Forbidden, Failure::Unavailable, Failure::Conflict, Failure::Unanswered];
 
 /// What can happen in a run, beside the normal life of Pods.
 #[derive(Debug, Clone, Copy)]
@@ -32,14 +36,17 @@ pub(crate) struct Plot {
     observes: bool,
     /// By how many seconds the clock of the second process is behind, if there is one.
     second: Option<u64>,
-    /// At the end the record cannot be written for some time.
-    refuses: bool,
+    /// At the end the record cannot be written for some time, and this is the answer.
+    refuses: Option<Failure>,
 }
 
 impl Plot {
     /// Whether the record has to be that of an undisturbed run.
     pub(crate) const fn is_comparable(self) -> bool {
-        !self.people && !self.observes && !self.refuses && matches!(self.second, None | Some(0))
+        !self.people
+            && !self.observes
+            && self.refuses.is_none()
+            && matches!(self.second, None | Some(0))
     }
 }
 
@@ -52,7 +59,10 @@ pub(crate) struct World {
     version: u64,
     pods: Vec<History>,
     record: Option<(u64, TrainJobRecordStatus)>,
-    is_refusing: bool,
+    /// Whether replies are lost again and again.
+    is_lossy: bool,
+    /// What every write of the record is answered with now.
+    refusal: Option<Failure>,
     job: Job,
     processes: [Process; 2],
     requests: Vec<Sent>,
@@ -69,7 +79,7 @@ impl World {
             people: random.percent(30),
             observes: random.percent(25),
             second: random.percent(60).then(|| if random.percent(40) { 3 } else { 0 }),
-            refuses: random.percent(20),
+            refuses: random.percent(20).then(|| REFUSALS[random.below(REFUSALS.len())]),
         };
         Self {
             seed,
@@ -80,7 +90,8 @@ impl World {
             version: 1,
             pods: Vec::new(),
             record: None,
-            is_refusing: false,
+            is_lossy: false,
+            refusal: None,
             job: Job::Running { suspended_changed_at: None },
             processes: [0, 1].map(|_| Process::new(0, &[], defect)),
             requests: Vec::new(),

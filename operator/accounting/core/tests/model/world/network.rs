@@ -108,8 +108,8 @@ impl World {
         if self.record.is_some() {
             return failed(Failure::AlreadyExists { same: true });
         }
-        if self.is_refusing {
-            return failed(Failure::Forbidden);
+        if let Some(failure) = self.refusal {
+            return failed(failure);
         }
         self.record = Some((self.next_version(), TrainJobRecordStatus::default()));
         self.read_record()
@@ -131,9 +131,9 @@ impl World {
     }
 
     fn store(&mut self, store: &Store, planned_at: Timestamp) -> Answer {
-        if self.is_refusing {
+        if let Some(failure) = self.refusal {
             self.accidents[2] += 1;
-            return failed(Failure::Forbidden);
+            return failed(failure);
         }
         let Some((current, before)) = &self.record else { return failed(Failure::NotFound) };
         if fence(*current) != store.fence {
@@ -151,7 +151,7 @@ impl World {
     fn release(&mut self, uid: &str, is_counted: bool) -> Answer {
         let found = self.pods.iter().position(|it| it.newest().is_some_and(|pod| pod.uid == uid));
         let Some(pod) = found else { return failed(Failure::NotFound) };
-        self.rules.released(uid, is_counted, self.is_refusing);
+        self.rules.released(uid, is_counted, self.is_lossy || self.refusal.is_some());
         let annotates = self.defect != Some(Defect::NoAnnotation);
         self.change(pod, "is released", |pod| {
             pod.finalizer = false;

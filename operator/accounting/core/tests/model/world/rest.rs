@@ -1,5 +1,7 @@
 //! The end of a run.
 
+use trainjob_accounting_core::answer::Failure;
+
 use super::World;
 
 /// As `holdLimit` is by default, and 15 seconds (AH4).
@@ -24,8 +26,8 @@ impl World {
         self.rules.held(&self.pods);
         self.crash(0);
         self.settle_down();
-        if self.plot.refuses {
-            self.hold();
+        if let Some(failure) = self.plot.refuses {
+            self.hold(failure);
         }
         for pod in 0..self.pods.len() {
             self.delete(pod);
@@ -41,9 +43,9 @@ impl World {
     }
 
     /// The record cannot be written, and everybody waits for the Pods (AH4).
-    fn hold(&mut self) {
-        self.is_refusing = true;
-        self.say("writes of the record are refused".into());
+    fn hold(&mut self, failure: Failure) {
+        self.refusal = Some(failure);
+        self.say(format!("writes of the record are refused: {failure:?}"));
         for pod in 0..self.pods.len() {
             if self.random.percent(60) {
                 self.delete(pod);
@@ -56,9 +58,27 @@ impl World {
             self.round(0);
         }
         self.rules.held(&self.pods);
-        self.is_refusing = false;
+        self.refusal = None;
+        self.lossy_round();
         self.settle_down();
         self.rules.told(self.record.as_ref().map(|(_, status)| status), self.seed);
+    }
+
+    /// Everything that is sent is carried out, and half of the replies are lost.
+    fn lossy_round(&mut self) {
+        self.is_lossy = true;
+        for _ in 0..3 {
+            self.seconds += 31;
+            self.send(0);
+            while !self.requests.is_empty() {
+                self.with_request(Self::carry_out);
+            }
+            while !self.replies.is_empty() {
+                let is_lost = self.random.percent(50);
+                self.with_reply(is_lost);
+            }
+        }
+        self.is_lossy = false;
     }
 
     /// Until nothing is sent any more.
