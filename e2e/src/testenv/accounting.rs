@@ -147,6 +147,16 @@ pub async fn install_accounting(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
+/// Gives the program the rights that the chart gives it, but for those on this resource.
+pub async fn grant_all_but(cluster: &Cluster, resource: Option<&str>) -> Result<()> {
+    let mut granted = RULES.read()?;
+    for rule in &mut granted.cluster {
+        rule.resources.iter_mut().for_each(|all| all.retain(|it| Some(it.as_str()) != resource));
+    }
+    granted.cluster.retain(|rule| rule.resources.as_ref().is_none_or(|all| !all.is_empty()));
+    grant(cluster, NAMESPACE, SERVICE_ACCOUNT, &granted).await
+}
+
 /// An API server keeps creations of a kind waiting for the first two seconds after it knows it.
 async fn records_can_be_created(client: &Client) -> Result<()> {
     let records: Api<TrainJobRecord> = Api::namespaced(client.clone(), "default");

@@ -5,10 +5,13 @@ mod commands;
 mod deletions;
 mod forged;
 mod namespaces;
+mod observed;
 mod outages;
 mod outcomes;
 mod records;
 mod refused;
+mod restarts;
+mod rights;
 mod takeovers;
 mod writers;
 

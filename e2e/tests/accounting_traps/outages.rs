@@ -1,4 +1,5 @@
-//! Traps 9 and 20: the API server dies between a store and its releases, and a namespace goes while the program is away.
+//! Traps 9, 20 and 31: the API server dies between a store and its releases; a namespace goes, and a deadline comes due, while
+//! the program is away.
 
 use std::time::Duration;
 
@@ -8,11 +9,14 @@ use e2e::accounting::{
     start_operator,
 };
 use e2e::cluster::Options;
-use e2e::fixtures::{COMPLETES, RUNS, World};
+use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, World};
 use e2e::proxy::{Call, Fault, Proxy, Scope};
+use e2e::recorder::AccountingRecorder;
 use e2e::until::until_ok;
+use invariants::accounting::Terms;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams};
+use serde_json::json;
 use trainjob_api::lifecycle::v1alpha1::record::PodCounts;
 
 use super::{SETTINGS, nodes, released, run_held};
@@ -79,4 +83,33 @@ async fn a_namespace_that_is_deleted_while_the_program_is_away_goes_when_it_is_b
         Ok(())
     })
     .await
+}
+
+#[tokio::test]
+async fn pods_that_a_deadline_ends_while_the_program_is_away_count_so_when_it_is_back() -> Result<()>
+{
+    let mut counted = Box::pin(Counted::start("Exact", SETTINGS)).await?;
+    let recorder = AccountingRecorder::start(counted.world.cluster.client().await?).await?;
+    let tenant = counted.world.tenant("late").await?;
+    let mut spec = nodes(2);
+    spec["activeDeadlineSeconds"] = json!(10);
+    tenant.create("late", RUNS, spec).await?;
+    run_held(&tenant, "late", 2).await?;
+    counted.program.kill9();
+    tenant.becomes("late", "Failed").await?;
+    until_ok("its Pods have ended", PATIENCE, || async {
+        let running = tenant.running_pods_of("late").await?;
+        ensure!(running == 0, "{running} run");
+        Ok(())
+    })
+    .await?;
+    counted.program = Accounting::start(&counted.world.cluster, SETTINGS).await?;
+    let status = becomes_final(&tenant, "late").await?;
+    let deleted = PodCounts { deleted: 2, ..PodCounts::default() };
+    ensure!(status.outcome == "DeadlineExceeded" && holds(&status, "Exact"), "{status:#?}");
+    ensure!(status.totals.pods == deleted, "{status:#?}");
+    let attempts = status.replicated_jobs.iter().flat_map(|job| &job.attempts);
+    let reasons: Vec<_> = attempts.flat_map(|it| it.sums.reasons.keys()).collect();
+    ensure!(reasons == ["Deadline"], "{reasons:?}");
+    recorder.judge(&[&tenant.namespace], &[], &Terms::default()).await
 }
