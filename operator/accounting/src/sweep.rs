@@ -19,7 +19,11 @@ use futures::{StreamExt as _, stream};
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Pod};
 use kube::{Api, Client, runtime::watcher::Event};
 use tokio::{sync::watch, task::JoinSet, time::sleep};
-use trainjob_accounting_core::{clock::Now, job::Job, tracked::Tracked};
+use trainjob_accounting_core::{
+    clock::Now,
+    job::{Job, Suspension},
+    tracked::Tracked,
+};
 use trainjob_api::lifecycle::v1alpha1::TRAIN_JOB_UID_LABEL;
 use trainjob_core::server_time::Precision;
 use trainjob_engine::{
@@ -234,7 +238,7 @@ impl Sweeper {
     /// What is not counted is logged whole: that line is its receipt.
     fn tell(&self, namespace: &str, tracked: &Tracked) {
         // What stopped it may have been its suspension or its deadline; the TrainJob is not asked.
-        let job = Job::Running { suspended_changed_at: None };
+        let job = Job::Running { suspension: Suspension::Never };
         let share = news::share(tracked, &job, self.now().server);
         tracing::warn!(
             namespace, job = tracked.pod.job_name, job_uid = tracked.pod.job_uid,

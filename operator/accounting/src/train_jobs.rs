@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use trainjob_accounting_core::job::{Finish, FinishedHow, Job};
+use trainjob_accounting_core::job::{Finish, FinishedHow, Job, Suspension};
 use trainjob_api::{
     TrainJob,
     conditions::{self, COMPLETE, FAILED, SUSPENDED},
@@ -161,9 +161,14 @@ impl TrainJobs {
 fn state(job: &TrainJob, facts: &JobFacts) -> Job {
     let all = job.status.as_ref().and_then(|status| status.conditions.as_deref());
     let all = all.unwrap_or_default();
-    let suspended = conditions::find(all, SUSPENDED);
-    let suspended_changed_at = suspended.map(|it| Timestamp::from(&it.last_transition_time));
-    let Some(finished) = facts.finished else { return Job::Running { suspended_changed_at } };
+    let changed = conditions::find(all, SUSPENDED)
+        .map(|it| Suspension::ChangedAt(Timestamp::from(&it.last_transition_time)))
+        .unwrap_or(Suspension::Never);
+    let Some(finished) = facts.finished else {
+        let asked =
+            job.spec.suspend == Some(true) && conditions::find_true(all, SUSPENDED).is_none();
+        return Job::Running { suspension: if asked { Suspension::Asked } else { changed } };
+    };
     let (kind, how) = match finished.outcome {
         Outcome::Complete => (COMPLETE, FinishedHow::Complete),
         Outcome::Failed => (FAILED, FinishedHow::Failed),
@@ -175,12 +180,13 @@ fn state(job: &TrainJob, facts: &JobFacts) -> Job {
         at: finished.at,
         reason: condition.map(|it| it.reason.clone()).unwrap_or_default(),
         message: condition.map(|it| it.message.clone()).unwrap_or_default(),
-        suspended_changed_at,
+        suspension: changed,
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use serde_json::{Value, json};
 
     use super::*;
@@ -222,6 +228,34 @@ mod tests {
         assert_eq!((&*spec.train_job.name, &*spec.train_job.uid), ("llm", "u1"));
         assert!(spec.runtime_ref.is_none() && spec.queue.is_none() && labels.is_empty());
         assert_eq!(jobs.job(&key("u1")), Job::Gone);
+    }
+
+    #[test]
+    fn a_job_is_suspended_from_when_its_spec_asks_for_it() {
+        let told = |status| {
+            json!({
+                "type": SUSPENDED, "status": status, "reason": status, "message": "",
+                "lastTransitionTime": "2026-11-22T06:10:00Z",
+            })
+        };
+        let at: Time = serde_json::from_value(json!("2026-11-22T06:10:00Z")).unwrap();
+        let changed = Suspension::ChangedAt(Timestamp::from(&at));
+        for (case, suspend, condition, expected) in [
+            ("it never was", false, None, Suspension::Never),
+            ("asked for", true, None, Suspension::Asked),
+            ("told of", true, Some("True"), changed),
+            ("resumed, not told of", false, Some("True"), changed),
+            ("resumed", false, Some("False"), changed),
+            ("asked for again", true, Some("False"), Suspension::Asked),
+        ] {
+            let mut job = job("u1", 5, &json!({}));
+            job.spec.suspend = Some(suspend);
+            let conditions: Vec<_> = condition.map(told).into_iter().collect();
+            job.status = serde_json::from_value(json!({"conditions": conditions})).unwrap();
+            let mut jobs = TrainJobs::new(Vec::new());
+            jobs.saw(&job);
+            assert_eq!(jobs.job(&key("u1")), Job::Running { suspension: expected }, "{case}");
+        }
     }
 
     #[test]

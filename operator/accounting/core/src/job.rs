@@ -7,8 +7,8 @@ use trainjob_api::{lifecycle::v1alpha1::record_words::Outcome, time::Timestamp};
 pub enum Job {
     /// It is there and has not finished.
     Running {
-        /// When its condition `Suspended` last changed.
-        suspended_changed_at: Option<Timestamp>,
+        /// What it says of being suspended.
+        suspension: Suspension,
     },
     /// It is there and has finished.
     Finished(Finish),
@@ -27,8 +27,32 @@ pub struct Finish {
     pub reason: String,
     /// The message of it.
     pub message: String,
+    /// What it says of being suspended.
+    pub suspension: Suspension,
+}
+
+/// What a TrainJob says of being suspended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Suspension {
+    /// It never was, and is not to be.
+    Never,
     /// When its condition `Suspended` last changed.
-    pub suspended_changed_at: Option<Timestamp>,
+    ChangedAt(Timestamp),
+    /// Its spec asks for it and its condition does not tell of it yet. The JobSet is suspended before the condition is
+    /// written, so Pods may have ended of it already.
+    Asked,
+}
+
+impl Suspension {
+    /// Whether a Pod that was created then is from before it. Of the same second nobody can say which came first.
+    #[must_use]
+    pub fn is_after(self, created: Timestamp) -> bool {
+        match self {
+            Self::Never => false,
+            Self::ChangedAt(at) => at > created,
+            Self::Asked => true,
+        }
+    }
 }
 
 /// In which way a TrainJob finished.
@@ -77,13 +101,12 @@ impl Job {
         matches!(self, Self::Finished(Finish { how: FinishedHow::DeadlineExceeded, .. }))
     }
 
-    /// When its condition `Suspended` last changed.
+    /// What it says of being suspended.
     #[must_use]
-    pub const fn suspended_changed_at(&self) -> Option<Timestamp> {
+    pub const fn suspension(&self) -> Suspension {
         match self {
-            Self::Running { suspended_changed_at }
-            | Self::Finished(Finish { suspended_changed_at, .. }) => *suspended_changed_at,
-            Self::Gone => None,
+            Self::Running { suspension } | Self::Finished(Finish { suspension, .. }) => *suspension,
+            Self::Gone => Suspension::Never,
         }
     }
 }

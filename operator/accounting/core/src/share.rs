@@ -98,11 +98,12 @@ mod tests {
 
     use super::*;
     use crate::{
+        job::Suspension,
         pod::{Phase, State},
         testing::{at, container, ended_at, pod, waiting_after},
     };
 
-    const RUNNING: Job = Job::Running { suspended_changed_at: None };
+    const RUNNING: Job = Job::Running { suspension: Suspension::Never };
 
     #[test]
     fn a_share_is_seconds_times_what_the_pod_requests() {
@@ -121,7 +122,7 @@ mod tests {
             || Pod { containers: vec![container(State::Running(Some(at(150))))], ..pod() };
         let observed = |pod: Pod| Pod { finalizer: false, ..pod };
         let ended = || Pod { phase: Phase::Failed, containers: vec![ended_at(700, 1)], ..pod() };
-        let suspended = Job::Running { suspended_changed_at: Some(at(900)) };
+        let suspended = Job::Running { suspension: Suspension::ChangedAt(at(900)) };
         for (case, pod, job, expected, end) in [
             ("ended", ended(), &RUNNING, Verdict::Failed(F::Error), 700),
             ("it ran, protected", running(), &RUNNING, Verdict::Deleted(D::Unprotected), 1_000),

@@ -110,7 +110,7 @@ pub fn verdict(pod: &Pod, order: Order, job: &Job) -> Verdict {
     match row(pod, order) {
         Row::Decided(verdict) => verdict,
         Row::Stopped if job.deadline_exceeded() => Verdict::Deleted(DeletedReason::Deadline),
-        Row::Stopped if job.suspended_changed_at().is_some_and(|at| at > pod.created_at) => {
+        Row::Stopped if job.suspension().is_after(pod.created_at) => {
             Verdict::Deleted(DeletedReason::Suspended)
         }
         Row::Stopped => Verdict::Deleted(DeletedReason::Stopped),

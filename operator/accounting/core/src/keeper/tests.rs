@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use super::*;
 use crate::{
+    job::Suspension,
     pod::{Deletion, Phase},
     testing::{at, ended_at, pod},
 };
 
-const RUNNING: Job = Job::Running { suspended_changed_at: None };
+const RUNNING: Job = Job::Running { suspension: Suspension::Never };
 
 fn now(seconds: u64) -> Now {
     Now { server: at(1_000), clock: Duration::from_secs(seconds) }

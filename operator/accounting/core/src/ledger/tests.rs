@@ -9,7 +9,7 @@ use trainjob_api::lifecycle::v1alpha1::{
 use super::*;
 use crate::{
     amounts::MOST,
-    job::Job,
+    job::{Job, Suspension},
     pod::Phase,
     share::share,
     testing::{at, ended_at, pod},
@@ -28,7 +28,7 @@ fn gpu(restart: u64, verdict: Verdict, start: i64, end: i64) -> Share {
         restart,
         ..pod()
     };
-    let job = Job::Running { suspended_changed_at: None };
+    let job = Job::Running { suspension: Suspension::Never };
     Share { verdict, ..share(&pod, Order::Unknown, &job, at(100_000)) }
 }
 

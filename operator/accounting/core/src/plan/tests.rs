@@ -15,7 +15,7 @@ use super::{
 use crate::{
     clock::Now,
     holding::Valve,
-    job::{Finish, FinishedHow, Job},
+    job::{Finish, FinishedHow, Job, Suspension},
     ledger::Ledger,
     pod::{Deletion, Phase, Pod},
     settings::Settings,
@@ -28,14 +28,14 @@ const PROVEN: Evidence = Evidence::Proven { unwatched: 0, listed_after_end: fals
 const LISTED: Evidence = Evidence::Proven { unwatched: 0, listed_after_end: true };
 
 fn running() -> Job {
-    Job::Running { suspended_changed_at: None }
+    Job::Running { suspension: Suspension::Never }
 }
 
 fn complete() -> Job {
     let how = FinishedHow::Complete;
     let texts = [String::new(), String::new()];
     let [reason, message] = texts;
-    Job::Finished(Finish { how, at: at(900), reason, message, suspended_changed_at: None })
+    Job::Finished(Finish { how, at: at(900), reason, message, suspension: Suspension::Never })
 }
 
 /// A Pod that succeeded, seen so long ago.

@@ -2,7 +2,10 @@
 
 use super::{DeletedReason as D, FailedReason as F, Order, Row, Verdict, culprit, row, verdict};
 use crate::{
-    job::{Finish, FinishedHow, Job},
+    job::{
+        Finish, FinishedHow, Job,
+        Suspension::{Asked, ChangedAt, Never},
+    },
     pod::{Container, Deletion, Disruption, Generations, Phase, Pod, State},
     testing::{at, container, ended_at, out_of_memory_at, pod, waiting_after},
 };
@@ -162,23 +165,24 @@ fn ae2_row_7_the_train_job_says_why_it_was_stopped() {
         created_at: at(100),
         ..pod()
     });
-    let finished = |how, suspended| {
+    let finished = |how, suspension| {
         Job::Finished(Finish {
             how,
             at: at(600),
             reason: String::new(),
             message: String::new(),
-            suspended_changed_at: suspended,
+            suspension,
         })
     };
-    let running = |suspended_changed_at| Job::Running { suspended_changed_at };
+    let running = |suspension| Job::Running { suspension };
     for (case, job, expected) in [
-        ("deadline", finished(FinishedHow::DeadlineExceeded, Some(at(500))), D::Deadline),
-        ("suspended after it was created", running(Some(at(101))), D::Suspended),
-        ("resumed, and created in that second", running(Some(at(100))), D::Stopped),
-        ("never suspended", running(None), D::Stopped),
-        ("failed", finished(FinishedHow::Failed, None), D::Stopped),
-        ("complete", finished(FinishedHow::Complete, None), D::Stopped),
+        ("deadline", finished(FinishedHow::DeadlineExceeded, ChangedAt(at(500))), D::Deadline),
+        ("suspended after it was created", running(ChangedAt(at(101))), D::Suspended),
+        ("resumed, and created in that second", running(ChangedAt(at(100))), D::Stopped),
+        ("suspended, and its condition says so later", running(Asked), D::Suspended),
+        ("never suspended", running(Never), D::Stopped),
+        ("failed", finished(FinishedHow::Failed, Never), D::Stopped),
+        ("complete", finished(FinishedHow::Complete, Never), D::Stopped),
         ("gone", Job::Gone, D::Stopped),
     ] {
         assert_eq!(verdict(&pod, Order::Unknown, &job), Verdict::Deleted(expected), "{case}");

@@ -3,7 +3,12 @@
 use std::collections::BTreeSet;
 
 use trainjob_accounting_core::{
-    job::Job, ledger::Ledger, pod::Phase, pod::Pod, settings::Settings, share::share,
+    job::{Job, Suspension},
+    ledger::Ledger,
+    pod::Phase,
+    pod::Pod,
+    settings::Settings,
+    share::share,
     verdict::Order,
 };
 use trainjob_api::{
@@ -197,7 +202,7 @@ fn undisturbed(pods: &[History]) -> TrainJobRecordStatus {
     let settings = Settings::default();
     let mut ledger = Ledger::new(TrainJobRecordStatus::default(), &settings);
     for pod in pods.iter().map(History::last) {
-        let job = Job::Running { suspended_changed_at: None };
+        let job = Job::Running { suspension: Suspension::Never };
         // Its last version is released already.
         let pod = Pod { finalizer: true, ..pod.clone() };
         ledger.count(&share(&pod, Order::Unknown, &job, Timestamp(i64::MAX)));

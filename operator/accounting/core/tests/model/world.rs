@@ -9,7 +9,7 @@ use std::time::Duration;
 use trainjob_accounting_core::{
     answer::Failure,
     clock::Now,
-    job::{Finish, FinishedHow, Job},
+    job::{Finish, FinishedHow, Job, Suspension},
     keeper::Answer,
 };
 use trainjob_api::{lifecycle::v1alpha1::record::TrainJobRecordStatus, time::Timestamp};
@@ -92,7 +92,7 @@ impl World {
             record: None,
             is_lossy: false,
             refusal: None,
-            job: Job::Running { suspended_changed_at: None },
+            job: Job::Running { suspension: Suspension::Never },
             processes: [0, 1].map(|_| Process::new(0, &[], defect)),
             requests: Vec::new(),
             replies: Vec::new(),
@@ -196,7 +196,7 @@ impl World {
                 at: self.instant(),
                 reason: String::new(),
                 message: String::new(),
-                suspended_changed_at: None,
+                suspension: Suspension::Never,
             });
         }
     }
