@@ -6,6 +6,7 @@ use super::{
     ending,
     judge::{Rule, Violation},
     options::Options,
+    process::Process,
     report::Report,
     server::{JOBS, SOURCES},
     users,
@@ -213,6 +214,9 @@ const FATES: [(usize, Fate); 10] = [
 fn pass_time(world: &mut World, random: &mut Random) {
     let steps = [50, 300, 1_000, 1_000, 2_000, 5_000, 5_000, 20_000, 60_000];
     let step = random.pick(&steps).unwrap_or_default();
+    if world.is_calm {
+        tell_all(world);
+    }
     world.wait(step);
     for index in 0..world.processes.len() {
         if random.percent(60) {
@@ -226,11 +230,33 @@ fn pass_time(world: &mut World, random: &mut Random) {
     }
 }
 
+/// Every watch that is not silent tells all. So in calm schedules nothing is told later than the breaker bridges (R41).
+fn tell_all(world: &mut World) {
+    for index in 0..world.processes.len() {
+        for source in 0..SOURCES {
+            tell_what_is_there(world, index, source);
+        }
+    }
+}
+
+fn tell_what_is_there(world: &mut World, index: usize, source: usize) {
+    while world.processes.get(index).is_some_and(|it| it.may_tell(source, &world.server)) {
+        deliver(world, index, source);
+    }
+}
+
 /// A watch is silent for a while. In calm schedules for less than what the breaker bridges (R41).
 fn freeze(world: &mut World, random: &mut Random, index: usize) {
     let longest = if world.is_calm { 60 } else { 300 };
     let until = world.server.monotonic() + random.between(5, longest) * 1_000;
     let source = if random.percent(50) { JOBS } else { random.below(SOURCES) };
+    if world.is_calm {
+        let is_silent = |it: &Process| it.is_frozen(source, &world.server);
+        if world.processes.get(index).is_none_or(is_silent) {
+            return;
+        }
+        tell_what_is_there(world, index, source);
+    }
     if let Some(frozen) =
         world.processes.get_mut(index).and_then(|it| it.frozen_until.get_mut(source))
     {

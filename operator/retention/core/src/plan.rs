@@ -92,6 +92,8 @@ struct Stage {
     due: Option<Due>,
     /// When that would be without a hold.
     unheld: Option<Timestamp>,
+    /// When its owner may have to be asked for again, because an answer that holds for a while is what keeps it.
+    asks_at: Option<Timestamp>,
     owner: OwnerStep,
 }
 
@@ -207,7 +209,10 @@ impl<'p> Governed<'p, '_> {
             let owners = hold::applied(due, of_owner, maximum);
             if owners.at > own.at { owners } else { own }
         };
-        Stage { due: moved.map(held), unheld: moved.map(|due| due.at), owner }
+        let is_kept_by_answer = matches!(owner, OwnerStep::Kept(_))
+            && owner::step(self, by_rule, None) == OwnerStep::Ask;
+        let asks_at = due.filter(|_| is_kept_by_answer).map(|due| held(due).at);
+        Stage { due: moved.map(held), unheld: moved.map(|due| due.at), asks_at, owner }
     }
 
     /// The Pods, which go before the object or with it. The minimum of the object is theirs, too.
@@ -305,7 +310,8 @@ impl<'p> Governed<'p, '_> {
         self.bounds.maximum().map(|maximum| start.plus(maximum.get()))
     }
 
-    /// The next instant at which time alone changes the plan.
+    /// The next instant at which time alone changes the plan. Until an object is due that an answer keeps, nobody asks again, so
+    /// that is one, too: its due time may have moved since it was asked about.
     fn next(&self, stages: [Stage; 2], (start, now): (Timestamp, Timestamp)) -> Option<Timestamp> {
         let guard = self.archive_guard_ends(start).filter(|_| self.finish.guards.archive);
         let hold = match hold::wish(self) {
@@ -314,8 +320,9 @@ impl<'p> Governed<'p, '_> {
         };
         let ranked = matches!(self.decide.lifetime(), Lifetime::KeepLast(_));
         let dues = stages.into_iter().filter_map(|stage| stage.due.map(|due| due.at));
+        let asks = stages.into_iter().filter_map(|stage| stage.asks_at);
         let others = guard.into_iter().chain(hold.filter(|_| ranked));
-        dues.chain(others).filter(|instant| *instant > now).min()
+        dues.chain(asks).chain(others).filter(|instant| *instant > now).min()
     }
 }
 

@@ -39,11 +39,19 @@ impl Process {
         is_watched && (is_old || position.is_none_or(|position| position < length))
     }
 
+    /// Whether a watch that is not silent has anything to tell.
+    #[must_use]
+    pub fn may_tell(&self, index: usize, server: &Server) -> bool {
+        !self.is_frozen(index, server) && self.lags(index, server)
+    }
+
     fn position(&self, index: usize) -> Option<usize> {
         self.positions.get(index).copied().flatten()
     }
 
-    fn is_frozen(&self, index: usize, server: &Server) -> bool {
+    /// Whether a watch is silent.
+    #[must_use]
+    pub fn is_frozen(&self, index: usize, server: &Server) -> bool {
         self.frozen_until.get(index).is_some_and(|until| server.monotonic() < *until)
     }
 
@@ -247,6 +255,10 @@ impl Process {
         let effects = self.state.object(TARGET, &text, named, now);
         self.apply(effects);
         let uid = job.uid;
+        if job.end.is_none() {
+            // Nothing rests of an object that goes on: it ends anew.
+            self.failed.remove(&uid);
+        }
         if let Some(old) = self.view.jobs.insert(id, job).filter(|old| old.uid != uid) {
             self.accepted.remove(&old.uid);
         }

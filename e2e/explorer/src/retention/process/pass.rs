@@ -172,11 +172,11 @@ impl Process {
         let Some(uid) = uid.to_string().strip_prefix('u').and_then(|uid| uid.parse().ok()) else {
             return;
         };
+        let Some(job) = self.view.jobs.values().find(|job| job.uid == uid) else { return };
         if reply == Reply::Accepted {
-            if self.view.jobs.values().any(|job| job.uid == uid) {
-                self.accepted.insert(uid);
-            }
-        } else {
+            self.accepted.insert(uid);
+        } else if job.end.is_some() {
+            // What goes on meanwhile has nothing to rest from.
             self.failed.insert(uid, server.monotonic());
         }
     }

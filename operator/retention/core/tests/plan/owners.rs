@@ -60,6 +60,22 @@ fn a_rule_waits_for_the_owner_as_the_policy_says() {
 }
 
 #[test]
+fn an_object_that_an_answer_keeps_is_planned_again_when_it_is_due() {
+    // The answer may be from before an edit or a jump of the clock, by which the object is due later than when its owner was
+    // asked for.
+    for (owned, answer, now, next) in [
+        (Owned::AfterOwner, Some(found(None)), 59, Some(at(60))),
+        (Owned::AfterOwner, Some(found(None)), 60, None),
+        (Owned::Skip, Some(found(None)), 59, None),
+        (Owned::AfterOwner, None, 59, Some(at(60))),
+    ] {
+        let policies = there(vec![by(owned)]);
+        let plan = plan_with(&crate::scene::owned(), answer, &policies, now);
+        assert_eq!((plan.act, plan.next), (Act::Nothing, next), "{owned:?} {answer:?} {now}");
+    }
+}
+
+#[test]
 fn an_owner_who_finished_later_is_named_as_the_delay() {
     let policies = there(vec![by(Owned::AfterOwner)]);
     for (finished, expected) in [(90, Some(Delay::Owner)), (60, None), (30, None)] {
