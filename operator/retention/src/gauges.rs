@@ -1,9 +1,9 @@
 //! What is looked up when somebody reads the metrics: finished objects, policies, the queue, the time
 //! (`docs/retention.md`, 7).
 //!
-//! The page is computed once a second at most. That costs one plan for each finished object, made in slices so that
-//! others get at the state in between, and nothing while nobody reads. What is said of objects and policies is what the
-//! leader sees; another replica shows no objects and no policies.
+//! The page is computed once a second at most, in slices so that others get at the state in between, and costs nothing
+//! while nobody reads. What the last survey found of an object is counted as long as it holds; others are planned for. What
+//! is said of objects and policies is what the leader sees; another replica shows no objects and no policies.
 
 mod findings;
 mod work;

@@ -22,13 +22,13 @@ pub(super) struct Finding {
     /// The rule, by its number there.
     pub(super) rule: u16,
     pub(super) state: State,
-    /// What the condition `Ready` has to say of it.
-    pub(super) remarks: Remarks,
+    /// What else there is to say of it.
+    pub(super) marks: Marks,
 }
 
-/// What the condition `Ready` of a policy has to say of an object, in one byte.
+/// Whether a policy governs an object, and what its condition `Ready` has to say of it, in one byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Remarks(u8);
+pub(super) struct Marks(u8);
 
 /// What all policies find of an object; mostly that is one.
 #[derive(Debug, Default)]
@@ -65,13 +65,13 @@ const NEVER: Timestamp = Timestamp(i64::MAX);
 
 impl Finding {
     pub(super) fn of(
-        governed: &Governed<'_, '_>,
+        (governed, governs): (&Governed<'_, '_>, bool),
         plan: &Plan<'_>,
         register: &mut Register,
     ) -> Self {
         let goes = plan.due.filter(|_| is_to_be_deleted(plan.state)).map_or(NEVER, |due| due.at);
         let (policy, rule) = register.number(&plan.policy.uid, &plan.rule.name);
-        Self { goes, policy, rule, state: plan.state, remarks: Remarks::of(governed, plan) }
+        Self { goes, policy, rule, state: plan.state, marks: Marks::of((governed, governs), plan) }
     }
 
     /// When the object goes; `None`: it does not, as things are.
@@ -80,19 +80,26 @@ impl Finding {
     }
 }
 
-impl Remarks {
+impl Marks {
     const LIMITS_CROSS: u8 = 1;
     const UNREADABLE: u8 = 2;
+    const GOVERNS: u8 = 4;
 
-    fn of(governed: &Governed<'_, '_>, plan: &Plan<'_>) -> Self {
+    fn of((governed, governs): (&Governed<'_, '_>, bool), plan: &Plan<'_>) -> Self {
         let unreadable = Some(Delay::Hold(HoldEnd::Unreadable));
         let is_unreadable = plan.override_problem == Some(OverrideProblem::Unreadable)
             || plan.due.is_some_and(|Due { delay, .. }| delay == unreadable);
-        let remark = |is_so, remark| if is_so { remark } else { 0 };
+        let mark = |is_so, mark| if is_so { mark } else { 0 };
         Self(
-            remark(governed.bounds.cross(), Self::LIMITS_CROSS)
-                | remark(is_unreadable, Self::UNREADABLE),
+            mark(governed.bounds.cross(), Self::LIMITS_CROSS)
+                | mark(is_unreadable, Self::UNREADABLE)
+                | mark(governs, Self::GOVERNS),
         )
+    }
+
+    /// Whether the policy governs the object, and does not only audit it.
+    pub(super) const fn governs(self) -> bool {
+        self.0 & Self::GOVERNS != 0
     }
 
     /// Whether the bounds cross.
@@ -225,7 +232,7 @@ mod tests {
             policy,
             rule: 0,
             state: State::Pending,
-            remarks: Remarks::default(),
+            marks: Marks::default(),
         };
         for count in 0..3 {
             let findings: Vec<_> = (0..count).map(finding).collect();

@@ -11,7 +11,6 @@ use super::{
     book::{PolicyKey, Stored},
     found::{Finding, Found},
     kind::Kind,
-    numbers::Numbers,
     object::{Object, ObjectPods},
     surveys::Basis,
     tally::{KindState, Survey},
@@ -103,7 +102,8 @@ impl ClusterState {
         let audited = policies.audited(&object.facts).map(|governed| (governed, false));
         for (governed, is_governing) in governing.into_iter().chain(audited) {
             let plan = governed.plan(&answers, &kind.groups, time);
-            let finding = Finding::of(&governed, &plan, kind.surveys.register_mut());
+            let finding =
+                Finding::of((&governed, is_governing), &plan, kind.surveys.register_mut());
             if let Some(tally) = survey.of(finding.policy, kind.surveys.register()) {
                 tally.count(&finding, &key.object, &object.facts, time);
                 tally.counts.recreated += u64::from(is_loop);
@@ -131,38 +131,6 @@ impl ClusterState {
         if let Some(until) = passed.or_else(|| soon(object, time)) {
             survey.soon.push((key, until));
         }
-    }
-
-    /// Counts so many objects more of a kind for its metrics, and changes nothing by that. True if there are more. Of a kind
-    /// that is not known completely nothing is counted.
-    pub fn count(
-        &mut self,
-        target: TargetId,
-        numbers: &mut Numbers,
-        count: usize,
-        now: Now,
-    ) -> bool {
-        let time = now.reached().unwrap_or(now.stamp());
-        let Some(kind) = self.kinds.get_mut(target.0) else { return false };
-        if !kind.is_listed || !kind.evaluation.is_judged() {
-            return false;
-        }
-        let keys = kind.slice(numbers.after.as_ref(), count);
-        for key in &keys {
-            let policies = kind.there(&mut self.namespaces, &key.namespace);
-            let Some(object) = kind.objects.get(key) else { continue };
-            let answers = object.known_answers();
-            if let Some(governed) = policies.governing(&object.facts) {
-                let plan = governed.plan(&answers, &kind.groups, time);
-                numbers.govern(&governed, &plan, time);
-                numbers.expect(&plan, time);
-            }
-            for governed in policies.audited(&object.facts) {
-                numbers.expect(&governed.plan(&answers, &kind.groups, time), time);
-            }
-        }
-        numbers.after = keys.last().cloned();
-        keys.len() == count
     }
 
     /// All policies as they are stored.

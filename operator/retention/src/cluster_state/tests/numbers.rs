@@ -4,7 +4,8 @@ use trainjob_retention_core::plan::State;
 
 use super::*;
 
-fn counted(scene: &mut Scene, now: Now) -> Numbers {
+/// The numbers of all Jobs.
+pub(super) fn counted(scene: &mut Scene, now: Now) -> Numbers {
     let mut numbers = Numbers::default();
     while scene.state.count(JOBS, &mut numbers, 2, now) {}
     numbers

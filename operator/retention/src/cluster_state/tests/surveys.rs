@@ -2,7 +2,7 @@
 
 use trainjob_api::lifecycle::v1alpha1::status::{Counts, NextDeletion, WouldDelete};
 
-use super::*;
+use super::{numbers::counted, *};
 
 /// What the policy `p` finds: counts, what each rule matches, what would be deleted, and what goes next.
 type Finds = (Counts, (u64, u64), WouldDelete, Vec<NextDeletion>);
@@ -15,10 +15,12 @@ fn finds(scene: &mut Scene, now: Now) -> Finds {
     (tally.counts, tally.rule("all"), tally.would_delete, tally.next())
 }
 
-/// What was found before counts as long as it holds. Sees that it is the same as what is found anew.
+/// What was found before counts as long as it holds. Sees that it is the same as what is found anew, in the metrics, too.
 fn found(scene: &mut Scene, now: i64, what: &str) -> Counts {
     let remembered = finds(scene, at(now));
+    let numbers = counted(scene, at(now));
     scene.state.kinds[0].surveys.forget_found();
+    assert_eq!(numbers, counted(scene, at(now)), "{what}");
     assert_eq!(remembered, finds(scene, at(now)), "{what}");
     remembered.0
 }
