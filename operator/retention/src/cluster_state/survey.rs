@@ -59,7 +59,7 @@ impl ClusterState {
                 continue;
             }
             survey.holds(time, object.found.until());
-            if let Some(until) = soon(object, time) {
+            if let Some(until) = soon(&object.found, time) {
                 survey.soon.push((named(), until));
             }
         }
@@ -69,7 +69,8 @@ impl ClusterState {
         }
         survey.holds(time, None);
         let basis = self.kinds.get(target.0).map(Kind::basis);
-        survey.basis = basis.filter(|_| !is_disturbed && !has_loops);
+        let is_observed = now.reached().is_some();
+        survey.basis = basis.filter(|_| is_observed && !is_disturbed && !has_loops);
         counted == count
     }
 
@@ -127,10 +128,11 @@ impl ClusterState {
         let is_news = is_due && object.due.get().is_none_or(|due| due > time);
         let passed = until.filter(|until| *until <= time).or(is_news.then_some(time));
         survey.holds(time, found.until());
-        object.found = found;
-        if let Some(until) = passed.or_else(|| soon(object, time)) {
+        if let Some(until) = passed.or_else(|| soon(&found, time)) {
             survey.soon.push((key, until));
         }
+        // Without the time no breaker was told, so that the next survey has to find it anew.
+        object.found = if now.reached().is_some() { found } else { Found::default() };
     }
 
     /// All policies as they are stored.
@@ -173,9 +175,9 @@ impl ClusterState {
     }
 }
 
-/// When an object has to be looked at, if that is soon.
-fn soon(object: &Object, now: Timestamp) -> Option<Timestamp> {
-    object.found.until().filter(|until| *until <= now.plus(SOON))
+/// When an object of which this was found has to be looked at, if that is soon.
+fn soon(found: &Found, now: Timestamp) -> Option<Timestamp> {
+    found.until().filter(|until| *until <= now.plus(SOON))
 }
 
 impl Kind {

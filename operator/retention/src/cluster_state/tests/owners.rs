@@ -69,6 +69,23 @@ fn end_of_an_owner_is_expected_however_late_it_is_asked_for() {
 }
 
 #[test]
+fn what_was_counted_while_the_time_was_not_known_is_told_to_the_breaker_before_all_was_looked_at() {
+    let mut scene = Scene::new(vec![after_owner()], &jobs(), at(0));
+    let mut surveyed = |now: Now| {
+        let mut survey = Survey::default();
+        while scene.state.survey(JOBS, &mut survey, 2, now) {}
+        scene.state.holds(JOBS, &survey, now)
+    };
+    assert!(!surveyed(Now::Held { likely: END.plus(100) }), "it is to be counted again");
+    assert!(surveyed(at(300)));
+    scene.is_looked_at(300, at(300));
+    scene.ask(at(300));
+    scene.answer_all(ended(0), at(300));
+    assert_eq!(scene.tripped(), None);
+    assert_eq!(scene.deletable(at(300)), (3, 0));
+}
+
+#[test]
 fn an_owner_that_is_asked_for_again_is_as_it_was_until_the_answer_is_there() {
     let mut scene = Scene::new(vec![after_owner()], &jobs(), at(0));
     scene.ask(at(60));
