@@ -23,6 +23,7 @@ const PROGRAM: Program = Program {
         ("tokenreviews", "TokenReview"),
         ("subjectaccessreviews", "SubjectAccessReview"),
     ],
+    threads: None,
     flags: &[],
     manual: MANUAL,
 };

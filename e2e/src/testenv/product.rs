@@ -89,7 +89,7 @@ impl Product {
         };
         let told = told(&cluster.folder().join(format!("{name}.yaml")), &kubeconfig);
         arguments.extend(options.extra_args);
-        let env = [allocator_environment()?, options.env].concat();
+        let env = [allocator_environment(kind)?, options.env].concat();
         let process = cluster.spawn(&name, program, &arguments, &env)?;
         let authority = cluster.authority().to_owned();
         let binary = binary.to_owned();
@@ -182,15 +182,16 @@ impl Drop for Product {
     }
 }
 
-/// What the chart tells the allocator, so that programs here take the memory that they take in a cluster.
-fn allocator_environment() -> Result<Vec<(String, String)>> {
-    let variables = file_of_chart("allocator-environment.yaml")?;
-    let variables = variables.iter().filter_map(Value::as_array).flatten();
+/// What the chart tells the allocator of a program, so that it takes the memory here that it takes in a cluster.
+fn allocator_environment(kind: &str) -> Result<Vec<(String, String)>> {
+    let programs = file_of_chart("allocator-environment.yaml")?;
+    let of = |kind| programs.iter().find_map(|programs| programs[kind].as_array());
+    let variables = of(kind).or_else(|| of("others")).context("no variables")?;
     let pair = |variable: &Value| {
         let text = |field: &str| variable[field].as_str().map(str::to_owned);
         Some((text("name")?, text("value")?))
     };
-    let pairs: Option<_> = variables.map(pair).collect();
+    let pairs: Option<_> = variables.iter().map(pair).collect();
     pairs.context("a variable has a name and a value")
 }
 

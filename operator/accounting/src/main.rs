@@ -19,6 +19,7 @@ const PROGRAM: Program = Program {
         ("tokenreviews", "TokenReview"),
         ("subjectaccessreviews", "SubjectAccessReview"),
     ],
+    threads: None,
     flags: &[],
     manual: manual::MANUAL,
 };

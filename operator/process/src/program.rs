@@ -1,5 +1,7 @@
 //! Which program this is, and what its manual page says.
 
+use std::num::NonZeroUsize;
+
 use crate::metrics::requests::Kinds;
 
 /// Words or names, each with what is said of it. A text has lines of at most 66 characters.
@@ -16,6 +18,9 @@ pub struct Program {
     pub metrics: &'static str,
     /// The kinds that it sends requests about.
     pub kinds: Kinds,
+    /// How many threads run its tasks; `None`: as many as there are cores. Of several, each wakes others up for what one
+    /// could do.
+    pub threads: Option<NonZeroUsize>,
     /// The flags that only it takes.
     pub flags: &'static [OwnFlag],
     /// The rest of what `--help` says of it.

@@ -62,7 +62,11 @@ where
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = program.threads {
+        runtime.worker_threads(threads.get());
+    }
+    let runtime = match runtime.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return refuse(&error),
     };

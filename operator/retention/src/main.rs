@@ -1,6 +1,6 @@
 //! `trainjob-retention`: deletes finished objects by policy. See the library for how it works.
 
-use std::{env, process::ExitCode};
+use std::{env, num::NonZeroUsize, process::ExitCode};
 
 use trainjob_process::{Program, start};
 use trainjob_retention::{
@@ -29,6 +29,8 @@ const PROGRAM: Program = Program {
         ("subjectaccessreviews", "SubjectAccessReview"),
         ("selfsubjectaccessreviews", "SelfSubjectAccessReview"),
     ],
+    // At rest that is a fifth less of CPU, and the fastest backlog takes a third of a core.
+    threads: Some(NonZeroUsize::MIN),
     flags: &[],
     manual: MANUAL,
 };

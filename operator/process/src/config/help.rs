@@ -113,6 +113,7 @@ mod tests {
         about: "It works.",
         metrics: "a_program",
         kinds: &[],
+        threads: None,
         flags: &[],
         manual: Manual {
             description: "It works well.",

@@ -15,6 +15,7 @@ const PROGRAM: Program = Program {
     about: "The controller of TrainJobs.",
     metrics: "trainjob_operator",
     kinds: &[],
+    threads: None,
     flags: &[],
     manual: MANUAL,
 };
