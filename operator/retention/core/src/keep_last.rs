@@ -172,8 +172,12 @@ impl Groups {
         });
     }
 
-    /// Notes that the deletion of an object is being sent.
+    /// Notes that the deletion of an object is being sent. One that takes no place leaves none, so nobody waits for it: it may
+    /// stay for long, for a finalizer.
     pub fn begin_deletion(&mut self, candidate: &Candidate) {
+        if !candidate.takes_place {
+            return;
+        }
         let group = self.groups.entry(candidate.group.clone()).or_default();
         group.deleting = Some(candidate.rank.uid.clone());
     }

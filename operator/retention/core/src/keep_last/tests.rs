@@ -38,9 +38,8 @@ fn an_object_that_was_held_counts_from_the_end_of_its_hold() {
 #[test]
 fn a_group_that_nothing_belongs_to_takes_no_memory() {
     let mut groups = Groups::default();
-    let (one, other) = (candidate(1, 1, true), candidate(2, 2, false));
+    let (one, other) = (candidate(1, 1, true), candidate(2, 2, true));
     groups.enter(&one);
-    groups.enter(&other);
     assert_eq!(groups.groups.len(), 1);
     groups.begin_deletion(&one);
     groups.leave(&one);
@@ -53,6 +52,17 @@ fn a_group_that_nothing_belongs_to_takes_no_memory() {
     assert!(groups.get(&one.group).unwrap().is_deleting_other_than(&one.rank.uid));
     groups.end_deletion(&other);
     assert_eq!(groups.groups.len(), 0);
+}
+
+#[test]
+fn nobody_waits_for_the_deletion_of_what_takes_no_place() {
+    let mut groups = Groups::default();
+    let (one, kept) = (candidate(1, 1, true), candidate(2, 2, false));
+    groups.enter(&one);
+    groups.begin_deletion(&kept);
+    assert!(!groups.get(&one.group).unwrap().is_deleting_other_than(&one.rank.uid));
+    groups.begin_deletion(&one);
+    assert!(groups.get(&one.group).unwrap().is_deleting_other_than(&kept.rank.uid));
 }
 
 #[test]
