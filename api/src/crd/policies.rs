@@ -38,7 +38,7 @@ const DEFINABLE: Fact = OneOf(&["Succeeded", "Failed", "Other"]);
 const SPEC: &[Fact] = &[
     RuleAt {
         rule: "has(self.finished) || (self.target.apiGroup + '/' + self.target.kind) in ['batch/Job', '/Pod', 'jobset.x-k8s.io/JobSet', 'trainer.kubeflow.org/TrainJob', 'kueue.x-k8s.io/Workload', 'lifecycle.trainjob.dev/TrainJobRecord']",
-        message: "only Job, Pod, JobSet, TrainJob, Workload and TrainJobRecord can do without: say what finished means for this kind",
+        message: "only Job of batch, Pod of the core group, JobSet of jobset.x-k8s.io, TrainJob of trainer.kubeflow.org, Workload of kueue.x-k8s.io and TrainJobRecord of lifecycle.trainjob.dev can do without, spelled like this, and the group without a version; for another kind say what finished means",
         path: ".finished",
         reason: "FieldValueRequired",
     },

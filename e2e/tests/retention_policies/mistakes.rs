@@ -71,7 +71,7 @@ pub(crate) fn rules() -> Vec<Row> {
 }
 
 fn about_kinds() -> Vec<Row> {
-    const UNKNOWN: &str = "only Job, Pod, JobSet, TrainJob, Workload and TrainJobRecord can do without: say what finished means for this kind";
+    const UNKNOWN: &str = "only Job of batch, Pod of the core group, JobSet of jobset.x-k8s.io, TrainJob of trainer.kubeflow.org, Workload of kueue.x-k8s.io and TrainJobRecord of lifecycle.trainjob.dev can do without, spelled like this, and the group without a version; for another kind say what finished means";
     let target = |group: &str, kind: &str| json!({"apiGroup": group, "kind": kind});
     let unknown = |group, kind| {
         let rules = least()["rules"].clone();

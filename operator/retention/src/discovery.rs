@@ -6,6 +6,7 @@
 //! An API server that starts knows no custom resources for a moment. So a kind is taken for gone only if the API server has
 //! said so twice, ten seconds apart; until then, what is known of it is kept.
 
+mod absence;
 pub mod ask;
 
 use std::{sync::Arc, time::Duration};
@@ -24,8 +25,8 @@ const RECONSIDER: Duration = Duration::from_mins(5);
 pub enum Answer {
     /// It serves it, in this version at best.
     Served(Arc<str>),
-    /// It does not serve it, or in no version that is known.
-    Absent,
+    /// It does not serve it, or in no version that is known; says what it serves instead.
+    Absent(Arc<str>),
 }
 
 /// What is known of a kind.
@@ -82,7 +83,7 @@ impl Discovery {
                 self.served = Served::At(Arc::clone(version));
                 Change::Version
             }
-            Answer::Absent => {
+            Answer::Absent(_) => {
                 let since = *self.absent_since.get_or_insert(now);
                 let is_certain = now.saturating_sub(since) >= CERTAIN;
                 if !is_certain || self.served == Served::Not {
@@ -129,6 +130,10 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
+    fn absent() -> Answer {
+        Answer::Absent("it has no such group".into())
+    }
+
     fn served(version: &str) -> Answer {
         Answer::Served(version.into())
     }
@@ -137,17 +142,17 @@ mod tests {
     fn a_kind_is_gone_only_if_that_was_said_twice_ten_seconds_apart() {
         let mut kind = Discovery::default();
         for (second, answer, change, next) in [
-            (0, Answer::Absent, Change::None, ASK_AGAIN),
-            (9, Answer::Absent, Change::None, ASK_AGAIN),
-            (10, Answer::Absent, Change::Gone, ASK_AGAIN),
-            (20, Answer::Absent, Change::None, ASK_AGAIN),
+            (0, absent(), Change::None, ASK_AGAIN),
+            (9, absent(), Change::None, ASK_AGAIN),
+            (10, absent(), Change::Gone, ASK_AGAIN),
+            (20, absent(), Change::None, ASK_AGAIN),
             (30, served("v1"), Change::Version, RECONSIDER),
             (40, served("v1"), Change::None, RECONSIDER),
-            (50, Answer::Absent, Change::None, ASK_AGAIN),
+            (50, absent(), Change::None, ASK_AGAIN),
             (55, served("v1"), Change::None, RECONSIDER),
-            (56, Answer::Absent, Change::None, ASK_AGAIN),
-            (65, Answer::Absent, Change::None, ASK_AGAIN),
-            (66, Answer::Absent, Change::Gone, ASK_AGAIN),
+            (56, absent(), Change::None, ASK_AGAIN),
+            (65, absent(), Change::None, ASK_AGAIN),
+            (66, absent(), Change::Gone, ASK_AGAIN),
             (67, served("v2"), Change::Version, RECONSIDER),
             (68, served("v1"), Change::Version, RECONSIDER),
         ] {
@@ -160,9 +165,9 @@ mod tests {
     fn what_is_known_of_a_kind_is_kept_while_its_absence_is_doubtful() {
         let mut kind = Discovery::default();
         kind.told(&served("v1"), at(0));
-        kind.told(&Answer::Absent, at(1));
+        kind.told(&absent(), at(1));
         assert_eq!(kind.served(), &Served::At("v1".into()));
-        kind.told(&Answer::Absent, at(11));
+        kind.told(&absent(), at(11));
         assert_eq!(kind.served(), &Served::Not);
     }
 

@@ -25,7 +25,7 @@ use trainjob_retention_core::{
 use crate::{
     cluster_state::{PolicyKey, Source},
     discovery::{
-        Change, Discovery, Served,
+        Answer, Change, Discovery, Served,
         ask::{self, Kind},
     },
     key::TargetId,
@@ -234,6 +234,11 @@ impl Feed {
                 return Change::None;
             }
         };
+        let absence = match &answer {
+            Answer::Served(_) => None,
+            Answer::Absent(absence) => Some(Arc::clone(absence)),
+        };
+        self.remover.note_absence(target, absence);
         let change = discovery.told(&answer, boot_time());
         let version = match discovery.served() {
             Served::At(version) => Some(Arc::clone(version)),

@@ -21,3 +21,4 @@ pub mod run;
 pub mod second;
 pub mod status;
 pub mod watch;
+mod words;

@@ -107,6 +107,7 @@ impl Remover {
                 operation: Operation { verb: Verb::Delete, kind },
                 version: None,
                 is_gone: false,
+                absence: None,
             }
         });
         Self {
@@ -202,6 +203,20 @@ impl Remover {
     #[must_use]
     pub fn is_gone(&self, target: TargetId) -> bool {
         self.target(target).is_some_and(|served| served.is_gone)
+    }
+
+    /// What the API server serves instead of a kind, if it has said last that it does not serve that.
+    #[must_use]
+    pub fn absence(&self, target: TargetId) -> Option<Arc<str>> {
+        self.target(target)?.absence
+    }
+
+    /// Notes that.
+    pub fn note_absence(&self, target: TargetId, absence: Option<Arc<str>>) {
+        let mut served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(served) = served.get_mut(target.0) {
+            served.absence = absence;
+        }
     }
 
     fn target(&self, target: TargetId) -> Option<Served> {

@@ -204,21 +204,18 @@ impl StatusWriter {
                 waiting: state.waiting(uid),
                 missing: state.missing_rules(uid),
             });
+            let mut situation =
+                Situation::of(stored, (kind, is_gone), stops.unwrap_or_default(), is_time_known);
+            situation.absence = target.and_then(|target| self.remover.absence(target));
             Found {
                 key: key.clone(),
                 uid: uid.cloned(),
                 digest: stored.as_ref().ok().map(|stored| (stored.generation, stored.digest)),
                 target,
                 rules: rules(stored),
-                situation: Situation::of(
-                    stored,
-                    (kind, is_gone),
-                    stops.unwrap_or_default(),
-                    is_time_known,
-                ),
+                situation,
                 record: uid.and_then(|uid| state.record(uid)),
                 is_audited: stored.as_ref().is_ok_and(|it| it.policy.mode == Mode::Audit),
-                acknowledged: stored.as_ref().ok().and_then(|it| it.acknowledged_trip.clone()),
             }
         });
         found.collect()
@@ -280,7 +277,9 @@ async fn write_one(
     }
     match send(client, &found.key, &patch(&status, &written.seen)).await {
         Ok(version) => {
-            for news in told::news(&written.seen.status, &status, found.acknowledged.as_deref()) {
+            for news in
+                told::news(&written.seen.status, &status, found.situation.acknowledged.as_deref())
+            {
                 remover.record(told::event(&found.key, &written.seen.uid, news));
             }
             (written.seen.status, written.seen.resource_version) = (status, version);

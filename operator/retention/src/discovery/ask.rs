@@ -6,7 +6,11 @@ use kube::Client;
 use trainjob_engine::{answer::timed, error::RequestError};
 use trainjob_retention_core::kind::BuiltIn;
 
-use super::{Answer, candidates};
+use super::{
+    Answer,
+    absence::{Group, absence},
+    candidates,
+};
 
 /// A kind as the API server knows it.
 #[derive(Debug, Clone, Copy)]
@@ -25,24 +29,37 @@ pub struct Kind<'a> {
 ///
 /// The API server did not answer, or with anything but what was asked or that there is no such thing.
 pub async fn ask(client: &Client, kind: Kind<'_>) -> Result<Answer, RequestError> {
-    if kind.group.is_empty() {
-        // There is one version of the core group, and nobody can remove it.
-        return Ok(Answer::Served("v1".into()));
-    }
-    let Some(group) = found::<APIGroup>(client, &format!("/apis/{}", kind.group)).await? else {
-        return Ok(Answer::Absent);
+    let absent = |group: &Group| Answer::Absent(absence(kind, group).into());
+    let (versions, group_path) = if kind.group.is_empty() {
+        // There is one version of the core group.
+        (vec!["v1".to_owned()], "/api".to_owned())
+    } else {
+        let path = format!("/apis/{}", kind.group);
+        let Some(group) = found::<APIGroup>(client, &path).await? else {
+            return Ok(absent(&Group::Missing));
+        };
+        let preferred = group.preferred_version.as_ref().map(|version| version.version.as_str());
+        let versions = group.versions.iter().map(|version| version.version.as_str());
+        let built_in = BuiltIn::of(kind.group, kind.kind);
+        let versions: Vec<_> =
+            candidates(built_in, preferred, versions).into_iter().map(str::to_owned).collect();
+        if let (true, Some(built_in)) = (versions.is_empty(), built_in) {
+            return Ok(absent(&Group::Unknown(built_in.versions())));
+        }
+        (versions, path)
     };
-    let preferred = group.preferred_version.as_ref().map(|version| version.version.as_str());
-    let versions = group.versions.iter().map(|version| version.version.as_str());
-    for version in candidates(BuiltIn::of(kind.group, kind.kind), preferred, versions) {
-        let path = format!("/apis/{}/{version}", kind.group);
-        let Some(resources) = found::<APIResourceList>(client, &path).await? else { continue };
-        let is_it = |name: &str, its_kind: &str| name == kind.resource && its_kind == kind.kind;
-        if resources.resources.iter().any(|resource| is_it(&resource.name, &resource.kind)) {
+    let mut others = Vec::new();
+    for version in versions {
+        let path = format!("{group_path}/{version}");
+        let Some(list) = found::<APIResourceList>(client, &path).await? else { continue };
+        let resources = list.resources.into_iter().map(|resource| (resource.name, resource.kind));
+        let resources: Vec<_> = resources.collect();
+        if resources.iter().any(|(name, its_kind)| name == kind.resource && its_kind == kind.kind) {
             return Ok(Answer::Served(version.into()));
         }
+        others.extend(resources);
     }
-    Ok(Answer::Absent)
+    Ok(absent(&Group::Of(others)))
 }
 
 /// What is under a path; `None` if there is no such path.

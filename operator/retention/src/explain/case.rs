@@ -33,6 +33,7 @@ pub(super) struct Case {
     /// `None`: it has not finished in the sense of any policy.
     pub(super) facts: Option<Facts>,
     pub(super) finalizers: Vec<String>,
+    pub(super) annotations: BTreeMap<String, String>,
     /// The groups of its namespace, if a rule keeps the last of each.
     pub(super) groups: Groups,
     /// Whether targets and excluded namespaces are those of the engine.

@@ -46,13 +46,14 @@ struct Bare {
 
 #[derive(Deserialize)]
 struct Kept {
-    metadata: Finalized,
+    metadata: KeptMetadata,
 }
 
-#[derive(Deserialize)]
-struct Finalized {
-    #[serde(default)]
-    finalizers: Vec<String>,
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct KeptMetadata {
+    finalizers: Option<Vec<String>>,
+    annotations: Option<BTreeMap<String, String>>,
 }
 
 /// The API server, and what the configuration of the engine says.
@@ -100,16 +101,17 @@ impl Cluster {
         let Found { policies, not_understood, seen } = self.policies(&kind, &key.namespace).await?;
         let path = self.path(target, &key.namespace).await?;
         let named = format!("{} {key}", target.kind);
+        let mut interner = Interner::default();
+        let namespace = self.namespace(&key.namespace, &policies, &mut interner).await?;
         let text = lists::one(&self.client, &path, &key.name).await.map_err(cannot_read(&named))?;
         let text = text.ok_or_else(|| ExplainError::NoObject(named.clone()))?;
-        let mut interner = Interner::default();
         let keys = policies.label_keys().clone();
         let reader = Reader::new(kind.built_in(), definitions(&kind, &policies), keys);
         let finished = reader.read(text.get(), &mut interner);
         let finished =
             finished.map_err(|source| ExplainError::Unreadable { what: named, source })?;
-        let namespace = self.namespace(&key.namespace, &policies, &mut interner).await?;
-        let kept = serde_json::from_str::<Kept>(text.get()).ok();
+        let kept = serde_json::from_str::<Kept>(text.get()).ok().map(|kept| kept.metadata);
+        let KeptMetadata { finalizers, annotations } = kept.unwrap_or_default();
         let now = clock.now();
         let mut case = Case {
             kind,
@@ -120,7 +122,8 @@ impl Cluster {
             not_understood,
             seen,
             facts: finished.map(|finished| finished.facts),
-            finalizers: kept.map(|kept| kept.metadata.finalizers).unwrap_or_default(),
+            finalizers: finalizers.unwrap_or_default(),
+            annotations: annotations.unwrap_or_default(),
             groups: Groups::default(),
             is_configured: self.is_configured,
         };
@@ -158,9 +161,9 @@ impl Cluster {
             Answer::Served(version) => {
                 Ok(collection(api_group, &version, resource).in_namespace(namespace).to_string())
             }
-            Answer::Absent => Err(ExplainError::NoObject(format!(
-                "kind {kind}: the API server does not serve it"
-            ))),
+            Answer::Absent(absence) => {
+                Err(ExplainError::NotServed { kind: kind.clone(), absence: absence.to_string() })
+            }
         }
     }
 

@@ -43,6 +43,14 @@ pub(super) enum ExplainError {
         /// Why.
         source: serde_json::Error,
     },
+    /// The API server does not serve the kind.
+    #[error("there is no kind {kind}: {absence}")]
+    NotServed {
+        /// The kind.
+        kind: String,
+        /// What the API server serves instead.
+        absence: String,
+    },
     /// There is nothing to explain.
     #[error("there is no {0}")]
     NoObject(String),

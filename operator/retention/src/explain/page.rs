@@ -5,15 +5,17 @@ use std::fmt::Write as _;
 use trainjob_retention_core::{
     facts::{Facts, Finish},
     outcome::Outcome,
+    plan::{Delay, Due, HoldEnd, OverrideProblem, State},
     policies::Opinion,
     policy::{Mode, Policy},
+    wish::{HOLD_ANNOTATION, TTL_ANNOTATION},
 };
 
 use super::{
     case::{Case, Judged},
-    verdict::{may_wait, obstacle, verdict},
+    verdict::{self, verdict},
 };
-use crate::cluster_state::source_name;
+use crate::{cluster_state::source_name, words};
 
 /// The page about an object that this policy governs, if any does, and that these audit.
 pub(super) fn of(case: &Case, governing: Option<&Judged<'_>>, audited: &[Judged<'_>]) -> String {
@@ -26,7 +28,8 @@ pub(super) fn of(case: &Case, governing: Option<&Judged<'_>>, audited: &[Judged<
     }
     for judged in audited {
         let reference = judged.governed.policy.reference();
-        sections.push(format!("If {reference} enforced: {}", verdict(judged)));
+        let would = format!("{}{}", verdict(judged), as_written(case, judged));
+        sections.push(format!("If {reference} enforced: {would}"));
         sections.push(columns(&details_of(judged, &lines)));
     }
     sections.push(opinions(case));
@@ -42,23 +45,29 @@ fn answer(case: &Case, governing: Option<&Judged<'_>>) -> String {
         return "It has not finished, so no policy deletes it.".to_owned();
     };
     let Some(judged) = governing else { return ungoverned(case, facts) };
-    let mut answer = verdict(judged);
     let seen = case.seen.get(&judged.governed.policy.uid);
-    let is_due = judged.plan.due.is_some_and(|due| due.at <= case.now);
+    let mut answer = verdict::answer(judged, seen, &case.key.namespace, case.now);
+    answer.push_str(&as_written(case, judged));
     if !case.finalizers.is_empty() && facts.terminating.get().is_some() {
         let _ = write!(answer, " Finalizers keep it: {}.", case.finalizers.join(", "));
     }
-    if judged.plan.due.is_none() {
-        return answer;
-    }
-    if let Some(obstacle) = seen.and_then(|seen| obstacle(seen, &case.key.namespace)) {
-        let _ = write!(answer, " But its policy deletes nothing now: {obstacle}.");
-    } else if let Some(wait) =
-        seen.and_then(|seen| may_wait(seen, &case.key.namespace)).filter(|_| is_due)
-    {
-        let _ = write!(answer, " But {wait}");
-    }
     answer
+}
+
+/// The words that hold an object because they cannot be read, and words that can be.
+fn as_written(case: &Case, judged: &Judged<'_>) -> String {
+    let plan = &judged.plan;
+    let Some(Due { at, delay: Some(Delay::Hold(HoldEnd::Unreadable)), .. }) = plan.due else {
+        return String::new();
+    };
+    let (annotation, right) = if plan.override_problem == Some(OverrideProblem::Unreadable) {
+        (TTL_ANNOTATION, "a number of seconds such as 604800".to_owned())
+    } else {
+        (HOLD_ANNOTATION, format!("a time such as {at}"))
+    };
+    let written = case.annotations.get(annotation).filter(|_| plan.state == State::Held);
+    let said = written.map(|it| format!(" It says {}, and not {right}.", words::quoted(it)));
+    said.unwrap_or_default()
 }
 
 /// Why no policy governs an object that has finished.
@@ -147,12 +156,21 @@ fn columns(lines: &Lines) -> String {
 
 fn opinions(case: &Case) -> String {
     let kind = &case.kind;
+    let not_ready = |policy: &Policy| {
+        let why = case.seen.get(&policy.uid).and_then(verdict::not_ready);
+        why.map(|why| format!("; it is not ready: {why}")).unwrap_or_default()
+    };
     let mut lines: Vec<_> = match &case.facts {
         // Of an object that has not finished they say nothing.
-        None => case.policies.iter().map(name).collect(),
+        None => {
+            let policies = case.policies.iter();
+            policies.map(|policy| format!("{}{}", name(policy), not_ready(policy))).collect()
+        }
         Some(facts) => {
             let opinions = case.policies.opinions(&case.namespace, facts).into_iter();
-            opinions.map(|(policy, it)| format!("{}: {}", name(policy), opinion(it))).collect()
+            let line =
+                |(policy, it)| format!("{}: {}{}", name(policy), opinion(it), not_ready(policy));
+            opinions.map(line).collect()
         }
     };
     for (reference, error) in &case.not_understood {

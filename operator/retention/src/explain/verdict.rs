@@ -1,5 +1,6 @@
 //! What becomes of an object under a policy, and why, in one or two sentences.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use trainjob_api::{
     lifecycle::v1alpha1::status::{PolicyCondition, PolicyReason},
     time::Timestamp,
@@ -13,11 +14,47 @@ use trainjob_retention_core::{
 };
 
 use super::case::Judged;
-use crate::status::SeenPolicy;
+use crate::{status::SeenPolicy, words};
 
-/// What becomes of an object as things are, whatever the policy does at the moment.
+/// What becomes of an object as things are, whatever its policy does at the moment.
 pub(super) fn verdict(judged: &Judged<'_>) -> String {
-    let said = of_state(judged);
+    verdict_of(judged, of_state(judged))
+}
+
+/// The same, with what keeps its policy from it at the moment, as far as the status of that says so.
+pub(super) fn answer(
+    judged: &Judged<'_>,
+    seen: Option<&SeenPolicy>,
+    namespace: &str,
+    now: Timestamp,
+) -> String {
+    let Some(Due { at, .. }) = judged.plan.due else { return verdict(judged) };
+    if matches!(judged.plan.state, State::Terminating | State::NativeTtl) {
+        // Its policy has nothing to do with that any more.
+        return verdict(judged);
+    }
+    let goes_now = judged.plan.state == State::Due && judged.plan.act != Act::Nothing;
+    let due = || {
+        format!(
+            "{} {} {at}.",
+            subject(judged),
+            if at <= now { "is due since" } else { "is due at" }
+        )
+    };
+    if let Some(obstacle) = seen.and_then(|seen| obstacle(seen, namespace)) {
+        let is_plain =
+            goes_now || judged.plan.state == State::Pending && judged.plan.native.is_none();
+        let said = if is_plain { due() } else { of_state(judged) };
+        let said = verdict_of(judged, said);
+        return format!("{said} But its policy deletes nothing now: {obstacle}.");
+    }
+    match seen.and_then(|seen| may_wait(seen, namespace)).filter(|_| goes_now) {
+        Some(wait) => verdict_of(judged, format!("{} {wait}", due())),
+        None => verdict(judged),
+    }
+}
+
+fn verdict_of(judged: &Judged<'_>, said: String) -> String {
     let Some(error) = &judged.unanswered else { return said };
     format!("{said} But the engine asks about another object first, and here that failed: {error}.")
 }
@@ -62,43 +99,58 @@ fn of_state(judged: &Judged<'_>) -> String {
 }
 
 /// What keeps a policy from deleting it at the moment, as far as its status says that.
-pub(super) fn obstacle(seen: &SeenPolicy, namespace: &str) -> Option<String> {
-    let status = &seen.status;
-    let record = Record::read(status);
-    if status.observed_generation != Some(seen.generation) {
-        return Some("the engine has not looked at the last edit of it yet".to_owned());
+fn obstacle(seen: &SeenPolicy, namespace: &str) -> Option<String> {
+    if let Some(not_ready) = not_ready(seen) {
+        return Some(not_ready);
     }
-    if let Some(trip) = record.and_then(|record| record.trip).filter(|it| it.stops(namespace)) {
+    let trip = Record::read(&seen.status).and_then(|record| record.trip);
+    if let Some(trip) = trip.filter(|it| it.stops(namespace)) {
         return Some(tripped(&trip));
     }
-    let mut conditions = status.conditions.iter().flatten();
-    let enforcing = conditions.find(|it| it.type_ == PolicyCondition::Enforcing.as_str())?;
-    (enforcing.status != "True").then(|| {
-        let ready = status.conditions.iter().flatten();
-        let mut ready = ready.filter(|it| it.type_ == PolicyCondition::Ready.as_str());
-        let is_not_ready = enforcing.reason == PolicyReason::NotReady.as_str();
-        let cause = ready.next().filter(|_| is_not_ready).unwrap_or(enforcing);
-        format!("{}: {}", cause.reason, cause.message)
+    let enforcing = condition(seen, PolicyCondition::Enforcing)?;
+    (enforcing.status != "True").then(|| format!("{}: {}", enforcing.reason, enforcing.message))
+}
+
+/// Why a policy is not ready, if its status says that it is not, or says nothing of it yet.
+pub(super) fn not_ready(seen: &SeenPolicy) -> Option<String> {
+    let status = &seen.status;
+    match status.observed_generation {
+        Some(observed) if observed == seen.generation => {}
+        Some(_) => return Some("the engine has not looked at the last edit of it yet".to_owned()),
+        None => return Some("the engine has not looked at it yet".to_owned()),
+    }
+    let Condition { reason, message, .. } =
+        condition(seen, PolicyCondition::Ready).filter(|ready| ready.status != "True")?;
+    let missing = status.missing_rules.as_deref().filter(|missing| !missing.is_empty());
+    Some(match missing.filter(|_| *reason == PolicyReason::Forbidden.as_str()) {
+        // The message of the condition has a line for each rule to paste.
+        Some(missing) => format!("{reason}: the engine may not {}", words::rights(missing)),
+        None => format!("{reason}: {message}"),
     })
 }
 
+fn condition(seen: &SeenPolicy, wanted: PolicyCondition) -> Option<&Condition> {
+    let mut conditions = seen.status.conditions.iter().flatten();
+    conditions.find(|it| it.type_ == wanted.as_str())
+}
+
 /// Whether what is due may have to wait after an edit.
-pub(super) fn may_wait(seen: &SeenPolicy, namespace: &str) -> Option<String> {
+fn may_wait(seen: &SeenPolicy, namespace: &str) -> Option<String> {
     let waiting = seen.status.waiting.as_ref()?;
     let here = waiting.namespaces.iter().find(|it| it.name == namespace)?;
     let until = waiting.until.as_ref().map(Timestamp::from)?;
     let count = here.unexpected;
+    let (objects, wait) = (words::objects(count), words::either(count, "waits", "wait"));
+    let it_is = words::either(count, "that is this one", "this is one of them");
     Some(format!(
-        "{count} objects in its namespace that an edit has made due wait until {until}, and it may be one of them (R42)."
+        "An edit has made {objects} in its namespace due, which {wait} until {until} (R42): if {it_is}, it is deleted then, else now."
     ))
 }
 
 fn tripped(trip: &Trip) -> String {
     let Trip { id, stock, .. } = trip;
-    let count = trip.count();
-    format!(
-        "it has tripped, and {count} of {stock} objects wait for an acknowledgement of {id} (R43)"
-    )
+    let waits = words::wait(trip.count(), *stock);
+    format!("it has tripped, and {waits} for an acknowledgement of {id} (R43)")
 }
 
 /// What is deleted, as the beginning of a sentence.

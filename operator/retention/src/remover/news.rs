@@ -1,7 +1,7 @@
 //! Tells users of objects what is neither a deletion nor a failure (`docs/retention.md`, R36, R47 and R52).
 //!
-//! The finalizers of an object are in no fact that is remembered. They are asked for only when the event is to be sent, with
-//! a list of one, because the right to list is there and the right to get may not be.
+//! The finalizers of an object and its annotations are in no fact that is remembered. They are asked for only when the event
+//! is to be sent, with a list of one, because the right to list is there and the right to get may not be.
 
 use std::sync::Arc;
 
@@ -15,13 +15,14 @@ use trainjob_retention_core::{
     plan::Notice,
     policy::PolicyReference,
     uid::Uid,
-    wish::{HOLD_ANNOTATION, TTL_ANNOTATION},
+    wish::{HOLD_ANNOTATION, HoldWish, TTL_ANNOTATION, TtlWish, Wishes},
 };
 
 use super::{Remover, collection, events, served::Served};
 use crate::{
     cluster_state::{ObjectNews, What},
     key::Key,
+    words,
 };
 
 #[derive(Deserialize)]
@@ -46,8 +47,11 @@ impl Remover {
                 What::Notice(Notice::StuckTerminating { since }) => {
                     self.tell_stuck(key, served, uid, since);
                 }
+                What::Notice(notice @ (Notice::HoldInvalid { .. } | Notice::OverrideInvalid)) => {
+                    self.tell_unreadable((key, served, uid), policy, notice);
+                }
                 What::Notice(notice) => {
-                    if let Some(said) = said(&policy, notice) {
+                    if let Some(said) = said(&policy, notice, None) {
                         self.record(events::of_object(&key, &served, &uid, said));
                     }
                 }
@@ -75,10 +79,45 @@ impl Remover {
         };
         self.events.record_late(&namespace, Box::pin(event));
     }
+
+    fn tell_unreadable(
+        &self,
+        (key, served, uid): (Key, Served, Uid),
+        policy: PolicyReference,
+        notice: Notice,
+    ) {
+        let (client, namespace) = (self.client.clone(), Arc::clone(&key.object.namespace));
+        let event = async move {
+            let said = match metadata(&client, &key, &served, &uid).await {
+                // Whoever has corrected it meanwhile need not be told.
+                Ok(metadata) => said(&policy, notice, Some(unreadable(&metadata?, notice)?)),
+                Err(error) => {
+                    tracing::debug!(object = %key.object, %error, "cannot ask for its annotations");
+                    said(&policy, notice, None)
+                }
+            };
+            Some(events::of_object(&key, &served, &uid, said?))
+        };
+        self.events.record_late(&namespace, Box::pin(event));
+    }
 }
 
-/// What is said that follows from what is known; `None` where finalizers have to be asked for.
-fn said(policy: &PolicyReference, notice: Notice) -> Option<Said> {
+/// The annotation that a notice is about, if it cannot be read.
+fn unreadable(metadata: &ObjectMeta, notice: Notice) -> Option<&str> {
+    let annotations = metadata.annotations.as_ref()?;
+    let wishes = Wishes::read(annotations);
+    let (name, is_unreadable) = match notice {
+        Notice::HoldInvalid { .. } => (HOLD_ANNOTATION, wishes.hold == Some(HoldWish::Unreadable)),
+        _ => (TTL_ANNOTATION, wishes.ttl == Some(TtlWish::Unreadable)),
+    };
+    annotations.get(name).map(String::as_str).filter(|_| is_unreadable)
+}
+
+/// What is said that follows from what is known, and from what is `written` in an annotation that cannot be read; `None`
+/// where finalizers have to be asked for.
+fn said(policy: &PolicyReference, notice: Notice, written: Option<&str>) -> Option<Said> {
+    let says = written.map(|written| format!(" says {} and", words::quoted(written)));
+    let says = says.unwrap_or_default();
     Some(match notice {
         Notice::Held { until } => {
             let note = format!("A hold keeps it from {policy} until {until}");
@@ -96,15 +135,15 @@ fn said(policy: &PolicyReference, notice: Notice) -> Option<Said> {
         }
         Notice::HoldInvalid { until } => {
             let note = format!(
-                "Annotation {HOLD_ANNOTATION} is no RFC 3339 time; {policy} deletes it at {until}, as late as a hold may last"
+                "Annotation {HOLD_ANNOTATION}{says} is no RFC 3339 time such as {until}; {policy} deletes it at {until}, as late as a hold may last"
             );
-            (Severity::Warning, "HoldInvalid", note)
+            (Severity::Warning, "HoldInvalid", cut(note))
         }
         Notice::OverrideInvalid => {
             let note = format!(
-                "Annotation {TTL_ANNOTATION} is no number of seconds; {policy} keeps it as long as a hold may last"
+                "Annotation {TTL_ANNOTATION}{says} is no number of seconds such as 604800; {policy} keeps it as long as a hold may last"
             );
-            (Severity::Warning, "OverrideInvalid", note)
+            (Severity::Warning, "OverrideInvalid", cut(note))
         }
         Notice::OverrideClamped { due } => {
             let note = format!(
@@ -201,6 +240,42 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_read_is_quoted_with_an_example_of_what_can() {
+        let annotations = [(HOLD_ANNOTATION, "tomorrow"), (TTL_ANNOTATION, "7d")];
+        let annotations = annotations.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        let metadata =
+            ObjectMeta { annotations: Some(annotations.into()), ..ObjectMeta::default() };
+        for (notice, expected) in [
+            (
+                Notice::HoldInvalid { until: AT },
+                "hold-until says \"tomorrow\" and is no RFC 3339 time such as 2026-11-22T06:30:00Z;",
+            ),
+            (
+                Notice::OverrideInvalid,
+                "ttl-seconds-after-finished says \"7d\" and is no number of seconds such as 604800;",
+            ),
+        ] {
+            let written = unreadable(&metadata, notice);
+            let (.., note) = said(&policy(), notice, written).unwrap();
+            assert!(note.contains(expected), "{note}");
+        }
+    }
+
+    #[test]
+    fn what_was_corrected_meanwhile_is_not_told_as_unreadable() {
+        for (hold, ttl) in [(Some("2026-11-22T06:30:00Z"), Some("60")), (None, None)] {
+            let annotations = [(HOLD_ANNOTATION, hold), (TTL_ANNOTATION, ttl)].into_iter();
+            let annotations =
+                annotations.filter_map(|(name, text)| Some((name.to_owned(), text?.to_owned())));
+            let metadata =
+                ObjectMeta { annotations: Some(annotations.collect()), ..ObjectMeta::default() };
+            for notice in [Notice::HoldInvalid { until: AT }, Notice::OverrideInvalid] {
+                assert_eq!(unreadable(&metadata, notice), None);
+            }
+        }
+    }
+
+    #[test]
     fn people_alert_on_reasons_so_they_stay() {
         for (notice, expected) in [
             (Notice::Held { until: AT }, Some((Severity::Normal, "Held"))),
@@ -211,7 +286,7 @@ mod tests {
             (Notice::OverrideClamped { due: AT }, Some((Severity::Warning, "OverrideClamped"))),
             (Notice::StuckTerminating { since: AT }, None),
         ] {
-            let found = said(&policy(), notice);
+            let found = said(&policy(), notice, None);
             assert!(
                 found.iter().all(|(.., note)| note.contains("RetentionPolicy a/p")),
                 "{found:?}"

@@ -17,4 +17,6 @@ pub(super) struct Served {
     pub(super) version: Option<Arc<str>>,
     /// Whether it is known not to be served.
     pub(super) is_gone: bool,
+    /// What the API server serves instead, if it has said last that it does not serve it.
+    pub(super) absence: Option<Arc<str>>,
 }

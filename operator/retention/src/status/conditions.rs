@@ -1,5 +1,7 @@
 //! The conditions of a policy (`docs/retention.md`, R50).
 
+use std::sync::Arc;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::json;
 use trainjob_api::lifecycle::v1alpha1::{
@@ -11,7 +13,10 @@ use trainjob_retention_core::{
     policy::Mode,
 };
 
-use crate::cluster_state::{KindState, Stored, Unreadable};
+use crate::{
+    cluster_state::{KindState, Stored, Unreadable},
+    words,
+};
 
 /// How many namespaces a status names in which objects wait.
 const NAMESPACES: usize = 10;
@@ -25,8 +30,12 @@ pub(super) struct Situation {
     pub(super) kind: KindState,
     /// Whether the kind is known not to be served.
     pub(super) is_gone: bool,
+    /// What the API server serves instead, if it has said last that it does not serve it.
+    pub(super) absence: Option<Arc<str>>,
     /// What waits for an acknowledgement.
     pub(super) tripped: Option<Trip>,
+    /// The trip that the annotation of the policy names.
+    pub(super) acknowledged: Option<Arc<str>>,
     /// What waits without one.
     pub(super) waiting: Option<breaker::WaitingObjects>,
     /// The RBAC rules that the engine lacks for it.
@@ -87,7 +96,9 @@ impl Situation {
             mode,
             kind,
             is_gone,
+            absence: None,
             tripped,
+            acknowledged: stored.as_ref().ok().and_then(|it| it.acknowledged_trip.clone()),
             waiting,
             missing,
             is_time_known,
@@ -103,24 +114,26 @@ impl Situation {
             (Ok(_), KindState::NotATarget, _) => (false, PolicyReason::Forbidden, not_a_target()),
             (Ok(_), _, true) => {
                 let message = "the API server does not serve the kind in a version that is known";
-                (false, PolicyReason::KindNotServed, message.to_owned())
+                (false, PolicyReason::KindNotServed, self.absence_or(message))
             }
             (Ok(_), _, false) if !self.missing.is_empty() => {
                 (false, PolicyReason::Forbidden, "see the condition Forbidden".to_owned())
             }
             (Ok(_), KindState::Syncing, false) => {
                 let message = "not all objects of the kind are known yet";
-                (false, PolicyReason::Syncing, message.to_owned())
+                (false, PolicyReason::Syncing, self.absence_or(message))
             }
             (Ok(_), KindState::Known { skipped }, false) => {
                 let mut message = Vec::new();
                 if skipped > 0 {
-                    message.push(format!("{skipped} objects cannot be read and are left alone"));
+                    let (objects, are) =
+                        (words::objects(skipped), words::either(skipped, "is", "are"));
+                    message.push(format!("{objects} cannot be read and {are} left alone"));
                 }
                 if self.stuck > 0 {
-                    let stuck = self.stuck;
-                    message
-                        .push(format!("{stuck} objects have been terminating for over 10 minutes"));
+                    let (objects, have) =
+                        (words::objects(self.stuck), words::either(self.stuck, "has", "have"));
+                    message.push(format!("{objects} {have} been terminating for over 10 minutes"));
                 }
                 if self.limits_cross {
                     message.push("a minimum is above the maximum of another policy".to_owned());
@@ -129,6 +142,11 @@ impl Situation {
                 (true, PolicyReason::Watching, message.join("; "))
             }
         }
+    }
+
+    /// What the API server serves instead of the kind, or this.
+    fn absence_or(&self, message: &str) -> String {
+        self.absence.as_deref().unwrap_or(message).to_owned()
     }
 
     fn enforcing(&self, is_ready: bool) -> (bool, PolicyReason, String) {
@@ -165,12 +183,16 @@ impl Situation {
 }
 
 fn unreadable(Unreadable { count, first }: &Unreadable) -> String {
-    format!("{count} objects ask for a hold or a TTL that cannot be read, such as {first}")
+    let (objects, ask) = (words::objects(*count), words::either(*count, "asks", "ask"));
+    let first = if *count == 1 { format!(": {first}") } else { format!(", such as {first}") };
+    format!("{objects} {ask} for a hold or a TTL that cannot be read{first}")
 }
 
 fn how_long(waiting: &breaker::WaitingObjects) -> String {
     let (count, until) = (waiting.count(), waiting.until);
-    format!("{count} objects that an edit has made due wait until {until}, and are deleted then")
+    let (wait, are) = (words::either(count, "waits", "wait"), words::either(count, "is", "are"));
+    let objects = words::objects(count);
+    format!("{objects} that an edit has made due {wait} until {until}, and {are} deleted then")
 }
 
 fn not_a_target() -> String {
@@ -189,7 +211,9 @@ pub(super) fn conditions(situation: &Situation) -> Vec<Said> {
     let enforcing = situation.enforcing(ready.0);
     let tripped = match &situation.tripped {
         None => (false, PolicyReason::WithinLimits, String::new()),
-        Some(trip) => (true, trip_reason(trip), how_to_acknowledge(trip)),
+        Some(trip) => {
+            (true, trip_reason(trip), how_to_acknowledge(trip, situation.acknowledged.as_deref()))
+        }
     };
     let forbidden = match (&situation.mode, situation.kind) {
         (Ok(_), KindState::NotATarget) => (true, PolicyReason::MissingRules, not_a_target()),
@@ -211,18 +235,27 @@ const fn trip_reason(trip: &Trip) -> PolicyReason {
     }
 }
 
-fn how_to_acknowledge(trip: &Trip) -> String {
-    format!(
-        "{} of {} objects wait; to allow them, set the annotation {ACKNOWLEDGE_ANNOTATION} to {}",
-        trip.count(),
-        trip.stock,
-        trip.id
-    )
+/// How to let go what waits. `acknowledged` is what the annotation says now.
+fn how_to_acknowledge(trip: &Trip, acknowledged: Option<&str>) -> String {
+    let (id, count) = (&trip.id, trip.count());
+    let (waits, them) = (words::wait(count, trip.stock), words::either(count, "it", "them"));
+    let wrong = acknowledged.filter(|named| **named != *id.as_str()).map(|named| {
+        let named = words::quoted(named);
+        format!("; now it is {named}, which is not the id of this trip")
+    });
+    let wrong = wrong.unwrap_or_default();
+    format!("{waits}; to allow {them}, set the annotation {ACKNOWLEDGE_ANNOTATION} to {id}{wrong}")
 }
 
 /// Whether conditions say this already.
 pub(super) fn is_said(said: &[Said], stored: &[Condition]) -> bool {
-    said.len() == stored.len() && said.iter().zip(stored).all(|(said, stored)| said.is(stored))
+    // Whoever acknowledges a trip waits for what is said of it; other messages come with the next count.
+    let is_said = |said: &Said, stored: &Condition| {
+        let is_read = said.condition != PolicyCondition::Tripped || said.message == stored.message;
+        said.is(stored) && is_read
+    };
+    said.len() == stored.len()
+        && said.iter().zip(stored).all(|(said, stored)| is_said(said, stored))
 }
 
 #[cfg(test)]
@@ -233,7 +266,9 @@ impl Situation {
             mode: Ok(Mode::Enforce),
             kind: KindState::Known { skipped: 0 },
             is_gone: false,
+            absence: None,
             tripped: None,
+            acknowledged: None,
             waiting: None,
             missing: Vec::new(),
             is_time_known: true,
@@ -245,118 +280,4 @@ impl Situation {
 }
 
 #[cfg(test)]
-mod tests {
-    use trainjob_api::time::Timestamp;
-    use trainjob_core::facts::ObjectKey;
-    use trainjob_retention_core::breaker::TripId;
-
-    use super::*;
-
-    fn trip(scope: Scope) -> Trip {
-        Trip { id: TripId::from("7-d-1"), at: Timestamp(1), stock: 60, scope }
-    }
-
-    /// The reasons of all conditions, each behind its status.
-    fn short(situation: &Situation) -> Vec<String> {
-        let sign = |status| if status { '+' } else { '-' };
-        let said = conditions(situation);
-        said.iter().map(|said| format!("{}{}", sign(said.status), said.reason.as_str())).collect()
-    }
-
-    #[test]
-    fn conditions_say_whether_a_policy_works_and_why_not() {
-        let everywhere = Scope::Policy { reason: Reason::MassDelete, count: 51 };
-        let somewhere = Scope::Namespaces([("a".into(), 51)].into());
-        let clock = Scope::Policy { reason: Reason::ClockStep, count: 51 };
-        let good = Situation::good();
-        let syncing = Situation { kind: KindState::Syncing, ..good.clone() };
-        let with = |scope| Situation { tripped: Some(trip(scope)), ..good.clone() };
-        let missing = vec![MissingRule {
-            api_groups: vec!["batch".to_owned()],
-            resources: vec!["jobs".to_owned()],
-            verbs: vec!["delete".to_owned()],
-        }];
-        let not_understood = Err("spec.x: unknown field".to_owned());
-        for (situation, expected) in [
-            (good.clone(), "+Watching +Enforcing -WithinLimits -Allowed"),
-            (
-                Situation { mode: Ok(Mode::Audit), ..good.clone() },
-                "+Watching -AuditMode -WithinLimits -Allowed",
-            ),
-            (
-                Situation { is_time_known: false, ..good.clone() },
-                "+Watching -ClockSuspect -WithinLimits -Allowed",
-            ),
-            (with(everywhere), "+Watching -Tripped +MassDelete -Allowed"),
-            (with(somewhere), "+Watching +Enforcing +MassDelete -Allowed"),
-            (with(clock), "+Watching -Tripped +ClockStep -Allowed"),
-            (syncing.clone(), "-Syncing -NotReady -WithinLimits -Allowed"),
-            (
-                Situation { is_gone: true, ..syncing.clone() },
-                "-KindNotServed -NotReady -WithinLimits -Allowed",
-            ),
-            (
-                Situation { missing: missing.clone(), ..good.clone() },
-                "-Forbidden -NotReady -WithinLimits +MissingRules",
-            ),
-            (
-                Situation { missing: missing.clone(), ..syncing.clone() },
-                "-Forbidden -NotReady -WithinLimits +MissingRules",
-            ),
-            (
-                Situation { missing, is_gone: true, ..good.clone() },
-                "-KindNotServed -NotReady -WithinLimits +MissingRules",
-            ),
-            (
-                Situation { kind: KindState::NotATarget, ..good.clone() },
-                "-Forbidden -NotReady -WithinLimits +MissingRules",
-            ),
-            (
-                Situation { mode: not_understood, ..good },
-                "-NotUnderstood -NotReady -WithinLimits -Allowed",
-            ),
-        ] {
-            assert_eq!(short(&situation).join(" "), expected, "{situation:?}");
-        }
-    }
-
-    #[test]
-    fn what_waits_and_what_cannot_be_read_is_said_though_the_policy_works() {
-        let namespaces = (0..12_u64).map(|index| (format!("n{index:02}").into(), index + 1));
-        let waiting =
-            breaker::WaitingObjects { until: Timestamp(60), namespaces: namespaces.collect() };
-        let object = |name: &str| ObjectKey { namespace: "a".into(), name: name.into() };
-        let situation = Situation {
-            waiting: Some(waiting),
-            unreadable: Some(Unreadable { count: 2, first: object("j") }),
-            ..Situation::good()
-        };
-        let said = conditions(&situation);
-        let messages: Vec<_> = said.iter().map(|said| said.message.as_str()).collect();
-        let expected = [
-            "2 objects ask for a hold or a TTL that cannot be read, such as a/j",
-            "78 objects that an edit has made due wait until 1970-01-01T00:01:00Z, and are deleted then",
-            "",
-            "",
-        ];
-        assert_eq!(messages, expected);
-        let waiting = situation.waiting_objects().unwrap();
-        let named: Vec<_> =
-            waiting.namespaces.iter().map(|it| (&*it.name, it.unexpected)).collect();
-        assert_eq!((waiting.unexpected, named.len()), (78, 10));
-        assert_eq!(named.first(), Some(&("n11", 12)));
-    }
-
-    #[test]
-    fn rules_are_shown_as_they_are_pasted() {
-        let rule = |resource: &str| MissingRule {
-            api_groups: vec![String::new()],
-            resources: vec![resource.to_owned()],
-            verbs: vec!["list".to_owned(), "delete".to_owned()],
-        };
-        let expected = "the engine needs in all namespaces:\n\
-            - {\"apiGroups\":[\"\"],\"resources\":[\"pods\"],\"verbs\":[\"list\",\"delete\"]}\n\
-            - {\"apiGroups\":[\"\"],\"resources\":[\"jobs\"],\"verbs\":[\"list\",\"delete\"]}";
-        assert_eq!(to_paste(&[rule("pods"), rule("jobs")]), expected);
-    }
-}
+mod tests;

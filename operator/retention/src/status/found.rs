@@ -20,6 +20,4 @@ pub(super) struct Found {
     pub(super) record: Option<Record>,
     /// Whether it is in Audit, so that its status has no record.
     pub(super) is_audited: bool,
-    /// The trip that the annotation names.
-    pub(super) acknowledged: Option<Arc<str>>,
 }

@@ -12,7 +12,7 @@ use trainjob_core::event::Severity;
 use trainjob_engine::events::Event;
 use trainjob_retention_core::stored::PolicyKind;
 
-use crate::cluster_state::PolicyKey;
+use crate::{cluster_state::PolicyKey, words};
 
 /// Something to tell about a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,29 +81,24 @@ pub(super) fn event(key: &PolicyKey, uid: &str, news: News<'_>) -> Event {
 }
 
 fn tripped(trip: &Trip) -> String {
-    let Trip { id, unexpected, stock, .. } = trip;
+    let Trip { id, reason, unexpected, stock, .. } = trip;
+    let (waits, them) =
+        (words::wait(*unexpected, *stock), words::either(*unexpected, "it", "them"));
     format!(
-        "{unexpected} of {stock} objects wait ({}); to allow them, set the annotation {ACKNOWLEDGE_ANNOTATION} to {id}",
-        trip.reason
+        "{waits} ({reason}); to allow {them}, set the annotation {ACKNOWLEDGE_ANNOTATION} to {id}"
     )
 }
 
 fn forbidden(rules: &[MissingRule]) -> String {
-    let rule = |rule: &MissingRule| {
-        let of = |parts: &[String]| parts.join(",");
-        let group = of(&rule.api_groups);
-        let dot = if group.is_empty() { "" } else { "." };
-        format!("{} {}{dot}{group}", of(&rule.verbs), of(&rule.resources))
-    };
-    let rules: Vec<_> = rules.iter().map(rule).collect();
-    let note = format!("Nothing is deleted: the engine may not {}", rules.join("; "));
+    let note = format!("Nothing is deleted: the engine may not {}", words::rights(rules));
     // A note has 1,024 bytes at most.
     if note.len() <= 1_024 { note } else { note.chars().take(250).collect() }
 }
 
 fn acknowledged(trip: &Trip) -> String {
     let Trip { id, unexpected, .. } = trip;
-    format!("The trip {id} is acknowledged: the {unexpected} objects that waited may be deleted")
+    let waited = words::objects(*unexpected);
+    format!("The trip {id} is acknowledged: {waited} that waited may be deleted")
 }
 
 #[cfg(test)]

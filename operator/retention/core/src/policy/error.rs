@@ -32,7 +32,9 @@ pub enum PolicyError {
     #[error("{0:?} of the core group cannot be a target: of that group only Pod can")]
     CoreKind(String),
     /// Neither is the kind known nor does the policy say what finished means.
-    #[error("only Job, Pod, JobSet, TrainJob, Workload and TrainJobRecord can do without it")]
+    #[error(
+        "only Job of batch, Pod of the core group, JobSet of jobset.x-k8s.io, TrainJob of trainer.kubeflow.org, Workload of kueue.x-k8s.io and TrainJobRecord of lifecycle.trainjob.dev can do without, spelled like this, and the group without a version"
+    )]
     UnknownKind,
     /// There are none, or more than 32.
     #[error("there are {0} rules, not 1 to 32")]

@@ -247,7 +247,11 @@ const CONTRADICTIONS: [Row; 13] = [
         ".rules[0]: a rule that defers",
     ),
     ("/target", "{apiGroup: '', kind: ConfigMap}", ".target.kind: \"ConfigMap\" of the core group"),
-    ("/target", "{apiGroup: ray.io, kind: RayJob}", ".finished: only Job, Pod, JobSet, TrainJob"),
+    (
+        "/target",
+        "{apiGroup: ray.io, kind: RayJob}",
+        ".finished: only Job of batch, Pod of the core group",
+    ),
     ("/target", "{apiGroup: batch}", ".target: missing field `kind`"),
     ("/limits", "{minimumSeconds: 1}", ".limits: unknown field `limits`, expected one of `target`"),
     ("/namespaceSelector", "{}", ".namespaceSelector: unknown field `namespaceSelector`, expected"),

@@ -115,6 +115,8 @@ fn case_of(built_in: BuiltIn, policies: &[Value], object: &Value) -> Case {
         not_understood,
         seen,
         finalizers: Vec::new(),
+        annotations: serde_json::from_value(object["metadata"]["annotations"].clone())
+            .unwrap_or_default(),
         groups: Groups::default(),
         is_configured: true,
     }
@@ -236,12 +238,12 @@ fn holds_and_own_ttls_say_who_deletes_and_when() {
         (
             ttl(0),
             annotated("hold-until", "tomorrow"),
-            "A hold keeps it until 2026-12-22T06:30:00Z; then it is deleted. Its hold cannot be read",
+            "A hold keeps it until 2026-12-22T06:30:00Z; then it is deleted. Its hold cannot be read, so it holds as long as a hold may. It says \"tomorrow\", and not a time such as 2026-12-22T06:30:00Z.",
         ),
         (
             allows,
             annotated("ttl-seconds-after-finished", "7d"),
-            "A hold keeps it until 2026-12-22T06:30:00Z; then it is deleted. The TTL in its annotation cannot be read",
+            "A hold keeps it until 2026-12-22T06:30:00Z; then it is deleted. The TTL in its annotation cannot be read, so it holds as long as a hold may. It says \"7d\", and not a number of seconds such as 604800.",
         ),
         (
             ttl(0),
@@ -256,51 +258,6 @@ fn holds_and_own_ttls_say_who_deletes_and_when() {
     ] {
         let said = said(&page(&case_of(BuiltIn::Job, &[policy], &object), None));
         assert!(said.starts_with(expected), "{said}, expected {expected}");
-    }
-}
-
-#[test]
-fn what_stops_the_policy_is_said_as_far_as_its_status_tells() {
-    let with = |status: Value| {
-        let mut policy = ttl(0);
-        merge(&mut policy["status"], &status);
-        policy
-    };
-    let trip =
-        json!({"id": "1-d-1", "reason": "MassDelete", "unexpected": 70, "stock": 90, "at": END});
-    let tripped = json!({"digest": "d", "enforcedThrough": END, "trip": trip});
-    let waiting = |namespace: &str| {
-        json!({"waiting": {"unexpected": 4, "until": "2026-11-22T06:32:00Z",
-            "namespaces": [{"name": namespace, "unexpected": 4}]}})
-    };
-    let condition = |kind: &str, reason: &str, message: &str| {
-        json!({"type": kind, "status": "False", "reason": reason, "message": message,
-            "lastTransitionTime": END})
-    };
-    let suspect = json!({"conditions": [condition("Enforcing", "ClockSuspect", "no time")]});
-    let syncing = json!({"conditions": [
-        condition("Ready", "Syncing", "not yet"), condition("Enforcing", "NotReady", "see Ready"),
-    ]});
-    for (status, expected) in [
-        (json!({}), "and is deleted now."),
-        (
-            json!({"observedGeneration": 0}),
-            "But its policy deletes nothing now: the engine has not looked at the last edit of it yet.",
-        ),
-        (
-            tripped,
-            "But its policy deletes nothing now: it has tripped, and 70 of 90 objects wait for an acknowledgement of 1-d-1 (R43).",
-        ),
-        (suspect, "But its policy deletes nothing now: ClockSuspect: no time."),
-        (syncing, "But its policy deletes nothing now: Syncing: not yet."),
-        (
-            waiting("a"),
-            "But 4 objects in its namespace that an edit has made due wait until 2026-11-22T06:32:00Z, and it may be one of them (R42).",
-        ),
-        (waiting("b"), "and is deleted now."),
-    ] {
-        let said = said(&page(&case_of(BuiltIn::Job, &[with(status)], &plain()), None));
-        assert!(said.ends_with(expected), "{said}, expected {expected}");
     }
 }
 
@@ -398,3 +355,5 @@ Policies for Job.batch, in the order in which they are asked:
 ";
     assert!(page.ends_with(expected), "{page}");
 }
+
+mod stopped;

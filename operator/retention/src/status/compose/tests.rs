@@ -46,7 +46,6 @@ fn found() -> Found {
         situation,
         record: None,
         is_audited: true,
-        acknowledged: None,
     }
 }
 
