@@ -340,10 +340,10 @@ impl Keeper {
         let consequence = for_record(failure);
         if let (Call::Get { .. }, ForRecord::Create) = (call, consequence) {
             // That there is none is what was asked for.
-            self.tries.succeeded(call);
+            self.tries.absent(call, now.clock);
             return self.lost_record();
         }
-        self.tries.failed(call, now.clock, retry_after);
+        self.tries.failed(call, failure, now.clock, retry_after);
         if let Call::ReadJob = call {
             if self.tries.job_unread() {
                 self.job_read = JobRead::Read;
