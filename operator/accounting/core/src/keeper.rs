@@ -167,6 +167,7 @@ impl Keeper {
     /// What is to be sent now. Each call has to be [answered](Self::answered), however it ends.
     pub fn next(&mut self, job: &Job, settings: &Settings, now: Now) -> Calls {
         self.settle();
+        self.pods.time_passes(now);
         self.record.let_go = self.let_go.count();
         let context = Context { job, job_read: self.job_read, settings, now };
         let plan = plan(&self.record, self.pods.iter(), &context);
