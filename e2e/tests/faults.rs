@@ -66,13 +66,15 @@ const POLICY_ERRORS: [&str; 7] = [
 ];
 
 /// The same for the accounting program, and what lasts.
-const COUNTED_CRITICAL: [&str; 4] = [
+const COUNTED_CRITICAL: [&str; 6] = [
     "counted-complete/update trainjobrecords status 1",
     "counted-restart/patch pods 1",
     "counted-delete/create trainjobrecords 1",
+    "counted-suspend/get trainjobs job 1",
+    "counted-deadline/update trainjobrecords status 2",
     "observed-delete/list pods 1",
 ];
-const COUNTED_ERRORS: [&str; 8] = [
+const COUNTED_ERRORS: [&str; 10] = [
     "counted-complete/get trainjobrecords 1/404x3",
     "counted-ttl/update trainjobrecords status 2/409x3",
     "counted-restart/list pods 1/500",
@@ -80,6 +82,8 @@ const COUNTED_ERRORS: [&str; 8] = [
     "counted-ttl/create trainjobrecords 1/500-ever",
     "counted-delete/update trainjobrecords status 1/hangs",
     "counted-restart/update trainjobrecords status 2/second",
+    "counted-suspend/patch pods 1/403-ever",
+    "counted-deadline/get trainjobs job 1/500x3",
     "observed-delete/create trainjobrecords 1/lost",
 ];
 

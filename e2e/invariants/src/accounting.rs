@@ -5,6 +5,7 @@
 //!
 //! Not judged here: A11, which takes two runs, and A13, which is about objects before there is anything to count.
 
+mod charge;
 mod history;
 mod pods;
 mod records;
@@ -12,7 +13,8 @@ mod violation;
 
 use std::collections::BTreeSet;
 
-pub use history::{AccountingHistory, Charge, PodVersion, RecordVersion, Written};
+pub use charge::{Charge, gpu_seconds};
+pub use history::{AccountingHistory, PodVersion, RecordVersion, Written};
 pub use violation::{Invariant, Violation};
 
 use crate::history::Millis;

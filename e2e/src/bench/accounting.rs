@@ -2,8 +2,10 @@
 //!
 //! One control plane, in three steps. Open: the program learns of Pods that run, half of them of one TrainJob, the others in
 //! TrainJobs of eight. Churn: jobs of eight Pods end and are deleted, so many a minute. Completions: while no program runs all
-//! open Pods succeed; a raw client releases some others; then a program starts and counts and releases them all.
+//! open Pods succeed; a raw client releases some others; then a program starts and counts and releases them all. After that, in
+//! another one with JobSet, jobs are [restarted](restarts).
 
+mod restarts;
 mod rig;
 
 use std::collections::{HashMap, HashSet};
@@ -17,6 +19,7 @@ use tokio::task::JoinSet;
 use trainjob_api::TrainJob;
 use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecord;
 
+use self::restarts::Restarts;
 use self::rig::{GANG, Rig, There, delete, release, running, succeed};
 use super::Size;
 use super::calls::{Call, Calls, Micros};
@@ -31,6 +34,12 @@ use super::usage::{self, Usage, megabytes};
 const PODS: usize = 100_000;
 /// Requests that each side has under way.
 const PLACES: usize = 64;
+/// Of so many Pods, one more job is restarted.
+const PODS_A_RESTART: usize = 1_000;
+/// How much later the next attempt may come than without accounting, in milliseconds.
+const RESTART_LATER: f64 = 2_000.0;
+/// What makes no difference between two runs on a busy machine, in milliseconds.
+const NO_LATER: f64 = 500.0;
 /// Jobs that end in a minute of churn: 5,000 Pods.
 const JOBS_A_MINUTE: u32 = 625;
 
@@ -81,7 +90,11 @@ pub(super) async fn run(size: Size, progress: &Progress) -> Result<Report> {
     let lost = deleted.len() - awaited.len();
     let times = Times::of(awaited);
     let completed = completions(&rig, &large, all, sample).await?;
-    Ok(report(size, known, &open, (&times, lost), &completed))
+    drop(rig);
+    let restarted =
+        restarts::run((pods / PODS_A_RESTART).clamp(1, 10), size.fsync, progress).await?;
+    let report = report(size, known, &open, (&times, lost), &completed);
+    Ok(with_restarts(report, &restarted))
 }
 
 /// Jobs of eight Pods end and are deleted, for so many seconds. Returns when each Pod was deleted.
@@ -239,4 +252,27 @@ fn report(
             "ratio": ratio, "seconds": completed.seconds, "writes_per_pod": completed.writes,
         }),
     }
+}
+
+/// The report, with how restarts went.
+fn with_restarts(mut report: Report, restarts: &Restarts) -> Report {
+    let Restarts { off, observe, exact, missed } = restarts;
+    for (mode, times) in [("Off", off), ("Observe", observe), ("Exact", exact)] {
+        let times = [times.p50, times.p99, times.last].map(|ms| format!("{ms:.0}"));
+        let line = [format!("from a failure to the next attempt, {mode}")].into_iter().chain(times);
+        report.table.push(line.collect());
+    }
+    let later = |what: &str, times: &Times, most: f64| {
+        Bar::measured(what, times.p99 - off.p99, Bound::AtMost(most))
+    };
+    report.bars.extend([
+        later("p99 ms by which Exact delays the next attempt", exact, RESTART_LATER),
+        later("p99 ms by which Observe delays the next attempt", observe, NO_LATER),
+        Bar::none("restarts that did not come", *missed),
+    ]);
+    if let Some(figures) = report.figures.as_object_mut() {
+        let times = json!({"off": off, "observe": observe, "exact": exact});
+        figures.insert("restart_ms".to_owned(), times);
+    }
+    report
 }

@@ -65,7 +65,11 @@ pub enum Scenario {
     CountedTtl,
     /// Those of one that is deleted while it runs.
     CountedDelete,
-    /// The same, without a finalizer.
+    /// Those of one that is suspended, resumed, and deleted while it runs.
+    CountedSuspend,
+    /// Those of one that its deadline fails.
+    CountedDeadline,
+    /// Those of one that is deleted while it runs, without a finalizer.
     ObservedDelete,
 }
 
@@ -111,11 +115,13 @@ impl Scenario {
         [Self::PolicyTtl, Self::PolicyOverdue, Self::PolicyTrip, Self::PolicyOwner];
 
     /// Those of the accounting program.
-    pub const ACCOUNTING: [Self; 5] = [
+    pub const ACCOUNTING: [Self; 7] = [
         Self::CountedComplete,
         Self::CountedRestart,
         Self::CountedTtl,
         Self::CountedDelete,
+        Self::CountedSuspend,
+        Self::CountedDeadline,
         Self::ObservedDelete,
     ];
 
@@ -149,6 +155,8 @@ impl Scenario {
             | Self::CountedRestart
             | Self::CountedTtl
             | Self::CountedDelete
+            | Self::CountedSuspend
+            | Self::CountedDeadline
             | Self::ObservedDelete => Program::Accounting,
         }
     }
@@ -174,6 +182,8 @@ impl Scenario {
             Self::CountedRestart => "counted-restart",
             Self::CountedTtl => "counted-ttl",
             Self::CountedDelete => "counted-delete",
+            Self::CountedSuspend => "counted-suspend",
+            Self::CountedDeadline => "counted-deadline",
             Self::ObservedDelete => "observed-delete",
         }
     }
@@ -247,6 +257,8 @@ impl Scenario {
             | Self::CountedRestart
             | Self::CountedTtl
             | Self::CountedDelete
+            | Self::CountedSuspend
+            | Self::CountedDeadline
             | Self::ObservedDelete => bail!("{self} is not a life of the operator"),
         }
     }

@@ -45,13 +45,17 @@ impl Accounting {
     /// ready.
     pub async fn start(cluster: &Cluster, section: &str) -> Result<Self> {
         let kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?;
-        let options = Options { kubeconfig: Some(kubeconfig), ..options(section) };
-        let program = Self::run(cluster, options).await?;
+        Self::start_as(cluster, section, kubeconfig).await
+    }
+
+    /// The same with these credentials.
+    pub async fn start_as(cluster: &Cluster, section: &str, kubeconfig: PathBuf) -> Result<Self> {
+        let program = Self::with(cluster, section, "", kubeconfig).await?;
         program.wait_ready().await?;
         Ok(program)
     }
 
-    /// The same with these credentials, and with a Lease that another takes over a few seconds after it was killed.
+    /// The same, with a Lease that another takes over a few seconds after it was killed.
     pub async fn short_lived(
         cluster: &Cluster,
         section: &str,
@@ -192,7 +196,12 @@ pub struct Counted {
 impl Counted {
     /// Starts one in this mode, with this section `accounting` in the configuration of the program.
     pub async fn start(mode: &str, section: &str) -> Result<Self> {
-        let world = Box::pin(World::without_operator(BoxOptions::default())).await?;
+        Self::start_in(BoxOptions::default(), mode, section).await
+    }
+
+    /// The same in a box as these options say.
+    pub async fn start_in(options: BoxOptions, mode: &str, section: &str) -> Result<Self> {
+        let world = Box::pin(World::without_operator(options)).await?;
         install_accounting(&world.cluster).await?;
         let program = Accounting::start(&world.cluster, section).await?;
         program.leads().await?;
@@ -227,6 +236,11 @@ impl Counted {
 pub async fn start_operator(world: &World, mode: &str) -> Result<()> {
     let section = format!("accounting: {{mode: {mode}, leaseNamespace: {NAMESPACE}}}\n");
     world.start_operator_with(&section).await?;
+    marks(world).await
+}
+
+/// Waits until the operator knows that somebody counts, so that it marks Pods.
+pub async fn marks(world: &World) -> Result<()> {
     until_ok("the operator knows that somebody counts", PATIENCE, || async {
         let is_alive = |line: &str| line == "trainjob_operator_accounting_alive 1";
         ensure!(world.metrics().await?.lines().any(is_alive), "it does not");

@@ -5,6 +5,7 @@
 //! forgotten the versions in between, the record has a gap, and [`Recorder::caught_up`] fails.
 
 mod accounting;
+mod charge;
 mod follow;
 mod read;
 mod record;

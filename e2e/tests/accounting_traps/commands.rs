@@ -1,11 +1,16 @@
 //! Traps 25 and 29: the program is away while jobs are deleted, and it is removed.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use e2e::accounting::{Accounting, Counted, becomes_final, holds, status};
-use e2e::fixtures::RUNS;
+use e2e::apply::apply;
+use e2e::fixtures::{COMPLETES_AFTER, RUNS, Tenant, runtime};
 use e2e::until::until_ok;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
 
 use super::{SETTINGS, is_held, no_pods, nodes, run_held};
 
@@ -43,6 +48,115 @@ async fn ah7_without_a_program_the_sweeper_lets_pods_go_and_the_record_says_so()
     let status = becomes_final(&tenant, "swept").await?;
     ensure!(status.lost.get("Unwatched") == Some(&2), "{status:#?}");
     ensure!(status.outcome == "Deleted" && !holds(&status, "Exact"), "{status:#?}");
+    Ok(())
+}
+
+/// A runtime whose JobSets are restarted so often, and whose Pods do what these annotations say.
+async fn restarting(tenant: &Tenant<'_>, annotations: &Value, restarts: u32) -> Result<()> {
+    let mut restarting = runtime("restarting", annotations, 1, None);
+    let job_set = restarting.pointer_mut("/spec/template/spec").and_then(Value::as_object_mut);
+    let policy = json!({"maxRestarts": restarts});
+    job_set.context("no JobSet")?.insert("failurePolicy".to_owned(), policy);
+    apply(&tenant.client, "default", vec![restarting]).await?;
+    Ok(())
+}
+
+/// What its kubelet says of a Pod that has failed.
+async fn fail(tenant: &Tenant<'_>, pod: &Pod) -> Result<()> {
+    let ended = json!({"exitCode": 1, "reason": "Error", "finishedAt": e2e::fixtures::status::now().to_string()});
+    let container = json!({
+        "name": "node", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+        "state": {"running": null, "terminated": ended},
+    });
+    let failed = json!({"status": {"phase": "Failed", "containerStatuses": [container]}});
+    let how = PatchParams::default();
+    tenant.pods.patch_status(&pod.name_any(), &how, &Patch::Merge(failed)).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn ah7_without_a_program_restarts_wait_for_the_sweeper_and_the_record_adds_up_afterwards()
+-> Result<()> {
+    let mut counted = Box::pin(Counted::start("Exact", SETTINGS)).await?;
+    let sweeper = Accounting::command(&counted.world.cluster, "sweep", &["--after=5s"]).await?;
+    sweeper.wait_ready().await?;
+    let tenant = counted.world.tenant("restarted").await?;
+    restarting(&tenant, &json!({}), 1).await?;
+    tenant.create("restarted", "restarting", nodes(2)).await?;
+    let first = run_held(&tenant, "restarted", 2).await?;
+    until_ok("the record tells of its Pods", ENDS_WITHIN, || async {
+        let status = status(&tenant, "restarted").await?;
+        ensure!(status.totals.pods.active == 2, "{status:#?}");
+        Ok(())
+    })
+    .await?;
+    counted.program.kill9();
+    let failed_at = Instant::now();
+    fail(&tenant, first.first().context("no Pod")?).await?;
+    let is_first = |pod: &Pod| first.iter().any(|it| it.uid() == pod.uid());
+    until_ok("other Pods run", SWEPT_WITHIN, || async {
+        let pods = tenant.pods_of("restarted").await?;
+        ensure!(!pods.iter().any(is_first), "the first are there");
+        ensure!(pods.len() == 2, "{} are there", pods.len());
+        Ok(())
+    })
+    .await?;
+    ensure!(failed_at.elapsed() < SWEPT_WITHIN, "they waited for {:?}", failed_at.elapsed());
+    counted.program = Accounting::start(&counted.world.cluster, SETTINGS).await?;
+    // Until it leads, the sweeper lets Pods go.
+    counted.program.leads().await?;
+    let second = run_held(&tenant, "restarted", 2).await?;
+    fail(&tenant, second.first().context("no Pod")?).await?;
+    tenant.becomes("restarted", "Failed").await?;
+    let status = becomes_final(&tenant, "restarted").await?;
+    ensure!(status.lost.get("Unwatched") == Some(&2), "{status:#?}");
+    let pods = status.totals.pods;
+    ensure!((pods.failed, pods.deleted) == (1, 1), "{status:#?}");
+    ensure!(status.outcome == "Failed" && !holds(&status, "Exact"), "{status:#?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn ah8_drain_holds_up_no_restart_and_leaves_nothing_when_a_storm_of_them_is_over()
+-> Result<()> {
+    const JOBS: [&str; 3] = ["storm-a", "storm-b", "storm-c"];
+    let counted = Box::pin(Counted::start("Exact", SETTINGS)).await?;
+    let cluster = &counted.world.cluster;
+    let tenant = counted.world.tenant("storm").await?;
+    let fails = json!({COMPLETES_AFTER: "1s", "e2e.trainjob.dev/outcome": "fail"});
+    restarting(&tenant, &fails, 4).await?;
+    for job in JOBS {
+        tenant.create(job, "restarting", nodes(2)).await?;
+    }
+    for job in JOBS {
+        until_ok("there is a record", ENDS_WITHIN, || async { status(&tenant, job).await }).await?;
+    }
+    // Whoever removes the program has it stopped meanwhile; restarts wait for Pods that it has not counted.
+    counted.program.kill9();
+    let refused = Accounting::command(cluster, "drain", &["--timeout=1m"]).await?;
+    let ended = refused.wait(ENDS_WITHIN).await?;
+    ensure!(ended.code() == Some(3), "{ended}: {}", refused.log()?);
+    let log = refused.log()?;
+    for job in JOBS {
+        let named = format!("{}/{job}", tenant.namespace);
+        ensure!(log.lines().any(|line| line == named), "{job} is not named: {log}");
+    }
+    let abandoned = Accounting::command(cluster, "drain", &["--timeout=4m", "--abandon"]).await?;
+    for job in JOBS {
+        until_ok(format!("{job} has failed for good"), SWEPT_WITHIN, || async {
+            tenant.becomes(job, "Failed").await
+        })
+        .await?;
+    }
+    let ended = abandoned.wait(SWEPT_WITHIN).await?;
+    ensure!(ended.success(), "{ended}: {}", abandoned.log()?);
+    for job in JOBS {
+        let held = tenant.pods_of(job).await?.into_iter().filter(is_held).count();
+        ensure!(held == 0, "{held} Pods of {job} are held");
+        let restarts = tenant.job_sets.get(job).await?;
+        let restarts = restarts.data.pointer("/status/restarts").and_then(Value::as_u64);
+        ensure!(restarts == Some(4), "{job} was restarted {restarts:?} times");
+    }
     Ok(())
 }
 

@@ -1,15 +1,21 @@
 //! Traps 12 and 19: Pods, Jobs, JobSets and TrainJobs are deleted, by force and in every way of propagation.
 
-use anyhow::{Result, ensure};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
 use e2e::accounting::{becomes_final, holds, status};
-use e2e::fixtures::{PATIENCE, RUNS};
+use e2e::apply::apply;
+use e2e::fixtures::{PATIENCE, RUNS, Tenant, runtime};
 use e2e::until::until_ok;
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, ListParams, PropagationPolicy};
+use serde_json::json;
 use trainjob_api::lifecycle::v1alpha1::record::PodCounts;
+use trainjob_api::time::Timestamp;
 
-use super::{judged, no_pods, nodes, run_held};
+use super::{judged, no_pods, nodes, reasons, run_held};
 
 fn deleted(count: u64) -> PodCounts {
     PodCounts { deleted: count, ..PodCounts::default() }
@@ -104,16 +110,53 @@ async fn a_pod_that_is_deleted_by_force_is_counted_and_goes() -> Result<()> {
             anyhow::bail!("not one Pod");
         };
         tenant.pods.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await?;
-        until_ok("the Pod is gone", PATIENCE, || async {
-            let found = tenant.pods.get_opt(&pod.name_any()).await?;
-            ensure!(found.is_none_or(|found| found.uid() != pod.uid()), "it is there");
-            Ok(())
-        })
-        .await?;
+        no_pod(tenant, pod).await?;
         let status = becomes_final(tenant, "forced").await?;
         let PodCounts { active, succeeded, failed, deleted } = status.totals.pods;
         ensure!((active, succeeded, failed + deleted) == (0, 0, 1), "{status:#?}");
         ensure!(holds(&status, "Exact"), "{status:#?}");
+        Ok(())
+    })
+    .await
+}
+
+/// A runtime whose Pods run, and of which nothing is reported any more once they are deleted.
+const UNREPORTED: &str = "unreported";
+
+#[tokio::test]
+async fn ae1_a_pod_that_is_deleted_by_force_and_never_reported_is_counted_after_ten_seconds()
+-> Result<()> {
+    judged("unreported", async |tenant| {
+        let silent = json!({"e2e.trainjob.dev/sigterm": "unreported"});
+        let unreported = runtime(UNREPORTED, &silent, 3, None);
+        apply(&tenant.client, "default", vec![unreported]).await?;
+        tenant.create("silent", UNREPORTED, nodes(1)).await?;
+        let pod = run_held(tenant, "silent", 1).await?.pop().context("no Pod")?;
+        let since = Instant::now();
+        let forced = DeleteParams::default().grace_period(0);
+        let deleted = tenant.pods.delete(&pod.name_any(), &forced).await?.left();
+        let deleted = deleted.context("it went at once, though it is held")?;
+        no_pod(tenant, &pod).await?;
+        // The deletion is a whole second, cut off.
+        ensure!(since.elapsed() >= Duration::from_secs(9), "it went after {:?}", since.elapsed());
+        let status = becomes_final(tenant, "silent").await?;
+        ensure!(reasons(&status) == [("Stopped", 1)] && holds(&status, "Exact"), "{status:#?}");
+        // It has the ten seconds only to be reported, and is not charged for them.
+        let conditions = pod.status.iter().flat_map(|it| it.conditions.iter().flatten());
+        let mut bound = conditions.filter(|it| it.type_ == "PodScheduled");
+        let bound = bound.find_map(|it| it.last_transition_time.clone()).context("not bound")?;
+        let end = deleted.metadata.deletion_timestamp.context("it is not deleted")?;
+        let seconds = Timestamp::from(&end).since(Timestamp::from(&bound));
+        ensure!(i64::try_from(status.totals.gpu_seconds)? == seconds, "{seconds}: {status:#?}");
+        Ok(())
+    })
+    .await
+}
+
+async fn no_pod(tenant: &Tenant<'_>, pod: &Pod) -> Result<()> {
+    until_ok("the Pod is gone", PATIENCE, || async {
+        let found = tenant.pods.get_opt(&pod.name_any()).await?;
+        ensure!(found.is_none_or(|found| found.uid() != pod.uid()), "it is there");
         Ok(())
     })
     .await

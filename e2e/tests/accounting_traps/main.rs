@@ -1,13 +1,18 @@
 //! The traps of accounting: each once, on a real API server with simulated nodes (`docs/accounting-tests.md`).
 
+mod bulk;
 mod by_hand;
 mod commands;
+mod definitions;
 mod deletions;
+mod disruptions;
 mod forged;
 mod namespaces;
 mod observed;
 mod outages;
 mod outcomes;
+mod random_jobs;
+mod record_steps;
 mod records;
 mod refused;
 mod restarts;
@@ -15,6 +20,7 @@ mod rights;
 mod takeovers;
 mod writers;
 
+use std::env;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
@@ -28,6 +34,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use trainjob_api::lifecycle::v1alpha1::ACCOUNTING_FINALIZER;
+use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecordStatus;
 
 /// How long writes of a record may be refused here, before a Pod that somebody waits for is let go.
 const SETTINGS: &str = "{batchPeriod: 1s, holdLimit: 10s}";
@@ -40,13 +47,33 @@ async fn counted() -> Result<Arc<Counted>> {
 
 /// Runs a trap in a namespace of its own, in the box in which the program lives on. What happened is judged (A1 to A12).
 async fn judged(prefix: &str, trap: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    let counted = counted().await?;
+    judged_in(&*counted().await?, prefix, trap).await
+}
+
+/// The same in this box.
+async fn judged_in(
+    counted: &Counted,
+    prefix: &str,
+    trap: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>,
+) -> Result<()> {
     let recorder = AccountingRecorder::start(counted.world.cluster.client().await?).await?;
     let judge = async |tenant: &Tenant<'_>| {
         Box::pin(trap(tenant)).await?;
         recorder.judge(&[&tenant.namespace], &[], &Terms::default()).await
     };
     counted.test(prefix, judge).await
+}
+
+/// How many there are of something: few, or as many as the trap is about if `ACCOUNTING_TRAPS` is `full`.
+fn scaled<T>(few: T, full: T) -> T {
+    if env::var_os("ACCOUNTING_TRAPS").is_some_and(|it| it == "full") { full } else { few }
+}
+
+/// Why the Pods of a record ended.
+fn reasons(status: &TrainJobRecordStatus) -> Vec<(&str, u64)> {
+    let attempts = status.replicated_jobs.iter().flat_map(|job| &job.attempts);
+    let reasons = attempts.flat_map(|attempt| &attempt.sums.reasons);
+    reasons.map(|(reason, count)| (reason.as_str(), *count)).collect()
 }
 
 /// So many nodes, each with a GPU.

@@ -1,5 +1,5 @@
-//! Traps 9, 20 and 31: the API server dies between a store and its releases; a namespace goes, and a deadline comes due, while
-//! the program is away.
+//! Traps 9, 20, 23 and 31: the API server dies between a store and its releases, and is silent for longer than Pods may be held;
+//! a namespace goes, and a deadline comes due, while the program is away.
 
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use e2e::accounting::{
     start_operator,
 };
 use e2e::cluster::Options;
+use e2e::component::Component;
 use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, World};
 use e2e::proxy::{Call, Fault, Proxy, Scope};
 use e2e::recorder::AccountingRecorder;
@@ -54,6 +55,49 @@ async fn an_api_server_that_dies_between_store_and_release_loses_nothing() -> Re
             let succeeded = PodCounts { succeeded: 4, ..PodCounts::default() };
             ensure!(status.totals.pods == succeeded && holds(&status, "Exact"), "{status:#?}");
             released(tenant, "outage").await
+        })
+        .await
+}
+
+/// Twice as long as a Pod may be held here.
+const SILENT_FOR: Duration = Duration::from_secs(20);
+
+#[tokio::test]
+async fn ah3_an_api_server_that_is_silent_for_twice_the_limit_lets_no_pod_go_uncounted()
+-> Result<()> {
+    let world = Box::pin(World::without_operator(Options::default())).await?;
+    install_accounting(&world.cluster).await?;
+    let cluster = &world.cluster;
+    let kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?;
+    let first = Accounting::short_lived(cluster, SETTINGS, kubeconfig.clone()).await?;
+    first.leads().await?;
+    start_operator(&world, "Exact").await?;
+    world
+        .test("silent", async |tenant| {
+            tenant.create("silent", RUNS, nodes(2)).await?;
+            run_held(tenant, "silent", 2).await?;
+            // One that needs no Lease: whoever loses it ends, and a new one waits anew.
+            first.kill9();
+            let proxy = Proxy::start(cluster, Scope::Cluster).await?;
+            let through = proxy.kubeconfig(&kubeconfig)?;
+            let program = Accounting::unelected(cluster, SETTINGS, through).await?;
+            program.wait_ready().await?;
+            let stores = |call: &Call| {
+                (call.verb, call.resource.as_str()) == ("update", "trainjobrecords")
+                    && call.json().pointer("/status/settling/0").is_some()
+            };
+            let held = proxy.inject(stores, 1..=1, Fault::HoldRequest);
+            tenant.delete("silent").await?;
+            held.reached().await?;
+            cluster.pause(Component::ApiServer)?;
+            tokio::time::sleep(SILENT_FOR).await;
+            cluster.resume(Component::ApiServer)?;
+            held.remove();
+            let status = becomes_final(tenant, "silent").await?;
+            let deleted = PodCounts { deleted: 2, ..PodCounts::default() };
+            ensure!(status.totals.pods == deleted && status.lost.is_empty(), "{status:#?}");
+            ensure!(holds(&status, "Exact"), "{status:#?}");
+            released(tenant, "silent").await
         })
         .await
 }

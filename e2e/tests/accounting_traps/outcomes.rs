@@ -6,18 +6,53 @@ use anyhow::{Context, Result, ensure};
 use e2e::accounting::{becomes_final, holds, status};
 use e2e::fixtures::{MPI, PATIENCE, RUNS};
 use e2e::until::until_ok;
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use serde_json::json;
-use trainjob_api::lifecycle::v1alpha1::record::{PodCounts, TrainJobRecordStatus};
+use trainjob_api::lifecycle::v1alpha1::record::PodCounts;
 use trainjob_api::time::Timestamp;
 
-use super::{judged, nodes, run_held};
+use super::{judged, nodes, reasons, run_held};
 
-/// Why the Pods of a record ended.
-fn reasons(status: &TrainJobRecordStatus) -> Vec<(&str, u64)> {
-    let attempts = status.replicated_jobs.iter().flat_map(|job| &job.attempts);
-    let reasons = attempts.flat_map(|attempt| &attempt.sums.reasons);
-    reasons.map(|(reason, count)| (reason.as_str(), *count)).collect()
+/// Waits until these Pods are older than now. Instants are whole seconds: of a Pod that is as old as the suspension nobody can
+/// say which came first.
+async fn older(pods: &[Pod]) -> Result<()> {
+    let created = pods.iter().filter_map(ResourceExt::creation_timestamp).max();
+    let created = Timestamp::from(&created.context("no Pod")?);
+    until_ok("they are older", PATIENCE, || async {
+        let now = Timestamp::from(SystemTime::now());
+        ensure!(now > created, "they are not");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_job_that_is_resumed_as_soon_as_it_is_suspended_has_one_attempt_and_counts_all_pods()
+-> Result<()> {
+    judged("hasty", async |tenant| {
+        tenant.create("hasty", RUNS, nodes(2)).await?;
+        for round in 1..=3 {
+            let pods = run_held(tenant, "hasty", 2).await?;
+            older(&pods).await?;
+            tenant.patch("hasty", &json!({"spec": {"suspend": true}})).await?;
+            tenant.becomes("hasty", "Suspended").await?;
+            tenant.patch("hasty", &json!({"spec": {"suspend": false}})).await?;
+            until_ok("its Pods are counted", PATIENCE, || async {
+                let status = status(tenant, "hasty").await?;
+                ensure!(reasons(&status) == [("Suspended", 2 * round)], "{status:#?}");
+                Ok(())
+            })
+            .await?;
+        }
+        run_held(tenant, "hasty", 2).await?;
+        tenant.delete("hasty").await?;
+        let status = becomes_final(tenant, "hasty").await?;
+        ensure!(reasons(&status) == [("Stopped", 2), ("Suspended", 6)], "{status:#?}");
+        ensure!(status.totals.restarts == 0 && holds(&status, "Exact"), "{status:#?}");
+        Ok(())
+    })
+    .await
 }
 
 #[tokio::test]
@@ -25,15 +60,7 @@ async fn pods_of_a_job_that_is_suspended_and_resumed_count_as_suspended_and_wast
     judged("suspended", async |tenant| {
         tenant.create("suspended", RUNS, nodes(2)).await?;
         let pods = run_held(tenant, "suspended", 2).await?;
-        // Instants are whole seconds: of a Pod that is as old as the suspension nobody can say which came first.
-        let created = pods.iter().filter_map(ResourceExt::creation_timestamp).max();
-        let created = Timestamp::from(&created.context("no Pod")?);
-        until_ok("they are older", PATIENCE, || async {
-            let now = Timestamp::from(SystemTime::now());
-            ensure!(now > created, "they are not");
-            Ok(())
-        })
-        .await?;
+        older(&pods).await?;
         tenant.patch("suspended", &json!({"spec": {"suspend": true}})).await?;
         until_ok("its Pods are counted", PATIENCE, || async {
             let status = status(tenant, "suspended").await?;

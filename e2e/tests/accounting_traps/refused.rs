@@ -8,7 +8,7 @@ use e2e::apply::apply;
 use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, Tenant};
 use e2e::until::until_ok;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, ResourceQuota};
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
@@ -20,6 +20,8 @@ use super::{counted, is_held, no_pods, nodes, released, run_held};
 
 /// What the API server says.
 const DENIED: &str = "denied by a test";
+/// The name of a quota.
+const QUOTA: &str = "no-records";
 
 /// Something that is refused to the program in one namespace, until it is lifted.
 struct Denial<'a> {
@@ -77,6 +79,40 @@ impl<'a> Denial<'a> {
     }
 }
 
+/// A quota that has no room for records, in effect.
+async fn no_room(tenant: &Tenant<'_>, probe: impl AsyncFn() -> kube::Result<()>) -> Result<()> {
+    let none = json!({"count/trainjobrecords.lifecycle.trainjob.dev": "0"});
+    let quota = json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": QUOTA},
+        "spec": {"hard": none},
+    });
+    apply(&tenant.client, &tenant.namespace, vec![quota]).await?;
+    until_ok("it is refused", PATIENCE, || async {
+        match probe().await {
+            Err(kube::Error::Api(refusal)) if refusal.message.contains("exceeded quota") => Ok(()),
+            Err(error) => bail!(error),
+            Ok(()) => bail!("it is still allowed"),
+        }
+    })
+    .await
+}
+
+/// Tries to create a record as the program, and creates none.
+async fn create_record(
+    counted: &Counted,
+    tenant: &Tenant<'_>,
+) -> Result<impl AsyncFn() -> kube::Result<()>> {
+    let of: Api<TrainJobRecord> = Api::namespaced(as_program(counted).await?, &tenant.namespace);
+    let probe = TrainJobRecordSpec {
+        train_job: RecordedJob { name: "p".into(), uid: "p".into(), created_at: None },
+        runtime_ref: None,
+        queue: None,
+    };
+    let probe = TrainJobRecord::new("probe", probe);
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    Ok(async move || of.create(&dry_run, &probe).await.map(|_| ()))
+}
+
 /// What the program may do, in a namespace.
 async fn as_program(counted: &Counted) -> Result<kube::Client> {
     counted.world.cluster.service_account_client(NAMESPACE, SERVICE_ACCOUNT).await
@@ -125,6 +161,54 @@ async fn ah5_a_pod_whose_release_is_refused_is_counted_once_and_released_later()
         .await
 }
 
+/// Two Pods of a job whose record cannot be created are let go. Then the hindrance, which says this, is lifted.
+async fn lets_go(
+    tenant: &Tenant<'_>,
+    says: &str,
+    lift: impl AsyncFnOnce() -> Result<()>,
+) -> Result<()> {
+    tenant.create("unwritable", RUNS, nodes(2)).await?;
+    run_held(tenant, "unwritable", 2).await?;
+    let told = tenant.tells("unwritable", "RecordUnwritable").await?;
+    ensure!(told.contains(says), "{told}");
+    tenant.delete("unwritable").await?;
+    until_ok("its Pods have ended", PATIENCE, || async {
+        let pods = tenant.pods_of("unwritable").await?;
+        let ended = |pod: &Pod| {
+            let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+            phase == Some("Failed") && is_held(pod)
+        };
+        ensure!(pods.len() == 2 && pods.iter().all(ended), "they have not");
+        Ok(())
+    })
+    .await?;
+    // They are held for ten seconds here, and not for ever.
+    no_pods(tenant, "unwritable").await?;
+    lift().await?;
+    let status = becomes_final(tenant, "unwritable").await?;
+    ensure!(status.lost.get("RecordUnwritable") == Some(&2), "{status:#?}");
+    ensure!(status.totals.pods == PodCounts::default(), "{status:#?}");
+    ensure!(!holds(&status, "Exact"), "{status:#?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn ah2_without_room_for_records_pods_are_let_go_and_told_of_when_there_is() -> Result<()> {
+    let counted = counted().await?;
+    counted
+        .test("quota", async |tenant| {
+            no_room(tenant, create_record(&counted, tenant).await?).await?;
+            let quotas: Api<ResourceQuota> =
+                Api::namespaced(tenant.client.clone(), &tenant.namespace);
+            let lift = async || {
+                quotas.delete(QUOTA, &DeleteParams::default()).await?;
+                Ok(())
+            };
+            lets_go(tenant, "exceeded quota", lift).await
+        })
+        .await
+}
+
 #[tokio::test]
 async fn ah2_pods_whose_record_cannot_be_written_are_let_go_after_the_limit() -> Result<()> {
     let counted = counted().await?;
@@ -132,39 +216,8 @@ async fn ah2_pods_whose_record_cannot_be_written_are_let_go_after_the_limit() ->
         .test("valve", async |tenant| {
             let denial =
                 Denial::of(tenant, "lifecycle.trainjob.dev", "trainjobrecords", "CREATE").await?;
-            let of: Api<TrainJobRecord> =
-                Api::namespaced(as_program(&counted).await?, &tenant.namespace);
-            let probe = TrainJobRecordSpec {
-                train_job: RecordedJob { name: "p".into(), uid: "p".into(), created_at: None },
-                runtime_ref: None,
-                queue: None,
-            };
-            let probe = TrainJobRecord::new("probe", probe);
-            let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-            denial.holds(async || of.create(&dry_run, &probe).await.map(|_| ())).await?;
-
-            tenant.create("unwritable", RUNS, nodes(2)).await?;
-            run_held(tenant, "unwritable", 2).await?;
-            let told = tenant.tells("unwritable", "RecordUnwritable").await?;
-            ensure!(told.contains(DENIED), "{told}");
-            tenant.delete("unwritable").await?;
-            until_ok("its Pods have ended", PATIENCE, || async {
-                let pods = tenant.pods_of("unwritable").await?;
-                let ended = |pod: &Pod| {
-                    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-                    phase == Some("Failed") && is_held(pod)
-                };
-                ensure!(pods.len() == 2 && pods.iter().all(ended), "they have not");
-                Ok(())
-            })
-            .await?;
-            // They are held for ten seconds here, and not for ever.
-            no_pods(tenant, "unwritable").await?;
-            denial.lift().await?;
-            let status = becomes_final(tenant, "unwritable").await?;
-            ensure!(status.lost.get("RecordUnwritable") == Some(&2), "{status:#?}");
-            ensure!(status.totals.pods == PodCounts::default(), "{status:#?}");
-            ensure!(!holds(&status, "Exact"), "{status:#?}");
+            denial.holds(create_record(&counted, tenant).await?).await?;
+            lets_go(tenant, DENIED, async || denial.lift().await).await?;
             let log = counted.program.log()?;
             let lines = log.lines().filter(|line| {
                 line.contains("a Pod is not counted") && line.contains(&tenant.namespace)

@@ -36,7 +36,7 @@ struct Known {
 pub struct TrainJobs {
     copy_labels: Vec<String>,
     known: HashMap<ObjectKey, Known>,
-    /// Those that went after they had finished, by UID: their records have to tell how.
+    /// Those that went, by UID: their records have to tell how, and why their last Pods were stopped.
     departed: HashMap<String, Known>,
 }
 
@@ -55,11 +55,15 @@ impl TrainJobs {
             return false;
         }
         let known = self.read(job, version);
-        self.known.insert(key, known);
+        let before = self.known.insert(key, known);
+        if let Some(before) = before.filter(|before| Some(&before.uid) != job.metadata.uid.as_ref())
+        {
+            self.depart(before);
+        }
         true
     }
 
-    /// That of this UID is gone. How it finished, if it has, stays known until it is [forgotten](Self::forget).
+    /// That of this UID is gone. What it was like stays known until it is [forgotten](Self::forget).
     pub fn gone(&mut self, key: &ObjectKey, uid: &str) {
         // Another of that name may have been read before its predecessor's end is told.
         if self.known.get(key).is_some_and(|known| known.uid == uid)
@@ -69,13 +73,11 @@ impl TrainJobs {
         }
     }
 
-    fn depart(&mut self, known: Known) {
-        match known.job {
-            Job::Finished(_) => {
-                self.departed.insert(known.uid.clone(), known);
-            }
-            Job::Running { .. } | Job::Gone => {}
+    fn depart(&mut self, mut known: Known) {
+        if let Job::Running { suspension } = known.job {
+            known.job = Job::Gone { suspension };
         }
+        self.departed.insert(known.uid.clone(), known);
     }
 
     /// Nothing is left to do about the record of the one of this UID.
@@ -83,7 +85,7 @@ impl TrainJobs {
         self.departed.remove(uid);
     }
 
-    /// The UIDs of those that went after they had finished.
+    /// The UIDs of those that went.
     pub fn departed(&self) -> impl Iterator<Item = &str> {
         self.departed.keys().map(String::as_str)
     }
@@ -100,10 +102,11 @@ impl TrainJobs {
     /// How the TrainJob of this UID is.
     #[must_use]
     pub fn job(&self, key: &JobKey) -> Job {
-        self.get(key).map_or(Job::Gone, |known| known.job.clone())
+        let unknown = Job::Gone { suspension: Suspension::Never };
+        self.get(key).map_or(unknown, |known| known.job.clone())
     }
 
-    /// Whether the TrainJob is there, as far as is known.
+    /// Whether something is known of the TrainJob.
     #[must_use]
     pub fn has(&self, key: &JobKey) -> bool {
         self.get(key).is_some()
@@ -186,10 +189,14 @@ fn state(job: &TrainJob, facts: &JobFacts) -> Job {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use serde_json::{Value, json};
 
     use super::*;
+
+    const UNKNOWN: Job = Job::Gone { suspension: Suspension::Never };
 
     fn job(uid: &str, version: u32, labels: &Value) -> TrainJob {
         let metadata = json!({
@@ -227,7 +234,7 @@ mod tests {
         let (spec, labels) = jobs.record(&key("u1"));
         assert_eq!((&*spec.train_job.name, &*spec.train_job.uid), ("llm", "u1"));
         assert!(spec.runtime_ref.is_none() && spec.queue.is_none() && labels.is_empty());
-        assert_eq!(jobs.job(&key("u1")), Job::Gone);
+        assert_eq!(jobs.job(&key("u1")), UNKNOWN);
     }
 
     #[test]
@@ -259,15 +266,33 @@ mod tests {
     }
 
     #[test]
+    fn what_a_job_said_of_being_suspended_stays_known_when_it_goes() {
+        let mut suspended = job("u1", 5, &json!({}));
+        let condition = json!({
+            "type": SUSPENDED, "status": "False", "reason": "Resumed", "message": "",
+            "lastTransitionTime": "2026-11-22T06:10:00Z",
+        });
+        suspended.status = serde_json::from_value(json!({"conditions": [condition]})).unwrap();
+        let mut jobs = TrainJobs::new(Vec::new());
+        jobs.saw(&suspended);
+        let Job::Running { suspension } = jobs.job(&key("u1")) else { panic!("it runs") };
+        assert_ne!(suspension, Suspension::Never);
+        jobs.gone(&key("u1").object(), "u1");
+        assert_eq!(jobs.job(&key("u1")), Job::Gone { suspension });
+    }
+
+    #[test]
     fn a_name_that_is_used_again_is_another_job() {
         let mut jobs = TrainJobs::new(Vec::new());
         jobs.saw(&job("u1", 5, &json!({})));
         assert!(!jobs.saw(&job("u1", 4, &json!({}))), "an older version is no news");
         jobs.saw(&job("u2", 9, &json!({})));
-        assert_eq!(jobs.job(&key("u1")), Job::Gone);
+        assert_eq!(jobs.job(&key("u1")), UNKNOWN);
         jobs.gone(&key("u1").object(), "u1");
         assert!(jobs.has(&key("u2")), "the end of its predecessor is told late");
         jobs.gone(&key("u2").object(), "u2");
+        assert_eq!(jobs.departed().collect::<BTreeSet<_>>(), ["u1", "u2"].into());
+        jobs.forget("u2");
         assert!(!jobs.has(&key("u2")));
     }
 
@@ -286,10 +311,10 @@ mod tests {
         assert_eq!(jobs.queue(&key("u1")), Some("gpu"));
         assert_eq!(jobs.departed().collect::<Vec<_>>(), ["u1"]);
         jobs.forget("u1");
-        assert_eq!(jobs.job(&key("u1")), Job::Gone);
+        assert_eq!(jobs.job(&key("u1")), UNKNOWN);
 
         jobs.saw(&job("u2", 9, &json!({})));
         jobs.keep_only(&[]);
-        assert_eq!(jobs.job(&key("u2")), Job::Gone, "it had not finished");
+        assert_eq!(jobs.job(&key("u2")), UNKNOWN, "it had not finished");
     }
 }

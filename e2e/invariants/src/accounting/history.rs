@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecordStatus;
 
+use super::charge::Charge;
 use crate::history::Millis;
 
 /// The history of a run.
@@ -43,17 +44,8 @@ pub struct PodVersion {
     pub deleted: bool,
     /// Whether it is gone; the rest is as it was last.
     pub gone: bool,
-    /// What it is charged for; `None`: that does not follow from containers that all have a real end.
+    /// What it is charged for; `None`: that does not follow from what is stored.
     pub charge: Option<Charge>,
-}
-
-/// What a Pod is charged for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Charge {
-    /// For how long, in seconds.
-    pub seconds: u64,
-    /// For how many GPUs.
-    pub gpus: u64,
 }
 
 /// A record was stored, or is gone.

@@ -8,6 +8,7 @@ use trainjob_api::lifecycle::v1alpha1::record::{
 
 use super::{
     Terms,
+    charge::added,
     history::{AccountingHistory, PodVersion, RecordVersion, Written},
     violation::{Invariant, Violation},
 };
@@ -79,13 +80,7 @@ impl Life<'_> {
 
     /// What these Pods are charged for, as they were before this version; `None`: that is not known of one of them.
     fn charged(&self, uids: &[&str], version: &RecordVersion) -> Option<u64> {
-        let charges = uids.iter().map(|uid| {
-            let mut known = self.pods.get(uid)?.iter();
-            let before = known.rfind(|pod| pod.revision < version.revision)?;
-            let charge = before.charge?;
-            Some(charge.seconds * charge.gpus)
-        });
-        charges.sum()
+        uids.iter().map(|uid| added(self.pods.get(uid)?, version)).sum()
     }
 
     /// A4 and A9: from one version to the next.

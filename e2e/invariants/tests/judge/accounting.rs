@@ -7,6 +7,7 @@ use invariants::{
     Millis,
     accounting::{
         AccountingHistory, Charge, Invariant, PodVersion, RecordVersion, Terms, Written, check,
+        gpu_seconds,
     },
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -42,7 +43,8 @@ fn at(revision: u64) -> Millis {
 
 /// It has ended after ten seconds with two GPUs.
 fn ended(revision: u64, uid: &str) -> PodVersion {
-    let charge = Some(Charge { seconds: 10, gpus: 2 });
+    let [start, end] = [1_000, 1_010].map(Timestamp);
+    let charge = Some(Charge { start, end, at_most: false, gpus: 2 });
     PodVersion { ended: true, deleted: true, charge, ..pod(revision, uid) }
 }
 
@@ -277,4 +279,30 @@ fn a12_a_record_that_goes() {
     let mut history = good();
     gone(&mut history);
     assert_eq!(check(&history, &Terms { records_go: true, ..Terms::default() }), []);
+}
+
+#[test]
+fn gpu_seconds_are_those_of_all_pods_as_they_were_when_they_were_counted() {
+    let history = good();
+    assert_eq!(gpu_seconds(&history, "u1"), Ok(40));
+    assert_eq!(gpu_seconds(&history, "u2"), Ok(0), "another job");
+
+    let mut uncounted = good();
+    uncounted.pods.push(ended(12, "p3"));
+    assert_eq!(gpu_seconds(&uncounted, "u1"), Err("a/p3 was not counted".to_owned()));
+
+    let mut unknown = good();
+    unknown.pods.iter_mut().for_each(|pod| pod.charge = None);
+    assert!(gpu_seconds(&unknown, "u1").is_err());
+}
+
+#[test]
+fn a_pod_whose_latest_end_is_known_is_charged_until_it_is_counted_at_most() {
+    let [start, end] = [1_000, 1_010].map(Timestamp);
+    let charge = Charge { start, end, at_most: true, gpus: 2 };
+    for (counted_at, expected) in
+        [(Some(1_005), Some(10)), (Some(1_010), Some(20)), (Some(1_020), Some(20)), (None, None)]
+    {
+        assert_eq!(charge.gpu_seconds(counted_at.map(Timestamp)), expected, "{counted_at:?}");
+    }
 }

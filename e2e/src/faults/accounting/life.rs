@@ -1,13 +1,16 @@
 //! The lives of TrainJobs whose Pods are counted that faults are put into.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context, Result, bail, ensure};
 use invariants::History;
-use k8s_openapi::api::core::v1::Namespace;
-use kube::ResourceExt as _;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams};
 use serde_json::{Value, json};
 use trainjob_api::conditions;
 use trainjob_api::lifecycle::v1alpha1::ACCOUNTING_FINALIZER;
+use trainjob_api::time::Timestamp;
 
 use super::ground::{Ground, RESTARTS};
 use super::judge::{Judgement, Lived};
@@ -19,11 +22,14 @@ use crate::faults::life::{Life, Player};
 use crate::faults::proxy::{Proxy, Scope};
 use crate::faults::scenario::Scenario;
 use crate::testenv::accounting::{holds, records};
+use crate::testenv::fixtures::status::now;
 use crate::testenv::fixtures::{COMPLETES, RUNS, Tenant};
 use crate::testenv::until::until_ok;
 
 /// The TrainJob.
 const JOB: &str = "job";
+/// Seconds of a deadline that Pods reach running on a busy machine.
+const DEADLINE: u32 = 15;
 /// Who tells events.
 const REPORTER: &str = "trainjob-accounting";
 
@@ -49,6 +55,8 @@ pub(in crate::faults) async fn live(
     let lived = Lived { history: &counted, case, observes, needs_record };
     let Judgement { broken, receipt } = lived.judge();
     let is_lost = receipt.is_none();
+    let pods: BTreeSet<_> = counted.pods.iter().map(|pod| &pod.uid).collect();
+    let receipt = receipt.filter(|_| most_pods(scenario).is_none_or(|most| pods.len() <= most));
     let life = Life {
         calls: made(&calls, &requests),
         history: History { requests, ..History::default() },
@@ -64,6 +72,16 @@ pub(in crate::faults) async fn live(
     Ok(life)
 }
 
+/// More Pods than these make it another life, whose record says something else. Who deletes a TrainJob that runs deletes its Jobs
+/// before their Pods; a Job controller that is told of the Pods first makes others, which go, too.
+const fn most_pods(scenario: Scenario) -> Option<usize> {
+    match scenario {
+        Scenario::CountedDelete | Scenario::ObservedDelete => Some(2),
+        Scenario::CountedSuspend => Some(4),
+        _ => None,
+    }
+}
+
 /// The name of a Pod, less what chance adds to it.
 fn without_chance(object: &str) -> String {
     match (object.starts_with("pod "), object.rsplit_once('-')) {
@@ -73,7 +91,7 @@ fn without_chance(object: &str) -> String {
 }
 
 /// The reasons of the program's events. That Pods are lost is what was meant to happen where some are.
-async fn told(tenant: &Tenant<'_>, is_lost: bool) -> Result<std::collections::BTreeSet<String>> {
+async fn told(tenant: &Tenant<'_>, is_lost: bool) -> Result<BTreeSet<String>> {
     let events = tenant.events.list(&ListParams::default()).await?.items;
     let own = events.into_iter().filter(|it| it.reporting_controller.as_deref() == Some(REPORTER));
     let reasons = own.filter_map(|event| event.reason);
@@ -98,14 +116,38 @@ impl Playing<'_> {
         Ok(())
     }
 
-    async fn runs(&self) -> Result<()> {
+    async fn runs(&self) -> Result<Vec<Pod>> {
         until_ok("its Pods run", PATIENCE, || async {
-            let running = self.tenant.running_pods_of(JOB).await?;
-            ensure!(running == 2, "{running} do");
+            let pods = self.tenant.pods_of(JOB).await?;
+            let runs = |pod: &Pod| pod.status.as_ref()?.phase.clone().filter(|it| it == "Running");
+            let running: Vec<_> = pods.into_iter().filter(|pod| runs(pod).is_some()).collect();
+            ensure!(running.len() == 2, "{} do", running.len());
+            Ok(running)
+        })
+        .await
+    }
+
+    /// Suspends it, lets its Pods go, and resumes it.
+    async fn suspend_and_resume(&self) -> Result<()> {
+        let created = self.runs().await?.iter().filter_map(ResourceExt::creation_timestamp).max();
+        let created = Timestamp::from(&created.context("no Pod")?);
+        // Instants are whole seconds: of a Pod that is as old as the suspension nobody can say which came first.
+        until_ok("its Pods are older", PATIENCE, || async {
+            ensure!(now() > created, "they are not");
             Ok(())
         })
         .await?;
-        self.tenant.runs(JOB).await?;
+        self.tenant.patch(JOB, &json!({"spec": {"suspend": true}})).await?;
+        self.becomes(conditions::SUSPENDED).await?;
+        // A program that starts when the TrainJob has gone cannot know that it was suspended.
+        until_ok("its Pods are gone", PATIENCE, || async {
+            let pods = self.tenant.pods_of(JOB).await?.len();
+            ensure!(pods == 0, "{pods} are there");
+            Ok(())
+        })
+        .await?;
+        self.tenant.patch(JOB, &json!({"spec": {"suspend": false}})).await?;
+        self.runs().await?;
         Ok(())
     }
 
@@ -128,7 +170,7 @@ impl Playing<'_> {
         .await
     }
 
-    /// Whether the TrainJob and its Pods go in the end.
+    /// Whether its Pods go in the end.
     fn goes(&self) -> bool {
         let stays = [Scenario::CountedComplete, Scenario::CountedRestart];
         !stays.contains(&self.scenario)
@@ -170,6 +212,17 @@ impl Player for Playing<'_> {
             Scenario::CountedTtl => {
                 self.create(COMPLETES, 2, &json!({"ttlSecondsAfterFinished": 1})).await?;
                 self.gone().await
+            }
+            Scenario::CountedSuspend => {
+                self.create(RUNS, 2, &json!({})).await?;
+                self.suspend_and_resume().await?;
+                self.tenant.delete(JOB).await?;
+                self.gone().await
+            }
+            Scenario::CountedDeadline => {
+                self.create(RUNS, 2, &json!({"activeDeadlineSeconds": DEADLINE})).await?;
+                self.runs().await?;
+                self.becomes(conditions::FAILED).await
             }
             Scenario::CountedDelete | Scenario::ObservedDelete => {
                 self.create(RUNS, 2, &json!({})).await?;

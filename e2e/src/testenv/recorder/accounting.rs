@@ -1,7 +1,6 @@
 //! Somebody who writes down every version of marked Pods and of records, for the judge of the accounting program.
 //!
-//! What a Pod is charged for is worked out here once more, from the spec and the status that the API server stored, and only
-//! where it is evident: each container has ended, and nothing but its requests makes up what the Pod requests.
+//! What a Pod is charged for is worked out once more, in [`charge`].
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -12,9 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
 use invariants::Millis;
-use invariants::accounting::{
-    AccountingHistory, Charge, PodVersion, RecordVersion, Terms, Written, check,
-};
+use invariants::accounting::{AccountingHistory, PodVersion, RecordVersion, Terms, Written, check};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams, WatchEvent, WatchParams};
 use kube::{Client, Resource, ResourceExt};
@@ -25,8 +22,8 @@ use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecord;
 use trainjob_api::lifecycle::v1alpha1::{
     ACCOUNTED_ANNOTATION, ACCOUNTING_FINALIZER, TRAIN_JOB_UID_LABEL,
 };
-use trainjob_api::time::Timestamp;
 
+use super::charge::charge;
 use crate::faults::proxy::Call;
 use crate::testenv::until::until_ok;
 
@@ -34,8 +31,6 @@ use crate::testenv::until::until_ok;
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long a watch may be behind on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The resource that Pods of tests use.
-const GPU: &str = "nvidia.com/gpu";
 
 /// Watches marked Pods and records of all namespaces until it is dropped.
 pub struct AccountingRecorder {
@@ -225,27 +220,6 @@ fn pod_version(pod: &Pod, gone: bool) -> Option<PodVersion> {
         charge: charge(pod),
         uid,
     })
-}
-
-/// From the instant at which the Pod was bound to the end of its last container, for the GPUs of its containers.
-fn charge(pod: &Pod) -> Option<Charge> {
-    let (spec, status) = (pod.spec.as_ref()?, pod.status.as_ref()?);
-    let is_plain =
-        spec.init_containers.is_none() && spec.overhead.is_none() && spec.resources.is_none();
-    let mut conditions = status.conditions.iter().flatten();
-    let bound = conditions.find(|it| it.type_ == "PodScheduled" && it.status == "True")?;
-    let start = Timestamp::from(bound.last_transition_time.as_ref()?);
-    let ends = status.container_statuses.as_ref()?.iter().map(|container| {
-        let ended = container.state.as_ref()?.terminated.as_ref()?;
-        ended.finished_at.as_ref().map(Timestamp::from)
-    });
-    let ends = ends.collect::<Option<Vec<_>>>()?;
-    let end = ends.into_iter().max()?;
-    let gpus = spec.containers.iter().filter_map(|container| {
-        container.resources.as_ref()?.requests.as_ref()?.get(GPU)?.0.parse::<u64>().ok()
-    });
-    let seconds = u64::try_from(end.since(start)).ok()?;
-    is_plain.then(|| Charge { seconds, gpus: gpus.sum() })
 }
 
 /// What a call of the program wrote, if it did.

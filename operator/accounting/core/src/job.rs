@@ -13,7 +13,10 @@ pub enum Job {
     /// It is there and has finished.
     Finished(Finish),
     /// There is no TrainJob of this UID.
-    Gone,
+    Gone {
+        /// What it said of being suspended when it was last seen.
+        suspension: Suspension,
+    },
 }
 
 /// How a TrainJob finished.
@@ -77,7 +80,7 @@ impl Job {
                 FinishedHow::Failed => Outcome::Failed,
                 FinishedHow::DeadlineExceeded => Outcome::DeadlineExceeded,
             },
-            Self::Gone => match stored {
+            Self::Gone { .. } => match stored {
                 None | Some(Outcome::Running | Outcome::Deleted) => Outcome::Deleted,
                 Some(
                     finished @ (Outcome::Complete | Outcome::Failed | Outcome::DeadlineExceeded),
@@ -91,7 +94,7 @@ impl Job {
     pub const fn is_over(&self) -> bool {
         match self {
             Self::Running { .. } => false,
-            Self::Finished(_) | Self::Gone => true,
+            Self::Finished(_) | Self::Gone { .. } => true,
         }
     }
 
@@ -105,8 +108,9 @@ impl Job {
     #[must_use]
     pub const fn suspension(&self) -> Suspension {
         match self {
-            Self::Running { suspension } | Self::Finished(Finish { suspension, .. }) => *suspension,
-            Self::Gone => Suspension::Never,
+            Self::Running { suspension }
+            | Self::Finished(Finish { suspension, .. })
+            | Self::Gone { suspension } => *suspension,
         }
     }
 }
@@ -114,6 +118,8 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const UNKNOWN: Job = Job::Gone { suspension: Suspension::Never };
 
     #[test]
     fn a_job_that_is_gone_keeps_the_outcome_that_was_stored() {
@@ -125,7 +131,7 @@ mod tests {
             (Some(Outcome::DeadlineExceeded), Outcome::DeadlineExceeded),
             (Some(Outcome::Deleted), Outcome::Deleted),
         ] {
-            assert_eq!(Job::Gone.outcome(stored), expected, "{stored:?}");
+            assert_eq!(UNKNOWN.outcome(stored), expected, "{stored:?}");
         }
     }
 }

@@ -167,6 +167,7 @@ impl Keeper {
     /// What is to be sent now. Each call has to be [answered](Self::answered), however it ends.
     pub fn next(&mut self, job: &Job, settings: &Settings, now: Now) -> Calls {
         self.settle();
+        self.pods.time_passes(now);
         self.record.let_go = self.let_go.count();
         let context = Context { job, job_read: self.job_read, settings, now };
         let plan = plan(&self.record, self.pods.iter(), &context);
@@ -340,10 +341,10 @@ impl Keeper {
         let consequence = for_record(failure);
         if let (Call::Get { .. }, ForRecord::Create) = (call, consequence) {
             // That there is none is what was asked for.
-            self.tries.succeeded(call);
+            self.tries.absent(call, now.clock);
             return self.lost_record();
         }
-        self.tries.failed(call, now.clock, retry_after);
+        self.tries.failed(call, failure, now.clock, retry_after);
         if let Call::ReadJob = call {
             if self.tries.job_unread() {
                 self.job_read = JobRead::Read;

@@ -52,7 +52,7 @@ pub struct Pod {
     pub node: Option<String>,
     /// When it was bound, or when the kubelet first saw it (AT1).
     pub bound_at: Option<Timestamp>,
-    /// Since when it is not ready.
+    /// Since when it is not ready any more; `None`: it is ready, or never was.
     pub unready_since: Option<Timestamp>,
     /// What ended it from outside.
     pub disruption: Option<Disruption>,
@@ -210,7 +210,7 @@ impl Pod {
             bound_at: condition(status, "PodScheduled", "True")
                 .and_then(since)
                 .or_else(|| status.and_then(|status| status.start_time.as_ref().and_then(real))),
-            unready_since: condition(status, "Ready", "False").and_then(since),
+            unready_since: unready_since(status),
             disruption: disrupted.map(|disrupted| Disruption {
                 reason: disrupted.reason.clone().unwrap_or_default(),
                 at: since(disrupted),
@@ -283,6 +283,13 @@ fn condition<'a>(
 ) -> Option<&'a PodCondition> {
     let mut all = status?.conditions.iter().flatten();
     all.find(|condition| condition.type_ == type_ && condition.status == value)
+}
+
+/// A Pod is not ready before its containers start, either: a kubelet writes that together with `Initialized`, or before it.
+fn unready_since(status: Option<&PodStatus>) -> Option<Timestamp> {
+    let unready = condition(status, "Ready", "False").and_then(since)?;
+    let initialized = condition(status, "Initialized", "True").and_then(since);
+    initialized.is_none_or(|initialized| unready > initialized).then_some(unready)
 }
 
 fn since(condition: &PodCondition) -> Option<Timestamp> {

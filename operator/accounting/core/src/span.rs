@@ -64,7 +64,7 @@ fn end_of(container: &Container, pod: &Pod, now: Timestamp) -> Option<Timestamp>
         State::EndedUnseen => Some(unseen_end(pod, None, now)),
         // It waited to be started again and kept what it had, unless the Pod had given up.
         State::Waiting => container.last_end.as_ref().map(|last| {
-            if pod.is_terminal() { last.at } else { pod.deletion.map_or(now, |it| it.at) }
+            if pod.is_terminal() { last.at } else { deleted_at(pod, now).unwrap_or(now) }
         }),
     }
 }
@@ -74,8 +74,12 @@ fn end_of(container: &Container, pod: &Pod, now: Timestamp) -> Option<Timestamp>
 fn unseen_end(pod: &Pod, started: Option<Timestamp>, now: Timestamp) -> Timestamp {
     let unready = pod.unready_since.filter(|since| started.is_none_or(|started| *since > started));
     let disrupted = pod.disruption.as_ref().and_then(|disruption| disruption.at);
-    let deleted = pod.deletion.map(|deletion| deletion.at);
-    unready.or(disrupted).or(deleted).unwrap_or(now)
+    unready.or(disrupted).or_else(|| deleted_at(pod, now)).unwrap_or(now)
+}
+
+/// The deletion, which is set as late as the grace period lasts.
+fn deleted_at(pod: &Pod, now: Timestamp) -> Option<Timestamp> {
+    pod.deletion.map(|deletion| deletion.at.min(now))
 }
 
 #[cfg(test)]
@@ -149,6 +153,21 @@ mod tests {
             ("a crash loop that was given up", bound(), vec![waiting_after(300, 1)], 300),
         ] {
             assert_eq!(of(&Pod { containers, ..pod }).1, expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn at2_a_deletion_whose_grace_is_not_over_has_an_end_that_is_possible() {
+        let deletion = Some(Deletion { at: at(1_030), grace: 30 });
+        for containers in [vec![container(State::EndedUnseen)], vec![], vec![waiting_after(300, 1)]]
+        {
+            let phase = if containers.iter().any(|it| it.state == State::Waiting) {
+                Phase::Open
+            } else {
+                Phase::Failed
+            };
+            let pod = Pod { deletion, containers, phase, ..bound() };
+            assert_eq!(of(&pod), (100, 1_000, false), "{pod:?}");
         }
     }
 

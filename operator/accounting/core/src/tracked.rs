@@ -124,6 +124,13 @@ impl Tracked {
         self.backoff.failed(clock, at_least);
     }
 
+    /// Time has passed: one that was deleted by force ends without news of it (AE1).
+    pub fn time_passes(&mut self, now: Now) {
+        if self.ended_seen.is_none() && self.pod.deletion.is_some() {
+            self.note_end(now);
+        }
+    }
+
     fn note_end(&mut self, now: Now) {
         if self.presence == Presence::Stripped || ended(&self.pod, now.server) == Ended::Yes {
             self.ended_seen.get_or_insert(now.clock);

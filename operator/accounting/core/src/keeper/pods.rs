@@ -60,6 +60,11 @@ impl Pods {
         self.known.get_mut(uid).map(|known| &mut known.tracked)
     }
 
+    /// Time has passed, by which some may have ended.
+    pub(super) fn time_passes(&mut self, now: Now) {
+        self.known.values_mut().for_each(|known| known.tracked.time_passes(now));
+    }
+
     /// The watch shows a Pod.
     pub(super) fn watched(&mut self, version: u64, pod: Pod, now: Now) {
         let newest = self.known.get(&pod.uid).map_or(self.floor, |known| known.version);

@@ -386,3 +386,14 @@ fn ag12_a_record_that_was_deleted_is_made_anew_even_if_no_pod_comes() {
     assert!(!keeper.is_done());
     assert_eq!(next(&mut keeper, 7), [Call::Create { long_name: false }]);
 }
+
+#[test]
+fn ae1_a_pod_that_ends_because_time_passes_is_stored() {
+    let deletion = Some(Deletion { at: at(1_000), grace: 0 });
+    let mut keeper = proven(Pod { phase: Phase::Open, deletion, ..pod() });
+    answer(&mut keeper, 4, Answer::Stored { version: "8".into() });
+    let later = |clock| Now { server: at(1_010), clock: Duration::from_secs(clock) };
+    assert_eq!(keeper.next(&RUNNING, &Settings::default(), later(14)).now, []);
+    let calls = keeper.next(&RUNNING, &Settings::default(), later(15)).now;
+    assert!(matches!(&calls[..], [Call::ReadJob]), "{calls:?}");
+}

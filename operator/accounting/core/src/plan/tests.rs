@@ -281,7 +281,7 @@ fn ag11_a_record_is_final_after_a_list_that_was_made_when_the_job_was_over() {
             false,
         ),
         ("complete", listed.clone(), vec![], complete(), true),
-        ("gone", listed, vec![], Job::Gone, true),
+        ("gone", listed, vec![], Job::Gone { suspension: Suspension::Never }, true),
     ] {
         assert_eq!(is_final(&planned(stored, &pods, &job)), expected, "{case}");
     }

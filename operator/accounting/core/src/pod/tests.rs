@@ -126,3 +126,22 @@ fn ag2_only_an_annotation_with_its_own_uid_says_that_a_pod_is_counted() {
         assert_eq!(read(&pod).unwrap().accounted, expected, "{uid}");
     }
 }
+
+#[test]
+fn at2_a_pod_that_was_never_ready_is_not_unready_since_its_containers_ended() {
+    let mut pod = stored();
+    let ready = |pod: &Value| read(pod).unwrap().unready_since;
+    for (initialized, expected) in [
+        // As the kubelet writes both before it starts a container, and as it does after its last init container.
+        ("1970-01-01T00:09:00Z", None),
+        ("1970-01-01T00:09:10Z", None),
+        ("1970-01-01T00:08:59Z", Some(at(540))),
+    ] {
+        let conditions = pod["status"]["conditions"].as_array_mut().unwrap();
+        conditions.retain(|it| it["type"] != "Initialized");
+        conditions.push(
+            json!({"type": "Initialized", "status": "True", "lastTransitionTime": initialized}),
+        );
+        assert_eq!(ready(&pod), expected, "{initialized}");
+    }
+}

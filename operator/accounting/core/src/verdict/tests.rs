@@ -183,7 +183,8 @@ fn ae2_row_7_the_train_job_says_why_it_was_stopped() {
         ("never suspended", running(Never), D::Stopped),
         ("failed", finished(FinishedHow::Failed, Never), D::Stopped),
         ("complete", finished(FinishedHow::Complete, Never), D::Stopped),
-        ("gone", Job::Gone, D::Stopped),
+        ("gone", Job::Gone { suspension: Never }, D::Stopped),
+        ("suspended, and gone", Job::Gone { suspension: ChangedAt(at(101)) }, D::Suspended),
     ] {
         assert_eq!(verdict(&pod, Order::Unknown, &job), Verdict::Deleted(expected), "{case}");
     }
