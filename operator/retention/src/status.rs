@@ -291,6 +291,10 @@ async fn write_one(
             }
         }
         Err(error) => {
+            if stores {
+                // It may be stored all the same. Then the watch shows it, and nothing is new; but only an answer counts.
+                written.stored = None;
+            }
             tracing::debug!(policy = %found.key.name, %error, "status not written");
         }
     }
