@@ -39,9 +39,8 @@ async fn on_node(tenant: &Tenant<'_>, name: &str, node: &str, more: &Value) -> R
 
 /// One node with all GPUs of a machine.
 fn whole_node() -> Value {
-    let mut spec = nodes(1);
-    spec["trainer"]["resourcesPerNode"]["limits"]["nvidia.com/gpu"] = "8".into();
-    spec
+    let gpus = json!({"limits": {"nvidia.com/gpu": "8"}});
+    json!({"trainer": {"numNodes": 1, "resourcesPerNode": gpus}})
 }
 
 /// Its only Pod failed, for this reason.
@@ -134,13 +133,12 @@ async fn pods_that_the_garbage_collector_deletes_while_the_program_is_away_are_c
     let mut counted = Box::pin(Counted::start_in(options, "Exact", SETTINGS)).await?;
     let recorder = AccountingRecorder::start(counted.world.cluster.client().await?).await?;
     let tenant = counted.world.tenant("collected").await?;
-    const PODS: usize = 12;
     let completes = runtime("later", &json!({e2e::fixtures::COMPLETES_AFTER: "5s"}), 3, None);
     apply(&tenant.client, "default", vec![completes]).await?;
     tenant.create("collected", "later", nodes(12)).await?;
     until_ok("its Pods are there", PATIENCE, || async {
         let pods = tenant.pods_of("collected").await?;
-        ensure!(pods.len() == PODS, "{} are", pods.len());
+        ensure!(pods.len() == 12, "{} are", pods.len());
         Ok(())
     })
     .await?;
@@ -150,8 +148,8 @@ async fn pods_that_the_garbage_collector_deletes_while_the_program_is_away_are_c
     until_ok("those are deleted that are too many", COLLECTED_WITHIN, || async {
         let pods = tenant.pods_of("collected").await?;
         let deleted = pods.iter().filter(is_deleted).count();
-        ensure!(pods.len() == PODS, "{} are left of those that are held", pods.len());
-        ensure!(deleted >= PODS - THRESHOLD, "{deleted} are");
+        ensure!(pods.len() == 12, "{} are left of those that are held", pods.len());
+        ensure!(deleted >= 12 - THRESHOLD, "{deleted} are");
         Ok(())
     })
     .await?;

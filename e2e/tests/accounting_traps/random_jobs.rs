@@ -18,7 +18,7 @@ use kube::ResourceExt as _;
 use kube::api::{DeleteParams, EvictParams};
 use serde_json::{Value, json};
 
-use super::{SETTINGS, nodes, scaled};
+use super::{SETTINGS, scaled};
 
 /// What the jobs are drawn by.
 const SEED: u64 = 21;
@@ -100,17 +100,15 @@ impl Drawn {
 
     /// Its runtime, of its name.
     fn runtime(&self) -> Result<Value> {
-        let ends = |how: &[(&str, &str)]| {
-            let delay = format!("{}ms", self.after.as_millis());
-            let latest = format!("{}ms", (self.after + self.spread).as_millis());
-            let mut annotations = json!({COMPLETES_AFTER: delay, JITTER: latest});
-            how.iter().for_each(|(key, value)| annotations[*key] = json!(value));
-            annotations
-        };
+        let delay = format!("{}ms", self.after.as_millis());
+        let latest = format!("{}ms", (self.after + self.spread).as_millis());
+        let fails = |how| json!({COMPLETES_AFTER: delay, JITTER: latest, OUTCOME: how});
         let annotations = match self.fate {
-            Fate::Completes | Fate::GoesByItsTtl => ends(&[]),
-            Fate::Fails => ends(&[(OUTCOME, "fail")]),
-            Fate::RunsOutOfMemory => ends(&[(OUTCOME, "oom")]),
+            Fate::Completes | Fate::GoesByItsTtl => {
+                json!({COMPLETES_AFTER: delay, JITTER: latest})
+            }
+            Fate::Fails => fails("fail"),
+            Fate::RunsOutOfMemory => fails("oom"),
             Fate::IsSuspended
             | Fate::MeetsItsDeadline
             | Fate::IsDeleted
@@ -125,16 +123,18 @@ impl Drawn {
         Ok(runtime)
     }
 
-    fn spec(&self) -> Result<Value> {
-        let mut spec = nodes(u32::try_from(self.nodes)?);
+    fn spec(&self) -> Value {
         let limits = json!({"nvidia.com/gpu": self.gpus.to_string(), "cpu": "1"});
-        spec["trainer"]["resourcesPerNode"]["limits"] = limits;
+        let trainer = json!({"numNodes": self.nodes, "resourcesPerNode": {"limits": limits}});
         match self.fate {
-            Fate::GoesByItsTtl => spec["ttlSecondsAfterFinished"] = json!(self.seconds % 3),
-            Fate::MeetsItsDeadline => spec["activeDeadlineSeconds"] = json!(self.seconds),
-            _ => {}
+            Fate::GoesByItsTtl => {
+                json!({"trainer": trainer, "ttlSecondsAfterFinished": self.seconds % 3})
+            }
+            Fate::MeetsItsDeadline => {
+                json!({"trainer": trainer, "activeDeadlineSeconds": self.seconds})
+            }
+            _ => json!({"trainer": trainer}),
         }
-        Ok(spec)
     }
 
     /// Whether somebody has to delete it.
@@ -152,7 +152,7 @@ impl Drawn {
     /// Lives it, until nothing is left to count. Returns its UID.
     async fn live(&self, tenant: &Tenant<'_>) -> Result<String> {
         apply(&tenant.client, "default", vec![self.runtime()?]).await?;
-        let job = tenant.create(&self.name, &self.name, self.spec()?).await?;
+        let job = tenant.create(&self.name, &self.name, self.spec()).await?;
         if !self.ends() {
             // People do things at any time.
             tokio::time::sleep(self.after).await;
@@ -181,7 +181,7 @@ impl Drawn {
                     pods.find(|pod| !going(pod)).context("it has none")
                 })
                 .await?;
-                let lost = match loss {
+                let answer = match loss {
                     Loss::Deleted => {
                         let how = DeleteParams::default();
                         tenant.pods.delete(&pod.name_any(), &how).await.map(|_| ())
@@ -196,7 +196,7 @@ impl Drawn {
                     }
                 };
                 // It may have gone by itself.
-                lost.or_else(|error| match error {
+                answer.or_else(|error| match error {
                     kube::Error::Api(status) if status.code == 404 => Ok(()),
                     error => Err(error),
                 })?;
@@ -227,30 +227,30 @@ impl Drawn {
         })
         .await
     }
+}
 
-    /// What is wrong with its record.
-    fn judge(&self, uid: &str, history: &AccountingHistory) -> Result<u64> {
-        let pods = history.pods.iter().filter(|pod| pod.job == uid);
-        let pods: BTreeSet<_> = pods.map(|pod| &pod.uid).collect();
-        let versions = history.records.iter().filter(|record| record.job == uid);
-        let Some(last) = versions.max_by_key(|record| record.revision) else {
-            ensure!(pods.is_empty(), "it has {} Pods and no record", pods.len());
-            return Ok(0);
-        };
-        let status = &last.status;
-        ensure!(holds(status, "Final") && holds(status, "Exact"), "{status:#?}");
-        let counted = status.totals.pods;
-        let counted = counted.succeeded + counted.failed + counted.deleted;
-        ensure!(counted == pods.len() as u64, "{counted} of {} Pods: {status:#?}", pods.len());
-        let expected = gpu_seconds(history, uid).map_err(|unknown| anyhow!(unknown))?;
-        let told = status.totals.gpu_seconds;
-        ensure!(told == expected, "{told} GPU seconds, not {expected}: {status:#?}");
-        if status.outcome != "Complete" {
-            let wasted = status.totals.wasted_gpu_seconds;
-            ensure!(wasted == told, "{wasted} of {told} are wasted: {status:#?}");
-        }
-        Ok(told)
+/// The GPU seconds of a job, of which record and history say the same.
+fn judge(uid: &str, history: &AccountingHistory) -> Result<u64> {
+    let pods = history.pods.iter().filter(|pod| pod.job == uid);
+    let pods: BTreeSet<_> = pods.map(|pod| &pod.uid).collect();
+    let versions = history.records.iter().filter(|record| record.job == uid);
+    let Some(last) = versions.max_by_key(|record| record.revision) else {
+        ensure!(pods.is_empty(), "it has {} Pods and no record", pods.len());
+        return Ok(0);
+    };
+    let status = &last.status;
+    ensure!(holds(status, "Final") && holds(status, "Exact"), "{status:#?}");
+    let counted = status.totals.pods;
+    let counted = counted.succeeded + counted.failed + counted.deleted;
+    ensure!(counted == pods.len() as u64, "{counted} of {} Pods: {status:#?}", pods.len());
+    let expected = gpu_seconds(history, uid).map_err(|unknown| anyhow!(unknown))?;
+    let told = status.totals.gpu_seconds;
+    ensure!(told == expected, "{told} GPU seconds, not {expected}: {status:#?}");
+    if status.outcome != "Complete" {
+        let wasted = status.totals.wasted_gpu_seconds;
+        ensure!(wasted == told, "{wasted} of {told} are wasted: {status:#?}");
     }
+    Ok(told)
 }
 
 const OUTCOME: &str = "e2e.trainjob.dev/outcome";
@@ -278,7 +278,7 @@ async fn gpu_seconds_of_random_jobs_are_those_of_an_independent_count() -> Resul
     let mut wrong = Vec::new();
     let mut sum = 0;
     for (job, uid) in lived {
-        match job.judge(&uid, &history) {
+        match judge(&uid, &history) {
             Ok(seconds) => sum += seconds,
             Err(error) => wrong.push(format!("{job:?}: {error:#}")),
         }

@@ -164,9 +164,9 @@ impl TrainJobs {
 fn state(job: &TrainJob, facts: &JobFacts) -> Job {
     let all = job.status.as_ref().and_then(|status| status.conditions.as_deref());
     let all = all.unwrap_or_default();
-    let changed = conditions::find(all, SUSPENDED)
-        .map(|it| Suspension::ChangedAt(Timestamp::from(&it.last_transition_time)))
-        .unwrap_or(Suspension::Never);
+    let changed = conditions::find(all, SUSPENDED).map_or(Suspension::Never, |it| {
+        Suspension::ChangedAt(Timestamp::from(&it.last_transition_time))
+    });
     let Some(finished) = facts.finished else {
         let asked =
             job.spec.suspend == Some(true) && conditions::find_true(all, SUSPENDED).is_none();

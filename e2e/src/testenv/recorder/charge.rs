@@ -38,8 +38,8 @@ pub(super) fn charge(pod: &Pod) -> Option<Charge> {
     };
     let start = since(status, "PodScheduled", "True")?;
     let containers: Vec<_> = status.container_statuses.iter().flatten().collect();
-    let ends =
-        containers.iter().map(|it| end_of(it, status, deleted)).collect::<Option<Vec<_>>>()?;
+    let ends = containers.iter().map(|it| end_of(it, status, deleted));
+    let ends = ends.collect::<Result<Vec<_>, Unknown>>().ok()?;
     let mut ends: Vec<_> = ends.into_iter().flatten().collect();
     if ends.is_empty() {
         ends.push(unreported(status, Some(start), deleted)?);
@@ -53,27 +53,28 @@ pub(super) fn charge(pod: &Pod) -> Option<Charge> {
     })
 }
 
-/// The end of a container; one that never started has none. `None`: it is not known.
+/// When a container ended is not known.
+struct Unknown;
+
+/// The end of a container; one that never started has none.
 fn end_of(
     container: &ContainerStatus,
     status: &PodStatus,
     deleted: Option<Timestamp>,
-) -> Option<Option<End>> {
+) -> Result<Option<End>, Unknown> {
     if container.last_state.as_ref().is_some_and(|last| last.terminated.is_some()) {
-        return None;
+        return Err(Unknown);
     }
-    let state = container.state.as_ref()?;
+    let state = container.state.as_ref().ok_or(Unknown)?;
     if let Some(ended) = &state.terminated {
         let is_known = ended.reason.as_deref() != Some(UNKNOWN);
         let finished = ended.finished_at.as_ref().and_then(real).filter(|_| is_known);
-        return Some(Some(match finished {
-            Some(at) => End::At(at),
-            None => unreported(status, None, deleted)?,
-        }));
+        let end = finished.map(End::At).or_else(|| unreported(status, None, deleted));
+        return end.map(Some).ok_or(Unknown);
     }
-    let Some(running) = &state.running else { return Some(None) };
+    let Some(running) = &state.running else { return Ok(None) };
     let started = running.started_at.as_ref().and_then(real);
-    Some(Some(unreported(status, started, deleted)?))
+    unreported(status, started, deleted).map(Some).ok_or(Unknown)
 }
 
 /// The best evidence of an end that nobody reported.

@@ -166,7 +166,7 @@ mod tests {
             } else {
                 Phase::Failed
             };
-            let pod = Pod { deletion, containers, phase, ..bound() };
+            let pod = Pod { deletion, phase, containers, ..bound() };
             assert_eq!(of(&pod), (100, 1_000, false), "{pod:?}");
         }
     }
