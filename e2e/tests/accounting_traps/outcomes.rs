@@ -4,11 +4,13 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result, ensure};
 use e2e::accounting::{becomes_final, holds, status};
+use e2e::fixtures::status::conditions_of;
 use e2e::fixtures::{MPI, PATIENCE, RUNS};
 use e2e::until::until_ok;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use serde_json::json;
+use trainjob_api::conditions;
 use trainjob_api::lifecycle::v1alpha1::record::PodCounts;
 use trainjob_api::time::Timestamp;
 
@@ -38,6 +40,14 @@ async fn a_job_that_is_resumed_as_soon_as_it_is_suspended_has_one_attempt_and_co
             tenant.patch("hasty", &json!({"spec": {"suspend": true}})).await?;
             tenant.becomes("hasty", "Suspended").await?;
             tenant.patch("hasty", &json!({"spec": {"suspend": false}})).await?;
+            // Suspended again before, it would stay as it was.
+            until_ok("it is resumed", PATIENCE, || async {
+                let job = tenant.jobs.get("hasty").await?;
+                let suspended = conditions::find_true(conditions_of(&job), conditions::SUSPENDED);
+                ensure!(suspended.is_none(), "it is suspended");
+                Ok(())
+            })
+            .await?;
             until_ok("its Pods are counted", PATIENCE, || async {
                 let status = status(tenant, "hasty").await?;
                 ensure!(reasons(&status) == [("Suspended", 2 * round)], "{status:#?}");

@@ -1,5 +1,7 @@
 //! Trap 24: a record is deleted at each step of its life.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use e2e::accounting::{
     Accounting, NAMESPACE, SERVICE_ACCOUNT, becomes_final, holds, install_accounting, reason,
@@ -13,7 +15,6 @@ use invariants::accounting::Terms;
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
-use std::time::Duration;
 use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecord;
 
 use super::{SETTINGS, nodes, released};
