@@ -8,6 +8,7 @@
 
 mod absence;
 pub mod ask;
+pub mod kind;
 
 use std::{sync::Arc, time::Duration};
 

@@ -24,10 +24,7 @@ use trainjob_retention_core::{
 
 use crate::{
     cluster_state::{PolicyKey, Source},
-    discovery::{
-        Answer, Change, Discovery, Served,
-        ask::{self, Kind},
-    },
+    discovery::{Answer, Change, Discovery, Served, ask, kind::Kind},
     key::TargetId,
     remover::{Remover, collection},
     status::{OwnWrites, SeenPolicy},

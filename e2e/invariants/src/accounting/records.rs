@@ -8,7 +8,7 @@ use trainjob_api::lifecycle::v1alpha1::record::{
 
 use super::{
     Terms,
-    charge::added,
+    gpu_seconds::added,
     history::{AccountingHistory, PodVersion, RecordVersion, Written},
     violation::{Invariant, Violation},
 };

@@ -1,6 +1,6 @@
 //! Why a kind cannot be read, in words for whoever has configured it.
 
-use super::ask::Kind;
+use super::kind::Kind;
 
 /// What the API server has of the group of a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]

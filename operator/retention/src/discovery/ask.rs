@@ -10,18 +10,8 @@ use super::{
     Answer,
     absence::{Group, absence},
     candidates,
+    kind::Kind,
 };
-
-/// A kind as the API server knows it.
-#[derive(Debug, Clone, Copy)]
-pub struct Kind<'a> {
-    /// Its group; empty for the core group.
-    pub group: &'a str,
-    /// Its name.
-    pub kind: &'a str,
-    /// Its plural name.
-    pub resource: &'a str,
-}
 
 /// The version in which a kind is to be read.
 ///

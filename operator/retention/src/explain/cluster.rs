@@ -31,10 +31,7 @@ use trainjob_retention_core::{
 use super::{arguments::Asked, case::Case, error::ExplainError, lists};
 use crate::{
     config::{Config, Target},
-    discovery::{
-        Answer,
-        ask::{self, Kind},
-    },
+    discovery::{Answer, ask, kind::Kind},
     remover::{collection, owners::plural},
     status::SeenPolicy,
 };
