@@ -178,7 +178,7 @@ async fn objects_that_an_edit_makes_due_are_told_to_wait_and_until_when() -> Res
     let message = enforcing.next().map(|condition| condition["message"].to_string());
     ensure!(message.is_some_and(|it| it.contains(until)) && !until.is_empty(), "{seen}");
     let said = edited.engine()?.explain(&edited.namespace, "job-000").await?;
-    ensure!(said.contains(&format!("wait until {until}, and it may be one of them")), "{said}");
+    ensure!(said.contains(&format!("due, which wait until {until} (R42)")), "{said}");
     ensure!(edited.deletions() == 0, "{} deletions", edited.deletions());
     edited.judge(&Terms::default()).await?;
     Ok(())
