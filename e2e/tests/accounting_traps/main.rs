@@ -11,6 +11,7 @@ mod namespaces;
 mod observed;
 mod outages;
 mod outcomes;
+mod own_box;
 mod random_jobs;
 mod record_steps;
 mod records;

@@ -1,16 +1,12 @@
 //! `Observe`: no finalizer holds a Pod until it is counted.
 
 use anyhow::{Result, ensure};
-use e2e::accounting::{
-    Accounting, NAMESPACE, SERVICE_ACCOUNT, becomes_final, install_accounting, reason,
-    start_operator,
-};
-use e2e::cluster::Options;
-use e2e::fixtures::{RUNS, Tenant, World};
-use e2e::proxy::{Call, Fault, Proxy, Scope};
+use e2e::accounting::{Accounting, becomes_final, reason};
+use e2e::fixtures::{RUNS, Tenant};
+use e2e::proxy::{Call, Fault};
 use trainjob_api::lifecycle::v1alpha1::record::PodCounts;
 
-use super::{SETTINGS, no_pods, nodes};
+use super::{SETTINGS, no_pods, nodes, own_box::OwnBox};
 
 fn creates_record(namespace: String) -> impl Fn(&Call) -> bool {
     move |call| {
@@ -29,15 +25,7 @@ async fn goes(tenant: &Tenant<'_>) -> Result<()> {
 #[tokio::test]
 async fn ag10_pods_that_go_while_their_record_is_made_are_counted_or_told_of_as_lost() -> Result<()>
 {
-    let world = Box::pin(World::without_operator(Options::default())).await?;
-    install_accounting(&world.cluster).await?;
-    let cluster = &world.cluster;
-    let kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?;
-    let proxy = Proxy::start(cluster, Scope::Cluster).await?;
-    let kubeconfig = proxy.kubeconfig(&kubeconfig)?;
-    let program = Accounting::short_lived(cluster, SETTINGS, kubeconfig.clone()).await?;
-    program.leads().await?;
-    start_operator(&world, "Observe").await?;
+    let OwnBox { program, proxy, proxied, world, .. } = OwnBox::proxied("Observe").await?;
     world
         .test("held", async |tenant| {
             let creation = creates_record(tenant.namespace.clone());
@@ -62,7 +50,7 @@ async fn ag10_pods_that_go_while_their_record_is_made_are_counted_or_told_of_as_
             program.kill9();
             held.remove();
             goes(tenant).await?;
-            let again = Accounting::short_lived(cluster, SETTINGS, kubeconfig.clone()).await?;
+            let again = Accounting::short_lived(&world.cluster, SETTINGS, proxied.clone()).await?;
             again.leads().await?;
             let status = becomes_final(tenant, "brief").await?;
             ensure!(status.totals.pods == PodCounts::default(), "{status:#?}");

@@ -4,14 +4,10 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use e2e::accounting::{
-    Accounting, Counted, NAMESPACE, SERVICE_ACCOUNT, becomes_final, holds, install_accounting,
-    start_operator,
-};
-use e2e::cluster::Options;
+use e2e::accounting::{Accounting, Counted, becomes_final, holds};
 use e2e::component::Component;
-use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, World};
-use e2e::proxy::{Call, Fault, Proxy, Scope};
+use e2e::fixtures::{COMPLETES, PATIENCE, RUNS};
+use e2e::proxy::{Call, Fault};
 use e2e::recorder::AccountingRecorder;
 use e2e::until::until_ok;
 use invariants::accounting::Terms;
@@ -20,22 +16,15 @@ use kube::api::{Api, DeleteParams};
 use serde_json::json;
 use trainjob_api::lifecycle::v1alpha1::record::PodCounts;
 
-use super::{SETTINGS, nodes, released, run_held};
+use super::{SETTINGS, nodes, own_box::OwnBox, released, run_held};
 
 /// How long a namespace may take to go.
 const GONE_WITHIN: Duration = Duration::from_mins(4);
 
 #[tokio::test]
 async fn an_api_server_that_dies_between_store_and_release_loses_nothing() -> Result<()> {
-    let world = Box::pin(World::without_operator(Options::default())).await?;
-    install_accounting(&world.cluster).await?;
+    let OwnBox { program: _program, proxy, direct, world, .. } = OwnBox::proxied("Exact").await?;
     let cluster = &world.cluster;
-    let kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?;
-    let proxy = Proxy::start(cluster, Scope::Cluster).await?;
-    let program =
-        Accounting::short_lived(cluster, SETTINGS, proxy.kubeconfig(&kubeconfig)?).await?;
-    program.leads().await?;
-    start_operator(&world, "Exact").await?;
     world
         .test("outage", async |tenant| {
             let namespace = tenant.namespace.clone();
@@ -49,7 +38,7 @@ async fn an_api_server_that_dies_between_store_and_release_loses_nothing() -> Re
             held.remove();
             cluster.start_apiserver().await?;
             // It may have lost its Lease meanwhile, and is then started again, as in a cluster.
-            let again = Accounting::short_lived(cluster, SETTINGS, kubeconfig).await?;
+            let again = Accounting::short_lived(cluster, SETTINGS, direct).await?;
             again.wait_ready().await?;
             let status = becomes_final(tenant, "outage").await?;
             let succeeded = PodCounts { succeeded: 4, ..PodCounts::default() };
@@ -65,22 +54,15 @@ const SILENT_FOR: Duration = Duration::from_secs(20);
 #[tokio::test]
 async fn ah3_an_api_server_that_is_silent_for_twice_the_limit_lets_no_pod_go_uncounted()
 -> Result<()> {
-    let world = Box::pin(World::without_operator(Options::default())).await?;
-    install_accounting(&world.cluster).await?;
+    let OwnBox { program: first, proxy, proxied, world, .. } = OwnBox::direct().await?;
     let cluster = &world.cluster;
-    let kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?;
-    let first = Accounting::short_lived(cluster, SETTINGS, kubeconfig.clone()).await?;
-    first.leads().await?;
-    start_operator(&world, "Exact").await?;
     world
         .test("silent", async |tenant| {
             tenant.create("silent", RUNS, nodes(2)).await?;
             run_held(tenant, "silent", 2).await?;
             // One that needs no Lease: whoever loses it ends, and a new one waits anew.
             first.kill9();
-            let proxy = Proxy::start(cluster, Scope::Cluster).await?;
-            let through = proxy.kubeconfig(&kubeconfig)?;
-            let program = Accounting::unelected(cluster, SETTINGS, through).await?;
+            let program = Accounting::unelected(cluster, SETTINGS, proxied).await?;
             program.wait_ready().await?;
             let stores = |call: &Call| {
                 (call.verb, call.resource.as_str()) == ("update", "trainjobrecords")

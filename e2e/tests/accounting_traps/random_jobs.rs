@@ -24,8 +24,12 @@ use super::{SETTINGS, scaled};
 const SEED: u64 = 21;
 /// How long a job may take until its record is final.
 const WITHIN: Duration = Duration::from_mins(5);
-/// More than a node has.
+/// More GPUs than a node has.
 const TOO_MANY: usize = 64;
+/// By this annotation a simulated Pod fails, and how.
+const OUTCOME: &str = "e2e.trainjob.dev/outcome";
+/// By this one it ends at a random instant between its delay and this one.
+const JITTER: &str = "pod-complete.stage.kwok.x-k8s.io/jitter-delay";
 
 /// What becomes of a job.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -252,9 +256,6 @@ fn judge(uid: &str, history: &AccountingHistory) -> Result<u64> {
     }
     Ok(told)
 }
-
-const OUTCOME: &str = "e2e.trainjob.dev/outcome";
-const JITTER: &str = "pod-complete.stage.kwok.x-k8s.io/jitter-delay";
 
 #[tokio::test]
 async fn gpu_seconds_of_random_jobs_are_those_of_an_independent_count() -> Result<()> {

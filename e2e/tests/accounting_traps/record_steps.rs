@@ -3,13 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::accounting::{
-    Accounting, NAMESPACE, SERVICE_ACCOUNT, becomes_final, holds, install_accounting, reason,
-    records, start_operator,
-};
-use e2e::cluster::Options;
-use e2e::fixtures::{COMPLETES, Tenant, World, consistently};
-use e2e::proxy::{Call, Fault, Proxy, Scope};
+use e2e::accounting::{becomes_final, holds, reason, records};
+use e2e::fixtures::{COMPLETES, Tenant, consistently};
+use e2e::proxy::{Call, Fault, Proxy};
 use e2e::recorder::AccountingRecorder;
 use invariants::accounting::Terms;
 use kube::ResourceExt as _;
@@ -17,7 +13,7 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecord;
 
-use super::{SETTINGS, nodes, released};
+use super::{nodes, own_box::OwnBox, released};
 
 /// How long nobody may make a record again that is not needed.
 const QUIET: Duration = Duration::from_secs(5);
@@ -83,15 +79,7 @@ const STEPS: [Step; 6] = [
 
 #[tokio::test]
 async fn ag12_a_record_that_is_deleted_at_any_step_is_made_anew_and_no_pod_is_held() -> Result<()> {
-    let world = Box::pin(World::without_operator(Options::default())).await?;
-    install_accounting(&world.cluster).await?;
-    let cluster = &world.cluster;
-    let kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?;
-    let proxy = Proxy::start(cluster, Scope::Cluster).await?;
-    let kubeconfig = proxy.kubeconfig(&kubeconfig)?;
-    let program = Accounting::short_lived(cluster, SETTINGS, kubeconfig).await?;
-    program.leads().await?;
-    start_operator(&world, "Exact").await?;
+    let OwnBox { program: _program, proxy, world, .. } = OwnBox::proxied("Exact").await?;
     for step in STEPS {
         let lived = async |tenant: &Tenant<'_>| {
             let recorder = AccountingRecorder::start(tenant.client.clone()).await?;

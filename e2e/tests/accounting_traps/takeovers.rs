@@ -1,28 +1,16 @@
 //! Traps 3 and 5: a write that arrives after its writer was replaced, and a watch that stands still.
 
 use anyhow::{Result, ensure};
-use e2e::accounting::{
-    Accounting, NAMESPACE, SERVICE_ACCOUNT, becomes_final, holds, install_accounting,
-    start_operator,
-};
-use e2e::cluster::Options;
-use e2e::fixtures::{COMPLETES, World};
-use e2e::proxy::{Call, Fault, Proxy, Scope};
+use e2e::accounting::{Accounting, becomes_final, holds};
+use e2e::fixtures::COMPLETES;
+use e2e::proxy::{Call, Fault};
 use trainjob_api::lifecycle::v1alpha1::record::PodCounts;
 
-use super::{SETTINGS, nodes, released};
+use super::{SETTINGS, nodes, own_box::OwnBox, released};
 
 #[tokio::test]
 async fn a_store_that_is_delayed_past_its_successor_counts_nothing_twice() -> Result<()> {
-    let world = Box::pin(World::without_operator(Options::default())).await?;
-    install_accounting(&world.cluster).await?;
-    let cluster = &world.cluster;
-    let kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?;
-    let proxy = Proxy::start(cluster, Scope::Cluster).await?;
-    let through = proxy.kubeconfig(&kubeconfig)?;
-    let first = Accounting::short_lived(cluster, SETTINGS, through).await?;
-    first.leads().await?;
-    start_operator(&world, "Exact").await?;
+    let OwnBox { program: _first, proxy, direct, world, .. } = OwnBox::proxied("Exact").await?;
     world
         .test("delayed", async |tenant| {
             let namespace = tenant.namespace.clone();
@@ -37,7 +25,7 @@ async fn a_store_that_is_delayed_past_its_successor_counts_nothing_twice() -> Re
             // The first cannot renew its Lease, and what it has sent is on its way for ever.
             let leases = |call: &Call| call.resource == "leases";
             let renewals = proxy.inject(leases, 1..=usize::MAX, Fault::HoldRequest);
-            let second = Accounting::short_lived(cluster, SETTINGS, kubeconfig).await?;
+            let second = Accounting::short_lived(&world.cluster, SETTINGS, direct).await?;
             second.leads().await?;
             let status = becomes_final(tenant, "delayed").await?;
             let succeeded = PodCounts { succeeded: 4, ..PodCounts::default() };
@@ -54,19 +42,11 @@ async fn a_store_that_is_delayed_past_its_successor_counts_nothing_twice() -> Re
 
 #[tokio::test]
 async fn ag5_a_leader_whose_watch_of_pods_stands_still_counts_nothing_twice() -> Result<()> {
-    let world = Box::pin(World::without_operator(Options::default())).await?;
-    install_accounting(&world.cluster).await?;
-    let cluster = &world.cluster;
-    let kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?;
-    let first = Accounting::short_lived(cluster, SETTINGS, kubeconfig.clone()).await?;
-    first.leads().await?;
-    start_operator(&world, "Exact").await?;
+    let OwnBox { program: first, proxy, proxied, world, .. } = OwnBox::direct().await?;
     // The second stands by, and its watch of Pods stops while the first counts.
-    let proxy = Proxy::start(cluster, Scope::Cluster).await?;
     let pods = |call: &Call| call.verb == "watch" && call.resource == "pods";
     let watch = proxy.inject(pods, 1..=usize::MAX, Fault::FreezeWatch);
-    let through = proxy.kubeconfig(&kubeconfig)?;
-    let second = Accounting::short_lived(cluster, SETTINGS, through).await?;
+    let second = Accounting::short_lived(&world.cluster, SETTINGS, proxied).await?;
     world
         .test("frozen", async |tenant| {
             tenant.create("frozen", COMPLETES, nodes(4)).await?;

@@ -211,7 +211,7 @@ impl Remover {
         self.target(target)?.absence
     }
 
-    /// Notes that.
+    /// Notes what the API server serves instead of a kind; `None`: it serves it.
     pub fn note_absence(&self, target: TargetId, absence: Option<Arc<str>>) {
         let mut served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(served) = served.get_mut(target.0) {

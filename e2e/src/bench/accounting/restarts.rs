@@ -15,12 +15,14 @@ use kube::api::{Api, ListParams, WatchEvent, WatchParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
 use tokio::task::JoinHandle;
+use trainjob_api::{TrainJob, conditions};
 
 use crate::bench::figures::Times;
 use crate::bench::progress::Progress;
 use crate::testenv::accounting::{Accounting, install_accounting, start_operator};
 use crate::testenv::apply::apply;
 use crate::testenv::cluster::Options;
+use crate::testenv::fixtures::status::conditions_of;
 use crate::testenv::fixtures::{COMPLETES_AFTER, World, runtime};
 use crate::testenv::until::until_ok;
 
@@ -65,7 +67,7 @@ pub(super) async fn run(jobs: usize, fsync: bool, progress: &Progress) -> Result
         } else {
             start_operator(&world, mode).await?;
         }
-        let waited = restarted(&world, mode, jobs, progress).await?;
+        let waited = restart_all(&world, mode, jobs, progress).await?;
         missed += (jobs * RESTARTS).abs_diff(waited.len());
         all.push(Times::of(waited));
     }
@@ -73,7 +75,8 @@ pub(super) async fn run(jobs: usize, fsync: bool, progress: &Progress) -> Result
     Ok(Restarts { off, observe, exact, missed })
 }
 
-async fn restarted(
+/// Restarts of so many jobs. How long each took, in milliseconds.
+async fn restart_all(
     world: &World,
     mode: &str,
     jobs: usize,
@@ -89,9 +92,8 @@ async fn restarted(
     until_ok("all have failed for good", WITHIN, || async {
         progress.at(watch.waited().len());
         let all = tenant.jobs.list(&ListParams::default()).await?;
-        let conditions = |job: &trainjob_api::TrainJob| job.status.clone()?.conditions;
-        let failed = |job: &&trainjob_api::TrainJob| {
-            conditions(job).is_some_and(|all| all.iter().any(|it| it.type_ == "Failed"))
+        let failed = |job: &&TrainJob| {
+            conditions::find_true(conditions_of(job), conditions::FAILED).is_some()
         };
         let failed = all.iter().filter(failed).count();
         ensure!(failed == jobs, "{failed} have");

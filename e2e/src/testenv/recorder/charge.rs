@@ -1,4 +1,4 @@
-//! What a Pod is charged for, by sections 3 of `docs/accounting.md`, worked out from the spec and the status that the API server
+//! What a Pod is charged for, by section 3 of `docs/accounting.md`, worked out from the spec and the status that the API server
 //! stored, without the code of the program.
 //!
 //! Only what Pods of tests are like: containers that were never started again, and whose requests are all that the Pod requests.

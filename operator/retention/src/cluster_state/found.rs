@@ -23,12 +23,12 @@ pub(super) struct Finding {
     pub(super) rule: u16,
     pub(super) state: State,
     /// What else there is to say of it.
-    pub(super) marks: Marks,
+    pub(super) flags: Flags,
 }
 
 /// Whether a policy governs an object, and what its condition `Ready` has to say of it, in one byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Marks(u8);
+pub(super) struct Flags(u8);
 
 /// What all policies find of an object; mostly that is one.
 #[derive(Debug, Default)]
@@ -71,7 +71,7 @@ impl Finding {
     ) -> Self {
         let goes = plan.due.filter(|_| is_to_be_deleted(plan.state)).map_or(NEVER, |due| due.at);
         let (policy, rule) = register.number(&plan.policy.uid, &plan.rule.name);
-        Self { goes, policy, rule, state: plan.state, marks: Marks::of((governed, governs), plan) }
+        Self { goes, policy, rule, state: plan.state, flags: Flags::of((governed, governs), plan) }
     }
 
     /// When the object goes; `None`: it does not, as things are.
@@ -80,7 +80,7 @@ impl Finding {
     }
 }
 
-impl Marks {
+impl Flags {
     const LIMITS_CROSS: u8 = 1;
     const UNREADABLE: u8 = 2;
     const GOVERNS: u8 = 4;
@@ -89,11 +89,11 @@ impl Marks {
         let unreadable = Some(Delay::Hold(HoldEnd::Unreadable));
         let is_unreadable = plan.override_problem == Some(OverrideProblem::Unreadable)
             || plan.due.is_some_and(|Due { delay, .. }| delay == unreadable);
-        let mark = |is_so, mark| if is_so { mark } else { 0 };
+        let flag = |is_so, flag| if is_so { flag } else { 0 };
         Self(
-            mark(governed.bounds.cross(), Self::LIMITS_CROSS)
-                | mark(is_unreadable, Self::UNREADABLE)
-                | mark(governs, Self::GOVERNS),
+            flag(governed.bounds.cross(), Self::LIMITS_CROSS)
+                | flag(is_unreadable, Self::UNREADABLE)
+                | flag(governs, Self::GOVERNS),
         )
     }
 
@@ -232,7 +232,7 @@ mod tests {
             policy,
             rule: 0,
             state: State::Pending,
-            marks: Marks::default(),
+            flags: Flags::default(),
         };
         for count in 0..3 {
             let findings: Vec<_> = (0..count).map(finding).collect();

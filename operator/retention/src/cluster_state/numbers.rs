@@ -93,7 +93,7 @@ impl Numbers {
             return false;
         }
         for finding in findings {
-            if finding.marks.governs() {
+            if finding.flags.governs() {
                 self.stuck += u64::from(is_stuck(&object.facts, now));
                 *self.states.entry(finding.state).or_default() += 1;
                 if finding.state == State::Due {

@@ -141,8 +141,8 @@ impl Tally {
             *count += 1;
         }
         self.stuck += u64::from(is_stuck(object, now));
-        self.limits_cross |= finding.marks.limits_cross();
-        if finding.marks.is_unreadable() {
+        self.limits_cross |= finding.flags.limits_cross();
+        if finding.flags.is_unreadable() {
             self.count_unreadable(key);
         }
         if let Some((_, matched, due)) = self.rules.get_mut(usize::from(finding.rule)) {

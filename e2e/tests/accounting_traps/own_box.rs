@@ -1,0 +1,48 @@
+//! A box of its own, for traps that disturb the program or the API server.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use e2e::accounting::{Accounting, NAMESPACE, SERVICE_ACCOUNT, install_accounting, start_operator};
+use e2e::cluster::Options;
+use e2e::fixtures::World;
+use e2e::proxy::{Proxy, Scope};
+
+use super::SETTINGS;
+
+/// A program that leads, and an operator that marks Pods. Dropped, all ends, the program first.
+pub(super) struct OwnBox {
+    pub(super) program: Accounting,
+    pub(super) proxy: Proxy,
+    /// The credentials of the program, with which it goes past the proxy.
+    pub(super) direct: PathBuf,
+    /// The same, with which it goes through it.
+    pub(super) proxied: PathBuf,
+    pub(super) world: World,
+}
+
+impl OwnBox {
+    /// With accounting in this mode, and a program that goes through the proxy.
+    pub(super) async fn proxied(mode: &str) -> Result<Self> {
+        Self::start(mode, |_, proxied| proxied).await
+    }
+
+    /// With accounting in mode `Exact`, and a program that goes past the proxy.
+    pub(super) async fn direct() -> Result<Self> {
+        Self::start("Exact", |direct, _| direct).await
+    }
+
+    async fn start(mode: &str, which: impl FnOnce(PathBuf, PathBuf) -> PathBuf) -> Result<Self> {
+        let world = Box::pin(World::without_operator(Options::default())).await?;
+        install_accounting(&world.cluster).await?;
+        let cluster = &world.cluster;
+        let direct = cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?;
+        let proxy = Proxy::start(cluster, Scope::Cluster).await?;
+        let proxied = proxy.kubeconfig(&direct)?;
+        let kubeconfig = which(direct.clone(), proxied.clone());
+        let program = Accounting::short_lived(cluster, SETTINGS, kubeconfig).await?;
+        program.leads().await?;
+        start_operator(&world, mode).await?;
+        Ok(Self { program, proxy, direct, proxied, world })
+    }
+}
