@@ -1,5 +1,7 @@
 //! Traps 22 and 23: something refuses the release of Pods, or records.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use anyhow::{Result, bail, ensure};
 use e2e::accounting::{
     Counted, NAMESPACE, SERVICE_ACCOUNT, USER, becomes_final, holds, records, status,
@@ -9,9 +11,11 @@ use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, Tenant};
 use e2e::until::until_ok;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use k8s_openapi::api::core::v1::{Pod, ResourceQuota};
-use kube::ResourceExt as _;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
+use tokio::sync::Mutex;
 use trainjob_api::lifecycle::v1alpha1::record::{
     PodCounts, RecordedJob, TrainJobRecord, TrainJobRecordSpec,
 };
@@ -22,6 +26,8 @@ use super::{counted, is_held, no_pods, nodes, released, run_held};
 const DENIED: &str = "denied by a test";
 /// The name of a quota.
 const QUOTA: &str = "no-records";
+/// What it limits.
+const RECORDS: &str = "count/trainjobrecords.lifecycle.trainjob.dev";
 
 /// Something that is refused to the program in one namespace, until it is lifted.
 struct Denial<'a> {
@@ -80,14 +86,30 @@ impl<'a> Denial<'a> {
 }
 
 /// A quota that has no room for records, in effect.
+///
+/// The controller of quotas learns of new kinds twice a minute. One of a kind that it does not know yet stays without a
+/// count for minutes, and the API server then refuses whatever it is about, with other words. So such a one is made anew.
 async fn no_room(tenant: &Tenant<'_>, probe: impl AsyncFn() -> kube::Result<()>) -> Result<()> {
-    let none = json!({"count/trainjobrecords.lifecycle.trainjob.dev": "0"});
+    let none = json!({RECORDS: "0"});
     let quota = json!({
         "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": QUOTA},
         "spec": {"hard": none},
     });
-    apply(&tenant.client, &tenant.namespace, vec![quota]).await?;
+    let quotas: Api<ResourceQuota> = Api::namespaced(tenant.client.clone(), &tenant.namespace);
     until_ok("it is refused", PATIENCE, || async {
+        apply(&tenant.client, &tenant.namespace, vec![quota.clone()]).await?;
+        let status = quotas.get(QUOTA).await?.status.unwrap_or_default();
+        let has = |amounts: Option<BTreeMap<String, Quantity>>| {
+            amounts.is_some_and(|amounts| amounts.contains_key(RECORDS))
+        };
+        match (has(status.hard), has(status.used)) {
+            (true, true) => {}
+            (true, false) => {
+                quotas.delete(QUOTA, &DeleteParams::default()).await?;
+                bail!("records are not known to the controller of quotas");
+            }
+            (false, _) => bail!("the quota is not looked at yet"),
+        }
         match probe().await {
             Err(kube::Error::Api(refusal)) if refusal.message.contains("exceeded quota") => Ok(()),
             Err(error) => bail!(error),
@@ -161,30 +183,37 @@ async fn ah5_a_pod_whose_release_is_refused_is_counted_once_and_released_later()
         .await
 }
 
-/// Two Pods of a job whose record cannot be created are let go. Then the hindrance, which says this, is lifted.
+/// Two Pods of a job whose record cannot be created are let go. Then the hindrance, which says this, is lifted, and is
+/// gone when `probe` succeeds.
 async fn lets_go(
     tenant: &Tenant<'_>,
     says: &str,
     lift: impl AsyncFnOnce() -> Result<()>,
+    probe: impl AsyncFn() -> kube::Result<()>,
 ) -> Result<()> {
     tenant.create("unwritable", RUNS, nodes(2)).await?;
     run_held(tenant, "unwritable", 2).await?;
     let told = tenant.tells("unwritable", "RecordUnwritable").await?;
     ensure!(told.contains(says), "{told}");
     tenant.delete("unwritable").await?;
-    until_ok("its Pods have ended", PATIENCE, || async {
+    // Each is held for ten seconds after its own end, so the first may be let go before the second has ended.
+    let seen = Mutex::new(BTreeSet::new());
+    until_ok("both its Pods were seen ended and held", PATIENCE, || async {
         let pods = tenant.pods_of("unwritable").await?;
-        let ended = |pod: &Pod| {
+        let ended = |pod: &&Pod| {
             let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
             phase == Some("Failed") && is_held(pod)
         };
-        ensure!(pods.len() == 2 && pods.iter().all(ended), "they have not");
+        let mut seen = seen.lock().await;
+        seen.extend(pods.iter().filter(ended).map(ResourceExt::name_any));
+        ensure!(seen.len() == 2, "only {seen:?}");
         Ok(())
     })
     .await?;
-    // They are held for ten seconds here, and not for ever.
     no_pods(tenant, "unwritable").await?;
     lift().await?;
+    // An API server that has looked a quota up keeps to it for half a minute.
+    until_ok("a record is no longer refused", PATIENCE, || async { Ok(probe().await?) }).await?;
     let status = becomes_final(tenant, "unwritable").await?;
     ensure!(status.lost.get("RecordUnwritable") == Some(&2), "{status:#?}");
     ensure!(status.totals.pods == PodCounts::default(), "{status:#?}");
@@ -197,14 +226,15 @@ async fn ah2_without_room_for_records_pods_are_let_go_and_told_of_when_there_is(
     let counted = counted().await?;
     counted
         .test("quota", async |tenant| {
-            no_room(tenant, create_record(&counted, tenant).await?).await?;
+            let probe = create_record(&counted, tenant).await?;
+            no_room(tenant, &probe).await?;
             let quotas: Api<ResourceQuota> =
                 Api::namespaced(tenant.client.clone(), &tenant.namespace);
             let lift = async || {
                 quotas.delete(QUOTA, &DeleteParams::default()).await?;
                 Ok(())
             };
-            lets_go(tenant, "exceeded quota", lift).await
+            lets_go(tenant, "exceeded quota", lift, probe).await
         })
         .await
 }
@@ -216,8 +246,9 @@ async fn ah2_pods_whose_record_cannot_be_written_are_let_go_after_the_limit() ->
         .test("valve", async |tenant| {
             let denial =
                 Denial::of(tenant, "lifecycle.trainjob.dev", "trainjobrecords", "CREATE").await?;
-            denial.holds(create_record(&counted, tenant).await?).await?;
-            lets_go(tenant, DENIED, async || denial.lift().await).await?;
+            let probe = create_record(&counted, tenant).await?;
+            denial.holds(&probe).await?;
+            lets_go(tenant, DENIED, async || denial.lift().await, probe).await?;
             let log = counted.program.log()?;
             let lines = log.lines().filter(|line| {
                 line.contains("a Pod is not counted") && line.contains(&tenant.namespace)
