@@ -1,7 +1,7 @@
 //! `accounting`: what the accounting program costs with many Pods, and how fast it counts them (AH1, and `docs/accounting.md`, 5).
 //!
 //! One control plane, in three steps. Open: the program learns of Pods that run, half of them of one TrainJob, the others in
-//! TrainJobs of eight. Churn: jobs of eight Pods end and are deleted, so many a minute. Completions: while no program runs all
+//! TrainJobs of eight. Churn: jobs of eight Pods end, so many a minute, and nine in ten are deleted. Completions: while no program runs all
 //! open Pods succeed; a raw client releases some others; then a program starts and counts and releases them all. After that, in
 //! another one with JobSet, jobs are [restarted](restarts).
 
@@ -34,14 +34,35 @@ use super::usage::{self, Usage, megabytes};
 const PODS: usize = 100_000;
 /// Requests that each side has under way.
 const PLACES: usize = 64;
-/// Of so many Pods, one more job is restarted.
-const PODS_A_RESTART: usize = 1_000;
+/// Of so many Pods, one more restart is measured.
+const PODS_A_RESTART: usize = 2_000;
 /// How much later the next attempt may come than without accounting, in milliseconds.
 const RESTART_LATER: f64 = 2_000.0;
+/// The same after a deletion by force.
+const FORCED_LATER: f64 = 12_000.0;
 /// What makes no difference between two runs on a busy machine, in milliseconds.
 const NO_LATER: f64 = 500.0;
 /// Jobs that end in a minute of churn: 5,000 Pods.
 const JOBS_A_MINUTE: u32 = 625;
+/// One of so many is not deleted.
+const NOT_DELETED: usize = 10;
+/// How long a Pod may wait that nobody has deleted, in milliseconds: `batchPeriod` and two seconds (AH1).
+const UNDELETED_WAITS: f64 = 7_000.0;
+
+/// When each Pod of the churn was deleted, or ended and was left alone.
+#[derive(Default)]
+struct Churn {
+    deleted: HashMap<String, Micros>,
+    ended: HashMap<String, Micros>,
+}
+
+/// How long Pods of the churn waited for their release.
+struct Waits {
+    deleted: Times,
+    ended: Times,
+    /// Pods that were not released.
+    stayed: usize,
+}
 
 /// What came of the step with open Pods.
 struct Open {
@@ -82,23 +103,24 @@ pub(super) async fn run(size: Size, progress: &Progress) -> Result<Report> {
     let about_pods = |calls: &Calls| calls.accepted("patch", "pods").len();
     let open = Open { usage, calls: about_pods(&rig.noted().await?.operator) };
     let live = rig.namespace("live").await?;
-    let deleted = churn(&rig, &live, size.seconds).await?;
+    let churn = churn(&rig, &live, size.seconds).await?;
     rig.open(&program, known).await?;
-    let awaited = since(&rig.noted().await?.operator, &live, &deleted);
+    let calls = rig.noted().await?.operator;
+    let [deleted, ended] = [&churn.deleted, &churn.ended].map(|all| since(&calls, &live, all));
     drop(program);
 
-    let lost = deleted.len() - awaited.len();
-    let times = Times::of(awaited);
+    let stayed = churn.deleted.len() + churn.ended.len() - deleted.len() - ended.len();
+    let waits = Waits { deleted: Times::of(deleted), ended: Times::of(ended), stayed };
     let completed = completions(&rig, &large, all, sample).await?;
     drop(rig);
     let restarted =
-        restarts::run((pods / PODS_A_RESTART).clamp(1, 10), size.fsync, progress).await?;
-    let report = report(size, known, &open, (&times, lost), &completed);
+        restarts::run((pods / PODS_A_RESTART).clamp(1, 50), size.fsync, progress).await?;
+    let report = report(size, known, &open, &waits, &completed);
     Ok(with_restarts(report, &restarted))
 }
 
-/// Jobs of eight Pods end and are deleted, for so many seconds. Returns when each Pod was deleted.
-async fn churn(rig: &Rig, namespace: &str, seconds: usize) -> Result<HashMap<String, Micros>> {
+/// Jobs of eight Pods end and are deleted, for so many seconds.
+async fn churn(rig: &Rig, namespace: &str, seconds: usize) -> Result<Churn> {
     rig.progress.step("jobs end and are deleted", 0);
     let jobs = seconds * usize::try_from(JOBS_A_MINUTE)? / 60;
     let mut beat = tokio::time::interval(Duration::from_mins(1) / JOBS_A_MINUTE);
@@ -114,30 +136,37 @@ async fn churn(rig: &Rig, namespace: &str, seconds: usize) -> Result<HashMap<Str
             for number in 0..GANG {
                 pods.push(running(&client, &job, number).await?);
             }
-            let mut deleted = Vec::new();
+            let mut churn = Churn::default();
             for there in pods {
-                succeed(&client, &there).await?;
-                deleted.push((there.name.clone(), delete(&client, &there).await?));
+                let ended = succeed(&client, &there).await?;
+                if number % NOT_DELETED == 0 {
+                    churn.ended.insert(there.name, ended);
+                } else {
+                    let deleted = delete(&client, &there).await?;
+                    churn.deleted.insert(there.name, deleted);
+                }
             }
-            anyhow::Ok(deleted)
+            anyhow::Ok(churn)
         });
     }
-    let mut deleted = HashMap::new();
+    let mut all = Churn::default();
     while let Some(life) = lives.join_next().await {
-        deleted.extend(life??);
+        let Churn { deleted, ended } = life??;
+        all.deleted.extend(deleted);
+        all.ended.extend(ended);
     }
-    Ok(deleted)
+    Ok(all)
 }
 
-/// How long after its deletion each Pod was released, in milliseconds.
-fn since(calls: &Calls, namespace: &str, deleted: &HashMap<String, Micros>) -> Vec<f64> {
+/// How long after that each Pod was released, in milliseconds.
+fn since(calls: &Calls, namespace: &str, pods: &HashMap<String, Micros>) -> Vec<f64> {
     let mut released = HashMap::new();
     for call in calls.accepted("patch", "pods") {
         if call.object.namespace == namespace {
             released.entry(&call.object.name).or_insert_with(|| call.completed());
         }
     }
-    let waited = deleted.iter().filter_map(|(pod, at)| Some(released.get(pod)?.since(*at)));
+    let waited = pods.iter().filter_map(|(pod, at)| Some(released.get(pod)?.since(*at)));
     waited.collect()
 }
 
@@ -205,18 +234,14 @@ fn rate(calls: &[&Call]) -> Option<(f64, f64)> {
     Some((float(calls.len()) / seconds, seconds))
 }
 
-fn report(
-    size: Size,
-    pods: usize,
-    open: &Open,
-    (awaited, lost): (&Times, usize),
-    completed: &Completions,
-) -> Report {
+fn report(size: Size, pods: usize, open: &Open, waits: &Waits, completed: &Completions) -> Report {
     let ratio = completed.ours / completed.raw;
     let (steady, peak) =
         (megabytes(open.usage.now), megabytes(open.usage.peak.max(completed.peak)));
-    let times = [awaited.p50, awaited.p99, awaited.last].map(|ms| format!("{ms:.0}"));
-    let line = ["5,000 Pods a minute in jobs of 8".to_owned()].into_iter().chain(times);
+    let line = |what: &str, times: &Times| {
+        let times = [times.p50, times.p99, times.last].map(|ms| format!("{ms:.0}"));
+        [what.to_owned()].into_iter().chain(times).collect()
+    };
     let at_most =
         |what: &str, value: f64, most: f64| Bar::measured(what, value, Bound::AtMost(most));
     // So many Pods are done in five minutes, or at this part of the raw client's rate.
@@ -224,7 +249,11 @@ fn report(
     Report {
         bench: "accounting",
         title: format!("{pods} Pods; {}", store(size.fsync)),
-        table: vec![row([&"ms from deletion to release", &"p50", &"p99", &"last"]), line.collect()],
+        table: vec![
+            row([&"5,000 Pods a minute in jobs of 8; ms", &"p50", &"p99", &"last"]),
+            line("from deletion to release", &waits.deleted),
+            line("from the end to release, not deleted", &waits.ended),
+        ],
         notes: vec![
             format!("memory: {steady:.1} MB (PSS) with all Pods open, at most {peak:.1} MB"),
             format!(
@@ -234,7 +263,12 @@ fn report(
         ],
         bars: vec![
             at_most("memory with all Pods open in MB", steady, 150.0),
-            at_most("p99 ms from deletion to release", awaited.p99, 2_000.0),
+            at_most("p99 ms from deletion to release", waits.deleted.p99, 2_000.0),
+            at_most(
+                "p99 ms from the end to release, not deleted",
+                waits.ended.p99,
+                UNDELETED_WAITS,
+            ),
             Bar::measured(
                 "program / raw client, or 1 within 5 minutes",
                 by_time,
@@ -242,13 +276,13 @@ fn report(
             ),
             at_most("writes a Pod of the large TrainJob", completed.writes, 1.05),
             Bar::none("requests about Pods that run", open.calls),
-            Bar::none("deleted Pods that stayed", lost),
+            Bar::none("Pods that ended and stayed", waits.stayed),
             Bar::none("Pods not released by just one request", completed.not_once),
             Bar::none("Pods miscounted in the large TrainJob", completed.miscounted),
         ],
         figures: json!({
             "pods": pods, "fsync": size.fsync, "pss_mb": steady, "peak_mb": peak,
-            "awaited_ms": awaited, "raw_rate": completed.raw, "rate": completed.ours,
+            "deleted_ms": waits.deleted, "ended_ms": waits.ended, "raw_rate": completed.raw, "rate": completed.ours,
             "ratio": ratio, "seconds": completed.seconds, "writes_per_pod": completed.writes,
         }),
     }
@@ -256,22 +290,37 @@ fn report(
 
 /// The report, with how restarts went.
 fn with_restarts(mut report: Report, restarts: &Restarts) -> Report {
-    let Restarts { off, observe, exact, missed } = restarts;
-    for (mode, times) in [("Off", off), ("Observe", observe), ("Exact", exact)] {
+    let Restarts { off, observe, exact, forced_off, forced_exact, missed } = restarts;
+    for (what, times) in [
+        ("a failure to the next attempt, Off", off),
+        ("a failure to the next attempt, Observe", observe),
+        ("a failure to the next attempt, Exact", exact),
+        ("a deletion by force to the next attempt, Off", forced_off),
+        ("a deletion by force to the next attempt, Exact", forced_exact),
+    ] {
         let times = [times.p50, times.p99, times.last].map(|ms| format!("{ms:.0}"));
-        let line = [format!("from a failure to the next attempt, {mode}")].into_iter().chain(times);
+        let line = [format!("from {what}")].into_iter().chain(times);
         report.table.push(line.collect());
     }
-    let later = |what: &str, times: &Times, most: f64| {
-        Bar::measured(what, times.p99 - off.p99, Bound::AtMost(most))
+    let later = |what: &str, times: &Times, than: &Times, most: f64| {
+        Bar::measured(what, times.p99 - than.p99, Bound::AtMost(most))
     };
     report.bars.extend([
-        later("p99 ms by which Exact delays the next attempt", exact, RESTART_LATER),
-        later("p99 ms by which Observe delays the next attempt", observe, NO_LATER),
+        later("p99 ms by which Exact delays the next attempt", exact, off, RESTART_LATER),
+        later("p99 ms by which Observe delays the next attempt", observe, off, NO_LATER),
+        later(
+            "p99 ms by which Exact delays the next attempt after a deletion by force",
+            forced_exact,
+            forced_off,
+            FORCED_LATER,
+        ),
         Bar::none("restarts that did not come", *missed),
     ]);
     if let Some(figures) = report.figures.as_object_mut() {
-        let times = json!({"off": off, "observe": observe, "exact": exact});
+        let times = json!({
+            "off": off, "observe": observe, "exact": exact,
+            "forced_off": forced_off, "forced_exact": forced_exact,
+        });
         figures.insert("restart_ms".to_owned(), times);
     }
     report

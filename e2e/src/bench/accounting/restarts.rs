@@ -1,21 +1,22 @@
 //! How much later the next attempt of a training comes because its Pods are counted first (F2, AH1).
 //!
-//! A control plane with JobSet and simulated nodes, in which jobs of a few Pods fail and are restarted, again and again: first
-//! unmarked, then in `Observe`, then in `Exact`.
+//! A control plane with JobSet and simulated nodes, in which a job of a hundred Pods loses them and is restarted, again and
+//! again: first unmarked, then in `Observe`, then in `Exact`. They fail; or they are deleted by force and no kubelet tells of
+//! them, and then each is held for the ten seconds in which one could (AE1 c).
 
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, ListParams, WatchEvent, WatchParams};
+use kube::api::{Api, DeleteParams, ListParams, WatchEvent, WatchParams};
 use kube::{Client, ResourceExt as _};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
-use trainjob_api::{TrainJob, conditions};
+use trainjob_api::conditions;
 
 use crate::bench::figures::Times;
 use crate::bench::progress::Progress;
@@ -26,92 +27,139 @@ use crate::testenv::fixtures::status::conditions_of;
 use crate::testenv::fixtures::{COMPLETES_AFTER, World, runtime};
 use crate::testenv::until::until_ok;
 
-/// Pods of a job.
-const PODS: usize = 8;
-/// How often each job is restarted.
-const RESTARTS: usize = 10;
+/// Pods of the job.
+const PODS: usize = 100;
 /// How long all restarts may take.
-const WITHIN: Duration = Duration::from_mins(10);
-/// The runtime, and the prefix of the jobs.
-const FAILS: &str = "fails-often";
-/// In which order.
-const MODES: [&str; 3] = ["Off", "Observe", "Exact"];
+const WITHIN: Duration = Duration::from_mins(15);
+/// Which attempt a Pod is of.
+const ATTEMPT: &str = "jobset.sigs.k8s.io/restart-attempt";
 
-/// Milliseconds from the first failure of an attempt to the first Pod of the next one.
+/// How an attempt ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Its Pods fail a second after they run.
+    Failed,
+    /// Somebody deletes all of its Pods by force once they run.
+    Forced,
+}
+
+impl End {
+    /// The name of its runtime, and what makes a simulated Pod do it.
+    fn runtime(self) -> (&'static str, Value) {
+        match self {
+            Self::Failed => {
+                ("fails-often", json!({COMPLETES_AFTER: "1s", "e2e.trainjob.dev/outcome": "fail"}))
+            }
+            Self::Forced => ("is-forced-often", json!({"e2e.trainjob.dev/sigterm": "unreported"})),
+        }
+    }
+}
+
+/// Milliseconds from the first end of an attempt to the first Pod of the next one.
 pub(super) struct Restarts {
     pub(super) off: Times,
     pub(super) observe: Times,
     pub(super) exact: Times,
+    pub(super) forced_off: Times,
+    pub(super) forced_exact: Times,
     /// Restarts that did not come.
     pub(super) missed: usize,
 }
 
-/// Restarts of so many jobs in each mode.
-pub(super) async fn run(jobs: usize, fsync: bool, progress: &Progress) -> Result<Restarts> {
+/// So many restarts in each mode, and a fifth of them, one at least, after a deletion by force.
+pub(super) async fn run(restarts: usize, fsync: bool, progress: &Progress) -> Result<Restarts> {
     progress.step("starting a control plane for restarts", 0);
     let options = Options { fsync, ..Options::default() };
     let world = Box::pin(World::without_operator(options)).await?;
     install_accounting(&world.cluster).await?;
-    let fails = json!({COMPLETES_AFTER: "1s", "e2e.trainjob.dev/outcome": "fail"});
-    let mut runtime = runtime(FAILS, &fails, 1, None);
-    let job_set = runtime.pointer_mut("/spec/template/spec").and_then(|it| it.as_object_mut());
-    let policy = json!({"maxRestarts": RESTARTS});
-    job_set.context("no JobSet")?.insert("failurePolicy".to_owned(), policy);
-    apply(&world.cluster.client().await?, "default", vec![runtime]).await?;
+    let few = (restarts / 5).max(1);
+    for (end, restarts) in [(End::Failed, restarts), (End::Forced, few)] {
+        let (name, does) = end.runtime();
+        let mut runtime = runtime(name, &does, 1, None);
+        let job_set = runtime.pointer_mut("/spec/template/spec").and_then(|it| it.as_object_mut());
+        let policy = json!({"maxRestarts": restarts});
+        job_set.context("no JobSet")?.insert("failurePolicy".to_owned(), policy);
+        apply(&world.cluster.client().await?, "default", vec![runtime]).await?;
+    }
     let program = Accounting::start(&world.cluster, "{}").await?;
     program.leads().await?;
-    let (mut all, mut missed) = (Vec::new(), 0);
-    for mode in MODES {
-        if mode == "Off" {
-            world.start_operator().await?;
-        } else {
-            start_operator(&world, mode).await?;
-        }
-        let waited = restart_all(&world, mode, jobs, progress).await?;
-        missed += (jobs * RESTARTS).abs_diff(waited.len());
-        all.push(Times::of(waited));
-    }
-    let [off, observe, exact] = all.try_into().ok().context("not as many modes")?;
-    Ok(Restarts { off, observe, exact, missed })
+    world.start_operator().await?;
+    let off = restart(&world, "off", End::Failed, restarts, progress).await?;
+    let forced_off = restart(&world, "off", End::Forced, few, progress).await?;
+    start_operator(&world, "Observe").await?;
+    let observe = restart(&world, "observe", End::Failed, restarts, progress).await?;
+    start_operator(&world, "Exact").await?;
+    let exact = restart(&world, "exact", End::Failed, restarts, progress).await?;
+    let forced_exact = restart(&world, "exact", End::Forced, few, progress).await?;
+    let missed = |of: usize, runs: &[&Vec<f64>]| -> usize {
+        runs.iter().map(|run| of.abs_diff(run.len())).sum()
+    };
+    let missed =
+        missed(restarts, &[&off, &observe, &exact]) + missed(few, &[&forced_off, &forced_exact]);
+    Ok(Restarts {
+        off: Times::of(off),
+        observe: Times::of(observe),
+        exact: Times::of(exact),
+        forced_off: Times::of(forced_off),
+        forced_exact: Times::of(forced_exact),
+        missed,
+    })
 }
 
-/// Restarts of so many jobs. How long each took, in milliseconds.
-async fn restart_all(
+/// A job is restarted so often. How long each restart took, in milliseconds.
+async fn restart(
     world: &World,
     mode: &str,
-    jobs: usize,
+    end: End,
+    restarts: usize,
     progress: &Progress,
 ) -> Result<Vec<f64>> {
-    progress.step(format!("jobs fail and are restarted, accounting is {mode}"), jobs * RESTARTS);
-    let tenant = world.tenant(&mode.to_lowercase()).await?;
+    progress.step(format!("a job is restarted, accounting is {mode}, Pods are {end:?}"), restarts);
+    let tenant = world.tenant(mode).await?;
     let watch = Watch::start(&tenant.client, &tenant.namespace).await?;
-    for number in 0..jobs {
-        let spec = json!({"trainer": {"numNodes": PODS}});
-        tenant.create(&format!("job-{number}"), FAILS, spec).await?;
-    }
-    until_ok("all have failed for good", WITHIN, || async {
+    tenant.create("job", end.runtime().0, json!({"trainer": {"numNodes": PODS}})).await?;
+    until_ok("it has failed for good", WITHIN, || async {
         progress.at(watch.waited().len());
-        let all = tenant.jobs.list(&ListParams::default()).await?;
-        let failed = |job: &&TrainJob| {
-            conditions::find_true(conditions_of(job), conditions::FAILED).is_some()
-        };
-        let failed = all.iter().filter(failed).count();
-        ensure!(failed == jobs, "{failed} have");
-        Ok(())
+        if end == End::Forced {
+            delete_by_force(&tenant.pods).await?;
+        }
+        let job = tenant.jobs.get("job").await?;
+        let failed = conditions::find_true(conditions_of(&job), conditions::FAILED);
+        failed.map(|_| ()).context("it has not")
     })
     .await?;
     Ok(watch.waited())
 }
 
-/// When the first Pod of an attempt was seen, and when its first failure was.
+/// Deletes the Pods of an attempt by force, if all of them run.
+async fn delete_by_force(pods: &Api<Pod>) -> Result<()> {
+    let of = |attempt: &str| ListParams::default().labels(&format!("{ATTEMPT}={attempt}"));
+    let mut running = BTreeMap::<String, usize>::new();
+    for pod in pods.list(&ListParams::default()).await? {
+        let runs = pod.metadata.deletion_timestamp.is_none() && phase(&pod) == Some("Running");
+        if let (true, Some(attempt)) = (runs, pod.labels().get(ATTEMPT)) {
+            *running.entry(attempt.clone()).or_default() += 1;
+        }
+    }
+    for (attempt, _) in running.iter().filter(|(_, running)| **running == PODS) {
+        pods.delete_collection(&DeleteParams::default().grace_period(0), &of(attempt)).await?;
+    }
+    Ok(())
+}
+
+fn phase(pod: &Pod) -> Option<&str> {
+    pod.status.as_ref()?.phase.as_deref()
+}
+
+/// When the first Pod of an attempt was seen, and when the first was seen failed or deleted.
 #[derive(Debug, Clone, Copy, Default)]
 struct Attempt {
     began: Option<Instant>,
-    failed: Option<Instant>,
+    ended: Option<Instant>,
 }
 
-/// Attempts by job and number.
-type Attempts = BTreeMap<(String, usize), Attempt>;
+/// Attempts by number.
+type Attempts = BTreeMap<usize, Attempt>;
 
 /// Somebody who watches the Pods of a namespace.
 struct Watch {
@@ -130,10 +178,13 @@ impl Watch {
             while let Ok(events) = api.watch(&WatchParams::default(), &version).await {
                 let mut events = pin!(events);
                 while let Some(Ok(event)) = events.next().await {
-                    if let WatchEvent::Added(pod) | WatchEvent::Modified(pod) = event {
-                        version = pod.resource_version().unwrap_or(version);
-                        note(&mut noted.lock().unwrap_or_else(PoisonError::into_inner), &pod);
-                    }
+                    let (pod, is_gone) = match event {
+                        WatchEvent::Added(pod) | WatchEvent::Modified(pod) => (pod, false),
+                        WatchEvent::Deleted(pod) => (pod, true),
+                        WatchEvent::Bookmark(_) | WatchEvent::Error(_) => continue,
+                    };
+                    version = pod.resource_version().unwrap_or(version);
+                    note(&mut noted.lock().unwrap_or_else(PoisonError::into_inner), &pod, is_gone);
                 }
             }
         });
@@ -143,9 +194,9 @@ impl Watch {
     /// How long each restart took that has come.
     fn waited(&self) -> Vec<f64> {
         let attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
-        let restarts = attempts.iter().filter_map(|((job, number), attempt)| {
-            let next = attempts.get(&(job.clone(), number + 1))?;
-            Some(next.began?.duration_since(attempt.failed?).as_secs_f64() * 1e3)
+        let restarts = attempts.iter().filter_map(|(number, attempt)| {
+            let next = attempts.get(&(number + 1))?;
+            Some(next.began?.duration_since(attempt.ended?).as_secs_f64() * 1e3)
         });
         restarts.collect()
     }
@@ -157,16 +208,13 @@ impl Drop for Watch {
     }
 }
 
-fn note(attempts: &mut Attempts, pod: &Pod) {
-    let label = |name: &str| pod.labels().get(&format!("jobset.sigs.k8s.io/{name}"));
-    let (Some(job), Some(number)) = (label("jobset-name"), label("restart-attempt")) else {
-        return;
-    };
-    let Ok(number) = number.parse() else { return };
-    let attempt = attempts.entry((job.clone(), number)).or_default();
+fn note(attempts: &mut Attempts, pod: &Pod, is_gone: bool) {
+    let number = pod.labels().get(ATTEMPT).and_then(|number| number.parse().ok());
+    let Some(number) = number else { return };
+    let attempt = attempts.entry(number).or_default();
     let now = Instant::now();
     attempt.began.get_or_insert(now);
-    if pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Failed") {
-        attempt.failed.get_or_insert(now);
+    if is_gone || pod.metadata.deletion_timestamp.is_some() || phase(pod) == Some("Failed") {
+        attempt.ended.get_or_insert(now);
     }
 }

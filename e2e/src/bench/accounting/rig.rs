@@ -176,11 +176,12 @@ pub(super) async fn running(client: &Client, job: &TrainJob, number: usize) -> R
 }
 
 /// A Pod has done its work.
-pub(super) async fn succeed(client: &Client, there: &There) -> Result<()> {
+pub(super) async fn succeed(client: &Client, there: &There) -> Result<Micros> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), &there.namespace);
+    let sent = Micros::now();
     let status = Patch::Merge(json!({"status": {"phase": "Succeeded"}}));
     pods.patch_status(&there.name, &PatchParams::default(), &status).await?;
-    Ok(())
+    Ok(sent)
 }
 
 /// Somebody deletes a Pod. Returns when.
