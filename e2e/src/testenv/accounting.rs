@@ -2,13 +2,16 @@
 
 use std::ops::Deref;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, ensure};
-use kube::Client;
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams, PostParams};
+use kube::{Client, ResourceExt};
 use serde_json::json;
 use trainjob_api::lifecycle::v1alpha1::TRAIN_JOB_NAME_LABEL;
 use trainjob_api::lifecycle::v1alpha1::record::{TrainJobRecord, TrainJobRecordStatus};
+use trainjob_api::time::Timestamp;
 
 use crate::testenv::apply::apply;
 use crate::testenv::chart::install_accounting_crds;
@@ -284,4 +287,26 @@ pub fn holds(status: &TrainJobRecordStatus, condition: &str) -> bool {
 pub fn reason<'a>(status: &'a TrainJobRecordStatus, condition: &str) -> Option<&'a str> {
     let mut all = status.conditions.iter();
     all.find(|it| it.type_ == condition).map(|it| it.reason.as_str())
+}
+
+/// Why the Pods of a record ended.
+#[must_use]
+pub fn reasons(status: &TrainJobRecordStatus) -> Vec<(&str, u64)> {
+    let attempts = status.replicated_jobs.iter().flat_map(|job| &job.attempts);
+    let reasons = attempts.flat_map(|attempt| &attempt.sums.reasons);
+    reasons.map(|(reason, count)| (reason.as_str(), *count)).collect()
+}
+
+/// Waits until these Pods are older than now.
+///
+/// Instants are whole seconds: of a Pod that is as old as the suspension nobody can say which came first.
+pub async fn become_older(pods: &[Pod]) -> Result<()> {
+    let created = pods.iter().filter_map(ResourceExt::creation_timestamp).max();
+    let created = Timestamp::from(&created.context("no Pod")?);
+    until_ok("they are older", PATIENCE, || async {
+        let now = Timestamp::from(SystemTime::now());
+        ensure!(now > created, "they are not");
+        Ok(())
+    })
+    .await
 }

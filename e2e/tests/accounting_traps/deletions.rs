@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use e2e::accounting::{becomes_final, holds, status};
+use e2e::accounting::{becomes_final, holds, reasons, status};
 use e2e::apply::apply;
 use e2e::fixtures::{PATIENCE, RUNS, Tenant, runtime};
 use e2e::until::until_ok;
@@ -15,7 +15,7 @@ use serde_json::json;
 use trainjob_api::lifecycle::v1alpha1::record::PodCounts;
 use trainjob_api::time::Timestamp;
 
-use super::{judged, no_pods, nodes, reasons, run_held};
+use super::{judged, no_pods, nodes, run_held};
 
 fn deleted(count: u64) -> PodCounts {
     PodCounts { deleted: count, ..PodCounts::default() }

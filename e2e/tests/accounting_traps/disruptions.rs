@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::accounting::{Counted, becomes_final, holds, status};
+use e2e::accounting::{Counted, becomes_final, holds, reasons, status};
 use e2e::apply::apply;
 use e2e::cluster::Options;
 use e2e::component::Component;
@@ -17,7 +17,7 @@ use kube::api::{Api, DeleteParams, EvictParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use trainjob_api::lifecycle::v1alpha1::record::PodCounts;
 
-use super::{SETTINGS, judged, judged_in, nodes, reasons, run_held};
+use super::{SETTINGS, judged, judged_in, nodes, run_held};
 
 /// How long the Pod garbage collector may take, which looks every 20 seconds, and at Pods whose node is gone only after 40.
 const COLLECTED_WITHIN: Duration = Duration::from_mins(4);

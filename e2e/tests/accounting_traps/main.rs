@@ -35,7 +35,6 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use trainjob_api::lifecycle::v1alpha1::ACCOUNTING_FINALIZER;
-use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecordStatus;
 
 /// How long writes of a record may be refused here, before a Pod that somebody waits for is let go.
 const SETTINGS: &str = "{batchPeriod: 1s, holdLimit: 10s}";
@@ -68,13 +67,6 @@ async fn judged_in(
 /// How many there are of something: few, or as many as the trap is about if `ACCOUNTING_TRAPS` is `full`.
 fn scaled<T>(few: T, full: T) -> T {
     if env::var_os("ACCOUNTING_TRAPS").is_some_and(|it| it == "full") { full } else { few }
-}
-
-/// Why the Pods of a record ended.
-fn reasons(status: &TrainJobRecordStatus) -> Vec<(&str, u64)> {
-    let attempts = status.replicated_jobs.iter().flat_map(|job| &job.attempts);
-    let reasons = attempts.flat_map(|attempt| &attempt.sums.reasons);
-    reasons.map(|(reason, count)| (reason.as_str(), *count)).collect()
 }
 
 /// So many nodes, each with a GPU.

@@ -1,33 +1,15 @@
 //! Traps 17 and 18, and a deadline: Pods that nothing is wrong with are stopped.
 
-use std::time::SystemTime;
-
-use anyhow::{Context, Result, ensure};
-use e2e::accounting::{becomes_final, holds, status};
+use anyhow::{Result, ensure};
+use e2e::accounting::{become_older, becomes_final, holds, reasons, status};
 use e2e::fixtures::status::conditions_of;
 use e2e::fixtures::{MPI, PATIENCE, RUNS};
 use e2e::until::until_ok;
-use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt;
 use serde_json::json;
 use trainjob_api::conditions;
 use trainjob_api::lifecycle::v1alpha1::record::PodCounts;
-use trainjob_api::time::Timestamp;
 
-use super::{judged, nodes, reasons, run_held};
-
-/// Waits until these Pods are older than now. Instants are whole seconds: of a Pod that is as old as the suspension nobody can
-/// say which came first.
-async fn older(pods: &[Pod]) -> Result<()> {
-    let created = pods.iter().filter_map(ResourceExt::creation_timestamp).max();
-    let created = Timestamp::from(&created.context("no Pod")?);
-    until_ok("they are older", PATIENCE, || async {
-        let now = Timestamp::from(SystemTime::now());
-        ensure!(now > created, "they are not");
-        Ok(())
-    })
-    .await
-}
+use super::{judged, nodes, run_held};
 
 #[tokio::test]
 async fn a_job_that_is_resumed_as_soon_as_it_is_suspended_has_one_attempt_and_counts_all_pods()
@@ -36,7 +18,7 @@ async fn a_job_that_is_resumed_as_soon_as_it_is_suspended_has_one_attempt_and_co
         tenant.create("hasty", RUNS, nodes(2)).await?;
         for round in 1..=3 {
             let pods = run_held(tenant, "hasty", 2).await?;
-            older(&pods).await?;
+            become_older(&pods).await?;
             tenant.patch("hasty", &json!({"spec": {"suspend": true}})).await?;
             tenant.becomes("hasty", "Suspended").await?;
             tenant.patch("hasty", &json!({"spec": {"suspend": false}})).await?;
@@ -70,7 +52,7 @@ async fn pods_of_a_job_that_is_suspended_and_resumed_count_as_suspended_and_wast
     judged("suspended", async |tenant| {
         tenant.create("suspended", RUNS, nodes(2)).await?;
         let pods = run_held(tenant, "suspended", 2).await?;
-        older(&pods).await?;
+        become_older(&pods).await?;
         tenant.patch("suspended", &json!({"spec": {"suspend": true}})).await?;
         until_ok("its Pods are counted", PATIENCE, || async {
             let status = status(tenant, "suspended").await?;

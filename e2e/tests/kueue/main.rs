@@ -1,8 +1,9 @@
 //! The real Kueue queues TrainJobs that have a deadline and a TTL.
 //!
 //! The tests share two boxes, one for each clock of deadlines, and are tenants of them side by side. That of
-//! retention changes Kueue's configuration and has a box to itself.
+//! retention changes Kueue's configuration and has a box to itself, and so has that of accounting.
 
+mod accounting;
 mod admission;
 mod deadline;
 mod multikueue;
