@@ -1,4 +1,7 @@
-//! A real node: a training on two Pods that talk over their network, one that does not let go, one that takes too much.
+//! A real node: a training on two Pods that talk over their network, one that does not let go, one that takes too much; and
+//! how Pods are [counted](accounting) there.
+
+mod accounting;
 
 use std::time::Duration;
 
@@ -11,7 +14,7 @@ use crate::testenv::chart::file_of_chart;
 use crate::testenv::fixtures::Tenant;
 use crate::testenv::fixtures::status::{brief, conditions_of};
 use crate::testenv::node::{self, Node, Tell, jax, pods};
-use crate::testenv::yaml;
+use crate::testenv::{workspace, yaml};
 
 /// The runtime that the chart ships.
 const RUNTIME: &str = "runtimes/jax-distributed.yaml";
@@ -31,6 +34,8 @@ pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
         return Ok(());
     }
     let image = tokio::task::spawn_blocking(jax::provide).await??;
+    // From within the node's network nothing can be downloaded for it.
+    tokio::task::spawn_blocking(workspace::accounting).await??;
     node::visit(tell, async move |node, tell| {
         node.load(&jax::image(&image, node.folder())?).await?;
         tell.say("an image with JAX is there");
@@ -47,7 +52,8 @@ pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
                 tell.say("nothing is left of any of them");
                 Ok(())
             })
-            .await
+            .await?;
+        accounting::run(node, tell).await
     })
     .await
 }

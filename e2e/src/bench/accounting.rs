@@ -11,7 +11,7 @@ mod rig;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, PostParams};
 use serde_json::json;
@@ -20,7 +20,7 @@ use trainjob_api::TrainJob;
 use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecord;
 
 use self::restarts::Restarts;
-use self::rig::{GANG, Rig, There, delete, release, running, succeed};
+use self::rig::{GANG, Rig, There, WITHIN, delete, release, running, succeed};
 use super::Size;
 use super::calls::{Call, Calls, Micros};
 use super::figures::{Times, float};
@@ -29,6 +29,7 @@ use super::progress::Progress;
 use super::report::{Bar, Bound, Report, row};
 use super::rig::store;
 use super::usage::{self, Usage, megabytes};
+use crate::testenv::until::until_ok;
 
 /// As many Pods as the bars are about.
 const PODS: usize = 100_000;
@@ -191,10 +192,16 @@ async fn completions(
     let program = rig.launch().await?;
     rig.open(&program, 0).await?;
     let peak = usage::of(program.process().id())?.peak;
-    let noted = rig.noted().await?;
     let ended: HashSet<_> = all.iter().map(|there| (&there.namespace, &there.name)).collect();
-    let mut ours = noted.operator.accepted("patch", "pods");
-    ours.retain(|call| ended.contains(&(&call.object.namespace, &call.object.name)));
+    // What is counted is not open any more, and released after that.
+    let noted = until_ok("all are released", WITHIN, || async {
+        let noted = rig.noted().await?;
+        let released = releases(&noted.operator, &ended).len();
+        ensure!(released >= all.len(), "{released} of {} are", all.len());
+        Ok(noted)
+    })
+    .await?;
+    let ours = releases(&noted.operator, &ended);
     let of_large = all.iter().filter(|there| there.namespace == large).count();
     let (ours_a_second, seconds) = rate(&ours).context("the program released nothing")?;
     let raw = noted.raw.accepted("patch", "pods");
@@ -207,6 +214,13 @@ async fn completions(
         miscounted: miscounted(rig, large, of_large).await?,
         peak,
     })
+}
+
+/// Accepted releases of these Pods, which are told by namespace and name.
+fn releases<'a>(calls: &'a Calls, pods: &HashSet<(&String, &String)>) -> Vec<&'a Call> {
+    let mut releases = calls.accepted("patch", "pods");
+    releases.retain(|call| pods.contains(&(&call.object.namespace, &call.object.name)));
+    releases
 }
 
 /// Accepted writes in a namespace.

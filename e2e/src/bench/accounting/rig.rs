@@ -27,7 +27,7 @@ use crate::testenv::until::until_ok;
 /// Pods of a small TrainJob.
 pub(super) const GANG: usize = 8;
 /// How long the program may take to list everything, or to count it.
-const WITHIN: Duration = Duration::from_mins(15);
+pub(super) const WITHIN: Duration = Duration::from_mins(15);
 
 /// The control plane.
 pub(super) struct Rig {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use tokio::sync::Mutex;
 
 use super::packages::Packages;
 use super::sandbox::Sandbox;
@@ -17,7 +18,7 @@ pub struct Node {
     /// The cluster, with the operator's permissions and definitions in it but no operator yet.
     pub world: World,
     _name_server: Process,
-    _kubelet: Process,
+    kubelet: Mutex<Process>,
     _containerd: Process,
     // Dropped last: with it ends what the others have started.
     sandbox: Sandbox,
@@ -48,7 +49,7 @@ impl Node {
         Ok(Self {
             world,
             _name_server: name_server,
-            _kubelet: kubelet,
+            kubelet: Mutex::new(kubelet),
             _containerd: containerd,
             sandbox,
         })
@@ -63,6 +64,18 @@ impl Node {
     /// Makes the image of a file known to the node; see [`image::write`].
     pub async fn load(&self, image: &Path) -> Result<()> {
         containerd::load(&self.sandbox, image).await
+    }
+
+    /// Kills the kubelet, and starts another one when `body` has ended well. What runs in Pods runs on.
+    pub async fn while_kubelet_is_dead(
+        &self,
+        body: impl AsyncFnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let mut kubelet = self.kubelet.lock().await;
+        kubelet.kill();
+        body().await?;
+        *kubelet = kubelet::start(&self.sandbox, &self.world.cluster).await?;
+        Ok(())
     }
 
     /// The ids of the processes in the containers of the Pods with these UIDs, as they are now.

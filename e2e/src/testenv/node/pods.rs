@@ -1,7 +1,7 @@
 //! What becomes of the Pods of a TrainJob on a real node.
 
 use std::fmt::{self, Display};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::api::core::v1::Pod;
@@ -9,6 +9,7 @@ use kube::ResourceExt as _;
 use kube::api::LogParams;
 use tokio::time::{Instant, sleep};
 use trainjob_api::conditions::{self, FAILED};
+use trainjob_api::time::Timestamp;
 
 use super::host::Node;
 use crate::testenv::fixtures::Tenant;
@@ -75,6 +76,22 @@ pub async fn say(tenant: &Tenant<'_>, job: &str, word: &str) -> Result<()> {
     until_ok(format!("the Pods of {job} say {word:?}"), PATIENCE, || async {
         let logs = logs(tenant, job).await?;
         ensure!(logs.iter().all(|log| log.contains(word)), "they say {logs:?}");
+        Ok(())
+    })
+    .await
+}
+
+/// Waits until the Pods of a job are deleted and their grace periods are over, and sees that they still run then.
+pub async fn outlive_their_grace(tenant: &Tenant<'_>, job: &str) -> Result<()> {
+    until_ok(format!("the grace periods of {job} are over"), PATIENCE, || async {
+        let pods = tenant.pods_of(job).await?;
+        ensure!(!pods.is_empty(), "no Pod is left");
+        for pod in pods {
+            let deleted = pod.metadata.deletion_timestamp.as_ref().context("one is not deleted")?;
+            let now = Timestamp::from(SystemTime::now());
+            ensure!(Timestamp::from(deleted) < now, "one has time until {}", deleted.0);
+            ensure!(phase(&pod) == "Running", "one is {}", phase(&pod));
+        }
         Ok(())
     })
     .await

@@ -18,6 +18,8 @@ use crate::amounts::{self, Amounts};
 pub const RESTART_LABEL: &str = "jobset.sigs.k8s.io/restart-attempt";
 /// Label of a Pod: its replicated job.
 pub const REPLICATED_JOB_LABEL: &str = "jobset.sigs.k8s.io/replicatedjob-name";
+/// The grace period in seconds of a Pod that names none.
+const GRACE_PERIOD: i64 = 30;
 /// The reason of an end that nobody saw.
 const STATUS_UNKNOWN: &str = "ContainerStatusUnknown";
 
@@ -40,6 +42,8 @@ pub struct Pod {
     pub restart: u64,
     /// When it was created.
     pub created_at: Timestamp,
+    /// How many seconds its containers have to end, unless its deletion says otherwise.
+    pub grace_period: i64,
     /// Its deletion, once somebody asked for it.
     pub deletion: Option<Deletion>,
     /// What has become of it.
@@ -141,7 +145,9 @@ pub struct ContainerEnd {
     pub reason: String,
     /// Its message.
     pub message: String,
-    /// When, by the clock of its node.
+    /// When the container had been started, by the clock of its node, where it is known.
+    pub began: Option<Timestamp>,
+    /// When it ended, by the clock of its node.
     pub at: Timestamp,
 }
 
@@ -195,6 +201,11 @@ impl Pod {
             job_set: label(JOBSET_UID_LABEL).unwrap_or_default(),
             restart: label(RESTART_LABEL).and_then(|text| text.parse().ok()).unwrap_or_default(),
             created_at: metadata.creation_timestamp.as_ref().map(Timestamp::from)?,
+            grace_period: pod
+                .spec
+                .as_ref()
+                .and_then(|spec| spec.termination_grace_period_seconds)
+                .unwrap_or(GRACE_PERIOD),
             deletion: metadata.deletion_timestamp.as_ref().map(|at| Deletion {
                 at: Timestamp::from(at),
                 grace: metadata.deletion_grace_period_seconds.unwrap_or_default(),
@@ -270,6 +281,7 @@ fn state_of(state: &ContainerState) -> State {
             exit_code: ended.exit_code,
             reason,
             message: ended.message.clone().unwrap_or_default(),
+            began: ended.started_at.as_ref().and_then(real),
             at,
         }),
         Some(_) | None => State::EndedUnseen,

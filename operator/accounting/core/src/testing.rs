@@ -22,6 +22,7 @@ pub(crate) fn pod() -> Pod {
         job_set: "s1".into(),
         restart: 0,
         created_at: at(100),
+        grace_period: 30,
         deletion: None,
         phase: Phase::Open,
         reason: String::new(),
@@ -43,7 +44,8 @@ pub(crate) fn container(state: State) -> Container {
 }
 
 fn end(seconds: i64, exit_code: i32, reason: &str) -> ContainerEnd {
-    ContainerEnd { exit_code, reason: reason.into(), message: String::new(), at: at(seconds) }
+    let (reason, message) = (reason.into(), String::new());
+    ContainerEnd { exit_code, reason, message, began: None, at: at(seconds) }
 }
 
 pub(crate) fn ended_at(seconds: i64, exit_code: i32) -> Container {
@@ -52,6 +54,12 @@ pub(crate) fn ended_at(seconds: i64, exit_code: i32) -> Container {
 
 pub(crate) fn out_of_memory_at(seconds: i64) -> Container {
     container(State::Ended(end(seconds, 137, "OOMKilled")))
+}
+
+/// A container that failed with this code and ran again for these seconds, until it was stopped.
+pub(crate) fn stopped_after(exit_code: i32, seconds: i64) -> Container {
+    let stopped = ContainerEnd { began: Some(at(500)), ..end(500 + seconds, 143, "Error") };
+    Container { state: State::Ended(stopped), ..waiting_after(400, exit_code) }
 }
 
 pub(crate) fn waiting_after(seconds: i64, exit_code: i32) -> Container {

@@ -15,6 +15,8 @@ const TERMINATED: i32 = 143;
 /// The exit code of a process that SIGKILL ended.
 const KILLED: i32 = 137;
 const OUT_OF_MEMORY: &str = "OOMKilled";
+/// Seconds from the start of a container until its Job has learnt of it and deleted the Pod, at most.
+const JOB_SEES_RESTART: i64 = 10;
 
 /// In which order this process saw a Pod end and be deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -98,7 +100,7 @@ pub fn row(pod: &Pod, order: Order) -> Row {
     if pod.node.is_none() {
         return Row::Decided(Verdict::Deleted(DeletedReason::NeverScheduled));
     }
-    if pod.containers.iter().any(dead_before) || !stopped(pod, order) {
+    if pod.containers.iter().any(|it| was_dead(pod, it)) || !stopped(pod, order) {
         return failed(by_container(pod));
     }
     Row::Stopped
@@ -120,7 +122,7 @@ pub fn verdict(pod: &Pod, order: Order, job: &Job) -> Verdict {
 /// The container that failed first; of several, the first in the spec.
 #[must_use]
 pub fn culprit(pod: &Pod) -> Option<(&Container, &ContainerEnd)> {
-    let ends = pod.containers.iter().filter_map(|it| Some((it, it.last_real_end()?)));
+    let ends = pod.containers.iter().filter_map(|it| Some((it, own_end(pod, it)?)));
     ends.filter(|(_, end)| end.failed()).min_by_key(|(_, end)| end.at)
 }
 
@@ -149,14 +151,35 @@ fn refused(pod: &Pod) -> Option<FailedReason> {
     }
 }
 
-/// Row 5: it had failed and did not run when the deletion came.
-fn dead_before(container: &Container) -> bool {
-    match container.state {
-        State::Waiting | State::EndedUnseen => {
-            container.last_end.as_ref().is_some_and(ContainerEnd::failed)
-        }
-        State::Running(_) | State::Ended(_) => false,
+/// Row 5: it had failed and, when the deletion came, did not run, or had just been started again.
+fn was_dead(pod: &Pod, container: &Container) -> bool {
+    let had_failed = container.last_end.as_ref().is_some_and(ContainerEnd::failed);
+    let is_dead = match container.state {
+        State::Waiting | State::EndedUnseen => true,
+        State::Running(_) | State::Ended(_) => had_just_begun(pod, container),
+    };
+    had_failed && is_dead
+}
+
+/// Whether it was started again just before the deletion. A Job whose limit of failures is exceeded deletes its Pod when it
+/// learns of the restart that is one too many (F3).
+fn had_just_begun(pod: &Pod, container: &Container) -> bool {
+    let (began, end) = match &container.state {
+        State::Ended(end) => (end.began, Some(end.at)),
+        State::Running(began) => (*began, pod.deletion.map(|deletion| deletion.at)),
+        State::Waiting | State::EndedUnseen => (None, None),
+    };
+    let longest = pod.grace_period.saturating_add(JOB_SEES_RESTART);
+    container.last_end.is_some()
+        && began.zip(end).is_some_and(|(began, end)| end.since(began) <= longest)
+}
+
+/// The last end of a container that its Pod's deletion has not caused, where that can be told.
+fn own_end<'a>(pod: &Pod, container: &'a Container) -> Option<&'a ContainerEnd> {
+    if pod.deletion.is_some() && had_just_begun(pod, container) {
+        return container.last_end.as_ref();
     }
+    container.last_real_end()
 }
 
 /// Rows 6 to 8: whether it ended because it was deleted, and not before.

@@ -22,7 +22,7 @@ fn stored() -> Value {
                 RESTART_LABEL: "2", REPLICATED_JOB_LABEL: "node",
             },
         },
-        "spec": {"nodeName": "n7", "containers": [
+        "spec": {"nodeName": "n7", "terminationGracePeriodSeconds": 60, "containers": [
             {"name": "node", "resources": {"limits": {"nvidia.com/gpu": "8"}}},
         ]},
         "status": {
@@ -40,7 +40,7 @@ fn stored() -> Value {
                 {"name": "node", "image": "", "imageID": "", "ready": false, "restartCount": 3,
                     "state": {"waiting": {"reason": "CrashLoopBackOff"}},
                     "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "message": "m",
-                        "finishedAt": "1970-01-01T00:08:20Z"}}},
+                        "startedAt": "1970-01-01T00:07:00Z", "finishedAt": "1970-01-01T00:08:20Z"}}},
                 {"name": "lost", "image": "", "imageID": "", "ready": false, "restartCount": 0,
                     "state": {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown",
                         "finishedAt": "1970-01-01T00:08:30Z"}}},
@@ -64,6 +64,7 @@ fn a_stored_pod_is_read() {
         exit_code: 137,
         reason: "OOMKilled".into(),
         message: "m".into(),
+        began: Some(at(420)),
         at: at(500),
     };
     let expected = Pod {
@@ -75,6 +76,7 @@ fn a_stored_pod_is_read() {
         job_set: "s1".into(),
         restart: 2,
         created_at: at(100),
+        grace_period: 60,
         deletion: Some(Deletion { at: at(600), grace: 30 }),
         phase: Phase::Failed,
         reason: "Evicted".into(),

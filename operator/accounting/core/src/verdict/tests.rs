@@ -7,7 +7,7 @@ use crate::{
         Suspension::{Asked, ChangedAt, Never},
     },
     pod::{Container, Deletion, Disruption, Generations, Phase, Pod, State},
-    testing::{at, container, ended_at, out_of_memory_at, pod, waiting_after},
+    testing::{at, container, ended_at, out_of_memory_at, pod, stopped_after, waiting_after},
 };
 
 fn failed(containers: Vec<Container>) -> Pod {
@@ -92,7 +92,24 @@ fn ae2_row_5_a_crash_loop_failed_although_its_pod_was_deleted() {
         ("waits after it ran out of memory", vec![killed], decided(Verdict::Failed(F::OOMKilled))),
         ("waits after a success", vec![waiting_after(400, 0)], Row::Stopped),
         (
+            "had just been started again",
+            vec![stopped_after(3, 35)],
+            decided(Verdict::Failed(F::Error)),
+        ),
+        ("had been started again before", vec![stopped_after(3, 41)], Row::Stopped),
+        ("had just been started again after a success", vec![stopped_after(0, 1)], Row::Stopped),
+        (
+            "runs, and had just been started again",
+            vec![Container { state: State::Running(Some(at(470))), ..waiting_after(400, 1) }],
+            decided(Verdict::Failed(F::Error)),
+        ),
+        (
             "runs again",
+            vec![Container { state: State::Running(Some(at(450))), ..waiting_after(400, 1) }],
+            Row::Stopped,
+        ),
+        (
+            "runs again, since an unknown time",
             vec![Container { state: State::Running(None), ..waiting_after(400, 1) }],
             Row::Stopped,
         ),
@@ -100,6 +117,14 @@ fn ae2_row_5_a_crash_loop_failed_although_its_pod_was_deleted() {
         let pod = Pod { containers, ..deleted(pod()) };
         assert_eq!(row(&pod, Order::DeletedFirst), expected, "{case}");
     }
+}
+
+#[test]
+fn ae2_row_5_the_failure_before_the_restart_is_at_fault() {
+    let pod = Pod { containers: vec![stopped_after(3, 5)], ..deleted(pod()) };
+    assert_eq!(culprit(&pod).map(|(_, end)| end.exit_code), Some(3));
+    let pod = Pod { deletion: None, ..pod };
+    assert_eq!(culprit(&pod).map(|(_, end)| end.exit_code), Some(143), "nobody deleted it");
 }
 
 #[test]
