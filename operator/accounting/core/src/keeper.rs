@@ -283,11 +283,12 @@ impl Keeper {
         let unwatched = match self.record.evidence {
             Evidence::Unproven => {
                 let told = status.map(|status| unwatched(status, pods.iter().map(|(_, pod)| pod)));
+                let let_go = self.let_go.count_unlisted(pods.iter().map(|(_, pod)| pod));
                 let forget = if is_new { Forget::Nothing } else { Forget::All };
                 self.pods.listed(version, pods, forget, now);
                 // Those that were let go are told of as such. A record is made because of a Pod (AG11).
-                let told = told.unwrap_or_default().saturating_sub(self.let_go.count());
-                let is_told = self.let_go.count() > 0 || self.record.recreated;
+                let told = told.unwrap_or_default().saturating_sub(let_go);
+                let is_told = let_go > 0 || self.record.recreated;
                 told.max(u64::from(is_new && self.pods.is_empty() && !is_told))
             }
             Evidence::Proven { unwatched, .. } => {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecordStatus;
 
 use super::call::{Call, Store};
+use crate::pod::Pod;
 
 /// The Pods that were let go and that no stored version tells of.
 #[derive(Debug, Default)]
@@ -44,6 +45,14 @@ impl LetGo {
     /// Whether one is under way.
     pub(super) fn is_under_way(&self) -> bool {
         !self.under_way.is_empty()
+    }
+
+    /// How many were let go, those included that a list does not show while a request to let them go is under way: its answer
+    /// tells.
+    pub(super) fn count_unlisted<'p>(&self, listed: impl Iterator<Item = &'p Pod>) -> u64 {
+        let listed: BTreeSet<_> = listed.map(|pod| pod.uid.as_str()).collect();
+        let gone = self.under_way.iter().filter(|uid| !listed.contains(uid.as_str())).count();
+        self.count().saturating_add(gone.try_into().unwrap_or(u64::MAX))
     }
 
     /// It is not known whether a request to let a Pod go was carried out.

@@ -41,6 +41,9 @@ impl Keeper {
                     return self.pods.went(uid, now);
                 }
                 ForPod::Released | ForPod::Absent => self.pods.absent(uid),
+                // A list does not show it any more, so that was carried out.
+                ForPod::Again
+                    if !is_counted && says_silence(failure) && self.pods.get(uid).is_none() => {}
                 ForPod::Again | ForPod::Refused => {
                     if !is_counted && says_silence(failure) {
                         self.let_go.unsure_of(uid);

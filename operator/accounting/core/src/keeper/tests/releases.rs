@@ -1,6 +1,9 @@
 //! Pods that are let go because their record cannot be written (AH2).
 
+use trainjob_api::lifecycle::v1alpha1::record_words::Outcome;
+
 use super::*;
+use crate::ledger::Ledger;
 
 #[test]
 fn what_was_counted_by_the_process_before_is_not_told_of_as_lost() {
@@ -96,4 +99,32 @@ fn ah3_silence_about_the_train_job_is_silence_too() {
     answer(&mut keeper, 4, failed(Failure::Unavailable));
     silent(5, &mut keeper);
     assert!(let_go(&mut keeper, 299).is_none());
+}
+
+#[test]
+fn what_is_being_let_go_when_its_record_is_proven_is_told_of_once() {
+    let told = [
+        Answer::Released { version: 8 },
+        // Its answer is lost, and the list shows that it was carried out.
+        failed(Failure::Unanswered),
+    ];
+    for released in told {
+        let mut keeper = Keeper::default();
+        keeper.saw(5, ended(), now(0));
+        answer(&mut keeper, 1, failed(Failure::NotServed));
+        let calls = next(&mut keeper, 302);
+        let [release @ Call::Release { .. }, get] = &calls[..] else { panic!("{calls:?}") };
+        let settings = Settings::default();
+        let mut ledger = Ledger::new(TrainJobRecordStatus::default(), &settings);
+        ledger.set_open([&pod()]);
+        let mut status = ledger.finish(Outcome::Running);
+        status.as_of = Some(at(1_000).into());
+        let fence = Fence { name: "llm-j1".into(), uid: "r1".into(), version: "7".into() };
+        keeper.answered(get, Answer::Record(fence, Box::new(status)), now(302));
+        answer(&mut keeper, 303, Answer::Pods { version: 9, pods: vec![] });
+        keeper.answered(release, released, now(303));
+        let calls = next(&mut keeper, 304);
+        let [Call::Store(store)] = &calls[..] else { panic!("{calls:?}") };
+        assert_eq!(store.status.lost, [("RecordUnwritable".to_owned(), 1)].into());
+    }
 }
