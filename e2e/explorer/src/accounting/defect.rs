@@ -108,7 +108,10 @@ impl Defect {
             Some(Self::ForgetsSums) if status.settling.is_empty() => {
                 status.totals = Totals::default();
             }
-            Some(Self::StoresOnlyUids) => status.totals = before.totals.clone(),
+            Some(Self::StoresOnlyUids) => {
+                status.totals = before.totals.clone();
+                status.replicated_jobs = before.replicated_jobs.clone();
+            }
             Some(Self::TellsNoLosses) => status.lost.clear(),
             Some(Self::TellsLossesTwice) => {
                 status.lost.values_mut().for_each(|count| *count *= 2);
