@@ -110,7 +110,7 @@ impl Defect {
             }
             Some(Self::StoresOnlyUids) => {
                 status.totals = before.totals.clone();
-                status.replicated_jobs = before.replicated_jobs.clone();
+                status.replicated_jobs.clone_from(&before.replicated_jobs);
             }
             Some(Self::TellsNoLosses) => status.lost.clear(),
             Some(Self::TellsLossesTwice) => {
