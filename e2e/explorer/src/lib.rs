@@ -9,6 +9,7 @@
 //!
 //! The same seed gives the same schedule, so every failure can be seen again.
 
+pub mod accounting;
 pub mod defect;
 pub mod objects;
 pub mod operator;

@@ -5,7 +5,7 @@
 use std::{fmt::Display, process::ExitCode};
 
 use clap::{Parser, ValueEnum};
-use explorer::{Options, explore, retention, run};
+use explorer::{Options, accounting, explore, retention, run};
 
 /// How many violations are listed.
 const LISTED: usize = 20;
@@ -17,6 +17,8 @@ enum Program {
     Operator,
     /// Those of the retention engine.
     Retention,
+    /// Those of the accounting program.
+    Accounting,
 }
 
 /// Runs a program's core through random schedules and says which rule breaks, if one does.
@@ -53,6 +55,11 @@ fn main() -> ExitCode {
             println!("{totals}");
             all(program, schedules, totals.schedules, &totals.violations)
         }
+        (Program::Accounting, None) => {
+            let totals = accounting::explore(from, schedules, |totals| println!("{totals}"));
+            println!("{totals}");
+            all(program, schedules, totals.schedules, &totals.violations)
+        }
     }
 }
 
@@ -64,6 +71,10 @@ fn one(program: Program, seed: u64, trace: bool) -> ExitCode {
         }
         Program::Retention => {
             let report = retention::run(seed, retention::Options { trace, defect: None });
+            (report.trace, report.violation.map(|violation| violation.to_string()))
+        }
+        Program::Accounting => {
+            let report = accounting::run(seed, accounting::Options { trace, defect: None });
             (report.trace, report.violation.map(|violation| violation.to_string()))
         }
     };
@@ -93,7 +104,11 @@ fn all(
     for (seed, violation) in violations.iter().take(LISTED) {
         println!("seed {seed}: {violation}");
     }
-    let of = if program == Program::Retention { " --program retention" } else { "" };
+    let of = match program {
+        Program::Operator => "",
+        Program::Retention => " --program retention",
+        Program::Accounting => " --program accounting",
+    };
     println!("the first of them, again with: cargo explore{of} --seed {first} --trace");
     one(program, *first, true)
 }

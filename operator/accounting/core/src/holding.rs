@@ -58,11 +58,11 @@ impl Valve {
         }
     }
 
-    /// A Pod was let go.
+    /// A Pod was let go. If a write has succeeded since that was asked for, no other has to go.
     #[must_use]
-    pub const fn let_go(self, now: Duration) -> Self {
+    pub const fn let_go(self) -> Self {
         match self {
-            Self::Shut => Self::Leaking { since: now },
+            Self::Shut => Self::Shut,
             Self::Refused { since } | Self::Leaking { since } => Self::Leaking { since },
             Self::Ending => Self::Ending,
         }
@@ -148,8 +148,9 @@ mod tests {
             ("Pod seen before", refused, s(50), limit, Some(s(400))),
             ("Pod seen later", refused, s(150), limit, Some(s(450))),
             ("no limit", refused, s(50), None, None),
-            ("one was let go", refused.let_go(s(400)), s(420), limit, Some(s(430))),
-            ("a limit below ten seconds", refused.let_go(s(400)), s(420), Some(s(5)), Some(s(425))),
+            ("one was let go", refused.let_go(), s(420), limit, Some(s(430))),
+            ("a limit below ten seconds", refused.let_go(), s(420), Some(s(5)), Some(s(425))),
+            ("writes went well meanwhile", Valve::Shut.let_go(), s(420), limit, None),
             ("the namespace terminates", refused.ending(), s(420), None, Some(s(420))),
         ] {
             assert_eq!(valve.opens(seen, limit), expected, "{case}");
@@ -159,7 +160,7 @@ mod tests {
     #[test]
     fn a_record_into_which_nothing_has_to_be_written_is_not_refused_any_more() {
         let refused = Valve::Shut.refused(s(100));
-        let leaking = refused.let_go(s(400));
+        let leaking = refused.let_go();
         for (valve, expected) in [
             (Valve::Shut, Valve::Shut),
             (refused, Valve::Shut),
@@ -175,7 +176,7 @@ mod tests {
         let refused = Valve::Shut.refused(s(100));
         assert_eq!(refused.silent(s(390)).opens(s(50), Some(s(300))), Some(s(690)));
         assert_eq!(Valve::Shut.silent(s(390)), Valve::Shut);
-        let leaking = refused.let_go(s(400)).silent(s(500));
+        let leaking = refused.let_go().silent(s(500));
         assert_eq!(leaking.opens(s(50), Some(s(300))), Some(s(510)));
     }
 

@@ -9,6 +9,7 @@
 mod call;
 mod let_go;
 mod pods;
+mod releases;
 mod tries;
 
 use std::time::Duration;
@@ -22,14 +23,14 @@ use self::{
     tries::Tries,
 };
 use crate::{
-    answer::{Failure, ForPod, ForRecord, for_pod, for_record, says_silence},
+    answer::{Failure, ForRecord, for_record},
     clock::Now,
     holding::Valve,
     job::Job,
     plan::{Action, Context, Evidence, JobRead, Record, plan, unwatched},
     pod::Pod,
     settings::Settings,
-    tracked::{Presence, Tracked},
+    tracked::Tracked,
 };
 
 /// What one process knows of one record.
@@ -171,7 +172,8 @@ impl Keeper {
         self.record.let_go = self.let_go.count();
         let context = Context { job, job_read: self.job_read, settings, now };
         let plan = plan(&self.record, self.pods.iter(), &context);
-        if matches!(self.record.evidence, Evidence::Proven { .. }) && !plan.writes() {
+        let is_idle = !plan.writes() && !self.let_go.is_under_way();
+        if is_idle && matches!(self.record.evidence, Evidence::Proven { .. }) {
             self.record.valve = self.record.valve.idle();
         }
         let mut calls = Calls { now: Vec::new(), after: plan.after };
@@ -198,12 +200,6 @@ impl Keeper {
         }
         calls.now.push(call);
         calls
-    }
-
-    fn release(&mut self, uid: String, is_counted: bool) -> Option<Call> {
-        let tracked = self.pods.get_mut(&uid)?;
-        tracked.presence = Presence::Releasing;
-        Some(Call::Release { uid, name: tracked.pod.name.clone(), is_counted })
     }
 
     /// The request about the record that is due.
@@ -260,32 +256,6 @@ impl Keeper {
         self.tries.succeeded(call);
     }
 
-    fn release_answered(&mut self, uid: &str, is_counted: bool, answer: &Answer, now: Now) {
-        match *answer {
-            Answer::Released { version } => self.pods.released(uid, version),
-            Answer::Failed { failure, retry_after } => match for_pod(failure) {
-                ForPod::Released => self.pods.absent(uid),
-                ForPod::Absent if self.pods.has_left(uid) => self.pods.absent(uid),
-                ForPod::Absent | ForPod::Again | ForPod::Refused => {
-                    if let Some(tracked) = self.pods.get_mut(uid) {
-                        tracked.release_failed(now.clock, retry_after);
-                    }
-                    if !is_counted && says_silence(failure) {
-                        self.record.valve = self.record.valve.silent(now.clock);
-                    }
-                    return;
-                }
-            },
-            Answer::Record(..) | Answer::Pods { .. } | Answer::Job | Answer::Stored { .. } => {
-                return;
-            }
-        }
-        if !is_counted {
-            self.record.valve = self.record.valve.let_go(now.clock);
-            self.let_go.push(uid.to_owned());
-        }
-    }
-
     /// The record was read, or created. Somebody else may have written it, so its Pods are listed now (AG5).
     fn read(&mut self, fence: Fence, status: Box<TrainJobRecordStatus>) {
         self.settle();
@@ -313,11 +283,12 @@ impl Keeper {
         let unwatched = match self.record.evidence {
             Evidence::Unproven => {
                 let told = status.map(|status| unwatched(status, pods.iter().map(|(_, pod)| pod)));
+                let let_go = self.let_go.count_unlisted(pods.iter().map(|(_, pod)| pod));
                 let forget = if is_new { Forget::Nothing } else { Forget::All };
                 self.pods.listed(version, pods, forget, now);
                 // Those that were let go are told of as such. A record is made because of a Pod (AG11).
-                let told = told.unwrap_or_default().saturating_sub(self.let_go.count());
-                let is_told = self.let_go.count() > 0 || self.record.recreated;
+                let told = told.unwrap_or_default().saturating_sub(let_go);
+                let is_told = let_go > 0 || self.record.recreated;
                 told.max(u64::from(is_new && self.pods.is_empty() && !is_told))
             }
             Evidence::Proven { unwatched, .. } => {
@@ -332,6 +303,7 @@ impl Keeper {
         self.settle();
         self.job_read = JobRead::Watched;
         self.let_go.told(store.tells);
+        self.let_go.counted(&store.status.settling);
         self.fence = Some(Fence { version, ..store.fence.clone() });
         self.record.stored(store.status.clone(), now.clock);
         self.settle();
@@ -345,14 +317,17 @@ impl Keeper {
             return self.lost_record();
         }
         self.tries.failed(call, failure, now.clock, retry_after);
+        let (valve, clock) = (self.record.valve, now.clock);
+        let is_silent = failure == Failure::Silent;
         if let Call::ReadJob = call {
+            if is_silent {
+                self.record.valve = valve.silent(clock);
+            }
             if self.tries.job_unread() {
                 self.job_read = JobRead::Read;
             }
             return;
         }
-        let (valve, clock) = (self.record.valve, now.clock);
-        let is_silent = failure == Failure::Silent;
         self.record.valve = if is_silent { valve.silent(clock) } else { valve.refused(clock) };
         match (call, consequence) {
             (Call::List { .. }, _) => self.pods.list_failed(),

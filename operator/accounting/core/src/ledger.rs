@@ -38,6 +38,15 @@ impl<'a> Ledger<'a> {
         Self { status: stored, settings }
     }
 
+    /// Learns of Pods before any of them is counted: JobSets are numbered by their first Pods, however these are counted.
+    pub fn meet<'p>(&mut self, pods: impl IntoIterator<Item = &'p Pod>) {
+        let mut pods: Vec<_> = pods.into_iter().collect();
+        pods.sort_by(|one, other| (one.created_at, &one.uid).cmp(&(other.created_at, &other.uid)));
+        for pod in pods {
+            self.attempt(&pod.job_set, pod.restart);
+        }
+    }
+
     /// Adds what a Pod adds. That it is added once is the caller's concern.
     pub fn count(&mut self, share: &Share) {
         let (start, end) = (Time::from(share.span.start()), Time::from(share.span.end()));

@@ -1,8 +1,11 @@
 //! The Pods that were let go and that no stored version tells of (AH2).
 
+use std::collections::BTreeSet;
+
 use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecordStatus;
 
 use super::call::{Call, Store};
+use crate::pod::Pod;
 
 /// The Pods that were let go and that no stored version tells of.
 #[derive(Debug, Default)]
@@ -10,6 +13,10 @@ pub(super) struct LetGo {
     uids: Vec<String>,
     /// Stores that tell of some, and of which it is not known whether they were carried out.
     unsure: Vec<Store>,
+    /// UIDs of Pods of which a request to let them go is under way.
+    under_way: BTreeSet<String>,
+    /// UIDs of Pods of which it is not known whether they were let go.
+    unsure_of: BTreeSet<String>,
 }
 
 impl LetGo {
@@ -25,8 +32,42 @@ impl LetGo {
         self.uids.len().try_into().unwrap_or(u64::MAX)
     }
 
+    /// A request to let a Pod go is sent.
+    pub(super) fn sent(&mut self, uid: &str) {
+        self.under_way.insert(uid.to_owned());
+    }
+
+    /// It was answered, or failed.
+    pub(super) fn answered(&mut self, uid: &str) {
+        self.under_way.remove(uid);
+    }
+
+    /// Whether one is under way.
+    pub(super) fn is_under_way(&self) -> bool {
+        !self.under_way.is_empty()
+    }
+
+    /// How many were let go, those included that a list does not show while a request to let them go is under way: its answer
+    /// tells.
+    pub(super) fn count_unlisted<'p>(&self, listed: impl Iterator<Item = &'p Pod>) -> u64 {
+        let listed: BTreeSet<_> = listed.map(|pod| pod.uid.as_str()).collect();
+        let gone = self.under_way.iter().filter(|uid| !listed.contains(uid.as_str())).count();
+        self.count().saturating_add(gone.try_into().unwrap_or(u64::MAX))
+    }
+
+    /// It is not known whether a request to let a Pod go was carried out.
+    pub(super) fn unsure_of(&mut self, uid: &str) {
+        self.unsure_of.insert(uid.to_owned());
+    }
+
+    /// Whether one may have been carried out that failed.
+    pub(super) fn may_have(&self, uid: &str) -> bool {
+        self.unsure_of.contains(uid)
+    }
+
     /// A Pod was let go.
     pub(super) fn push(&mut self, uid: String) {
+        self.unsure_of.remove(&uid);
         self.uids.push(uid);
     }
 
@@ -55,7 +96,12 @@ impl LetGo {
         if let Some(tells) = stored {
             self.told(tells);
         }
-        self.uids.retain(|uid| !status.settling.contains(uid));
+        self.counted(&status.settling);
         stored.is_some()
+    }
+
+    /// What is counted was not lost, though it was let go.
+    pub(super) fn counted(&mut self, settling: &[String]) {
+        self.uids.retain(|uid| !settling.contains(uid));
     }
 }

@@ -1,4 +1,6 @@
-//! What follows from answers and news, one by one. How they go together is tested by `tests/model`.
+//! What follows from answers and news, one by one. How they go together is tested by `e2e/explorer/src/accounting`.
+
+mod releases;
 
 use std::time::Duration;
 
@@ -275,26 +277,6 @@ fn ag10_a_pod_that_lost_our_labels_is_counted_and_released() {
         (&store.status.settling[..], store.status.totals.pods.deleted),
         (&["p1".into()][..], 1)
     );
-}
-
-#[test]
-fn what_was_counted_by_the_process_before_is_not_told_of_as_lost() {
-    let mut keeper = Keeper::default();
-    keeper.saw(5, ended(), now(0));
-    answer(&mut keeper, 1, failed(Failure::NotServed));
-    let calls = next(&mut keeper, 302);
-    let of_pod = |call: &&Call| matches!(call, Call::Release { .. });
-    let release = calls.iter().find(of_pod).unwrap();
-    keeper.answered(release, Answer::Released { version: 8 }, now(302));
-    let (settling, as_of) = (vec!["p1".to_owned()], Some(at(1_000).into()));
-    let status = TrainJobRecordStatus { settling, as_of, ..TrainJobRecordStatus::default() };
-    let fence = Fence { name: "llm-j1".into(), uid: "r1".into(), version: "7".into() };
-    let get = calls.iter().find(|call| !of_pod(call)).unwrap();
-    keeper.answered(get, Answer::Record(fence, Box::new(status)), now(303));
-    answer(&mut keeper, 304, Answer::Pods { version: 9, pods: vec![] });
-    let calls = next(&mut keeper, 310);
-    let [Call::Store(store)] = &calls[..] else { panic!("{calls:?}") };
-    assert!(store.status.lost.is_empty(), "{:?}", store.status.lost);
 }
 
 #[test]

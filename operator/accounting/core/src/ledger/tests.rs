@@ -135,6 +135,20 @@ fn restarts_are_those_of_all_job_sets() {
 }
 
 #[test]
+fn a11_job_sets_are_numbered_by_their_first_pods_however_these_are_counted() {
+    let of = |uid: &str, created| Pod { job_set: uid.into(), created_at: at(created), ..pod() };
+    let (first, second) = (of("a", 10), of("b", 20));
+    let settings = Settings::default();
+    let mut ledger = Ledger::new(TrainJobRecordStatus::default(), &settings);
+    ledger.meet([&second, &first]);
+    ledger.count(&Share { job_set: "b".into(), ..gpu(0, STOPPED, 20, 30) });
+    ledger.set_open([&first]);
+    let uids: Vec<_> =
+        ledger.finish(Outcome::Running).job_sets.into_iter().map(|it| it.uid).collect();
+    assert_eq!(uids, ["a", "b"]);
+}
+
+#[test]
 fn numbers_stop_at_the_largest_and_the_record_says_so() {
     let mut share = gpu(0, STOPPED, 0, 1);
     share.seconds = [("nvidia.com/gpu".to_owned(), MOST - 1)].into();

@@ -237,6 +237,7 @@ impl<'a> Round<'a> {
     fn store(&self, batch: &[&Tracked], unwatched: u64, is_final: bool) -> Action {
         let Context { settings, now, .. } = *self.context;
         let mut ledger = Ledger::new(self.status.clone(), settings);
+        ledger.meet(self.open.iter().chain(&self.uncounted).map(|tracked| &tracked.pod));
         for share in batch.iter().map(|tracked| self.share(tracked)) {
             ledger.count(&share);
         }

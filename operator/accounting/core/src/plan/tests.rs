@@ -335,3 +335,18 @@ fn ah2_what_was_let_go_is_told_of_with_the_next_store() {
     assert_eq!(status.lost, [("RecordUnwritable".to_owned(), 2)].into());
     assert_eq!(status.inexact, ["Lost"]);
 }
+
+#[test]
+fn a11_a_job_set_whose_first_pod_is_open_comes_before_one_of_which_a_pod_is_counted() {
+    let mut later = deleted(ended("p2", 1));
+    (later.pod.job_set, later.pod.created_at) = ("s2".into(), at(200));
+    let record = Record { status: Some(Box::default()), evidence: PROVEN, ..Record::default() };
+    let plan = planned(record, &[later, seen(pod(), 1)], &running());
+    let stores = plan.actions.iter().filter_map(|action| match action {
+        Action::Store(status) => Some(status),
+        _ => None,
+    });
+    let uids: Vec<_> =
+        stores.flat_map(|status| &status.job_sets).map(|it| it.uid.as_str()).collect();
+    assert_eq!(uids, ["s1", "s2"]);
+}

@@ -1,29 +1,35 @@
-//! Pods, their kubelets, and people.
+//! Pods and their kubelets.
 
 use trainjob_accounting_core::{
     amounts::Amounts,
     pod::{Container, ContainerEnd, Deletion, Generations, Phase, Pod, State},
 };
 
-use super::{MOST_PODS, World};
-use crate::process::History;
+use super::{history::History, world::World};
+
+/// For how long a kubelet may still report a Pod without grace (AE1).
+const FORCED_SECONDS: i64 = 10;
+/// How many Pods there are at most.
+pub(super) const MOST_PODS: usize = 12;
 
 impl World {
     pub(super) fn create(&mut self) {
-        if self.job.is_over() || self.pods.len() >= MOST_PODS {
+        if self.job().is_over() || self.is_suspended() || self.pods.len() >= MOST_PODS {
             return;
         }
         let (version, now) = (self.next_version(), self.instant());
         let uid = format!("p{}", self.pods.len());
         let node = (!self.random.percent(15)).then(|| "n".to_owned());
+        let replicated_job = self.random.pick(&["node", "launcher"]).unwrap_or_default();
+        let restart = self.random.below(3).try_into().unwrap_or_default();
         let pod = Pod {
             name: uid.clone(),
             uid,
             job_name: "llm".into(),
             job_uid: "j".into(),
-            replicated_job: ["node", "launcher"][self.random.below(2)].into(),
-            job_set: "s".into(),
-            restart: self.random.below(3) as u64,
+            replicated_job: replicated_job.into(),
+            job_set: self.job_set.into(),
+            restart,
             created_at: now,
             deletion: None,
             phase: Phase::Open,
@@ -39,13 +45,15 @@ impl World {
             finalizer: !(self.plot.observes && self.random.percent(40)),
             accounted: false,
         };
+        self.say(|| format!("{} is created, of {} {}", pod.uid, pod.job_set, pod.restart));
         self.rules.pod_created(&pod);
-        self.pods.push(History(vec![(version, Some(pod))]));
+        self.pods.push(History::new(version, pod));
     }
 
     /// The kubelet reports the end of a Pod.
     pub(super) fn end(&mut self, pod: usize) {
-        let (at, exit_code) = (self.instant(), [0, 1, 143][self.random.below(3)]);
+        let at = self.instant();
+        let exit_code = self.random.pick(&[0, 1, 143]).unwrap_or_default();
         self.change(pod, "ends", |pod| {
             if pod.is_terminal() || pod.node.is_none() {
                 return;
@@ -72,40 +80,54 @@ impl World {
         });
     }
 
-    pub(super) fn people(&mut self, pod: usize) {
-        match self.random.below(3) {
-            0 => self.change(pod, "loses its finalizer", |pod| pod.finalizer = false),
-            1 => self.change(pod, "gets it back", |pod| {
-                pod.finalizer |= pod.deletion.is_none();
-            }),
-            _ => {
-                let version = self.next_version();
-                if let Some((current, _)) = &mut self.record {
-                    *current = version;
-                }
-            }
+    /// Somebody deletes a Pod without grace. A kubelet may report its end later, or never.
+    pub(super) fn force(&mut self, pod: usize) {
+        let at = self.instant();
+        let Some(before) = self.pods.get(pod).and_then(History::newest) else { return };
+        if before.deletion.is_some_and(|deletion| deletion.grace == 0) {
+            return;
         }
+        if !before.is_terminal() && before.node.is_some() {
+            self.rules.forced(&before.uid.clone());
+        }
+        self.report.forced += 1;
+        self.change(pod, "is deleted by force", |pod| {
+            if let (None, Some(generations)) = (pod.deletion, &mut pod.generations) {
+                generations.current += 1;
+            }
+            pod.deletion = Some(Deletion { at, grace: 0 });
+        });
     }
 
     /// Changes a Pod that is there. It goes when it has ended, is deleted and nothing holds it.
-    pub(super) fn change(&mut self, pod: usize, what: &str, change: impl FnOnce(&mut Pod)) {
-        let Some(before) = self.pods.get(pod).and_then(|it| it.newest()) else { return };
-        let (mut after, before) = (before.clone(), before.clone());
+    pub(super) fn change(&mut self, index: usize, what: &str, change: impl FnOnce(&mut Pod)) {
+        let Some(before) = self.pods.get(index).and_then(History::newest).cloned() else { return };
+        let mut after = before.clone();
         change(&mut after);
         if before == after {
             return;
         }
         let has_ended = after.is_terminal() || after.node.is_none();
-        let goes = after.deletion.is_some() && has_ended && !after.finalizer;
+        let goes = !after.finalizer
+            && after.deletion.is_some_and(|deletion| has_ended || deletion.grace == 0);
         self.rules.pod_changed(&before, &after, goes);
+        let is_forced = after.deletion.is_some_and(|deletion| deletion.grace == 0);
+        if after.is_terminal() || after.node.is_none() && after.deletion.is_some() {
+            self.rules.ends(&after.uid, self.seconds);
+        } else if is_forced {
+            self.rules.ends(&after.uid, self.seconds + FORCED_SECONDS);
+        }
         let version = self.next_version();
-        self.say(format!("p{pod} {what}{}", if goes { " and goes" } else { "" }));
-        let history = &mut self.pods[pod].0;
+        self.say(|| format!("p{index} {what}{}", if goes { " and goes" } else { "" }));
+        let Some(history) = self.pods.get_mut(index) else { return };
         if goes {
             // What a DELETED event shows is the version before.
-            history.push((version, None));
+            history.is_there = false;
         } else {
-            history.push((version, Some(after)));
+            history.last = after.clone();
+        }
+        if history.is_labelled {
+            history.events.push((version, (!goes).then_some(after)));
         }
     }
 }

@@ -1,0 +1,74 @@
+//! Pods that lose our finalizer: those that are counted, and those that are let go (AH2).
+
+use std::time::Duration;
+
+use super::{
+    Keeper,
+    call::{Answer, Call},
+};
+use crate::{
+    answer::{ForPod, for_pod, says_silence},
+    clock::Now,
+    tracked::Presence,
+};
+
+impl Keeper {
+    pub(super) fn release(&mut self, uid: String, is_counted: bool) -> Option<Call> {
+        let tracked = self.pods.get_mut(&uid)?;
+        tracked.presence = Presence::Releasing;
+        if !is_counted {
+            self.let_go.sent(&uid);
+        }
+        Some(Call::Release { uid, name: tracked.pod.name.clone(), is_counted })
+    }
+
+    pub(super) fn release_answered(
+        &mut self,
+        uid: &str,
+        is_counted: bool,
+        answer: &Answer,
+        now: Now,
+    ) {
+        self.let_go.answered(uid);
+        match *answer {
+            Answer::Released { version } => self.pods.released(uid, version),
+            Answer::Failed { failure, retry_after } => match for_pod(failure) {
+                ForPod::Absent if !self.pods.has_left(uid) => {
+                    return self.release_failed(uid, retry_after, now);
+                }
+                // It went, and nobody let it go: who else has counted it shows when the record is read.
+                ForPod::Released | ForPod::Absent if !is_counted && !self.let_go.may_have(uid) => {
+                    return self.pods.went(uid, now);
+                }
+                ForPod::Released | ForPod::Absent => self.pods.absent(uid),
+                // A list does not show it any more, so that was carried out.
+                ForPod::Again
+                    if !is_counted && says_silence(failure) && self.pods.get(uid).is_none() => {}
+                ForPod::Again | ForPod::Refused => {
+                    if !is_counted && says_silence(failure) {
+                        self.let_go.unsure_of(uid);
+                        self.record.valve = self.record.valve.silent(now.clock);
+                    }
+                    return self.release_failed(uid, retry_after, now);
+                }
+            },
+            Answer::Record(..) | Answer::Pods { .. } | Answer::Job | Answer::Stored { .. } => {
+                return;
+            }
+        }
+        if !is_counted {
+            self.record.valve = self.record.valve.let_go();
+            self.let_go.push(uid.to_owned());
+            // A store that was under way may have counted it.
+            if let Some(status) = &self.record.status {
+                self.let_go.counted(&status.settling);
+            }
+        }
+    }
+
+    fn release_failed(&mut self, uid: &str, at_least: Duration, now: Now) {
+        if let Some(tracked) = self.pods.get_mut(uid) {
+            tracked.release_failed(now.clock, at_least);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Pods that are let go because their record cannot be written (AH2).
+
+use trainjob_api::lifecycle::v1alpha1::record_words::Outcome;
+
+use super::*;
+use crate::ledger::Ledger;
+
+#[test]
+fn what_was_counted_by_the_process_before_is_not_told_of_as_lost() {
+    let mut keeper = Keeper::default();
+    keeper.saw(5, ended(), now(0));
+    answer(&mut keeper, 1, failed(Failure::NotServed));
+    let calls = next(&mut keeper, 302);
+    let of_pod = |call: &&Call| matches!(call, Call::Release { .. });
+    let release = calls.iter().find(of_pod).unwrap();
+    keeper.answered(release, Answer::Released { version: 8 }, now(302));
+    let (settling, as_of) = (vec!["p1".to_owned()], Some(at(1_000).into()));
+    let status = TrainJobRecordStatus { settling, as_of, ..TrainJobRecordStatus::default() };
+    let fence = Fence { name: "llm-j1".into(), uid: "r1".into(), version: "7".into() };
+    let get = calls.iter().find(|call| !of_pod(call)).unwrap();
+    keeper.answered(get, Answer::Record(fence, Box::new(status)), now(303));
+    answer(&mut keeper, 304, Answer::Pods { version: 9, pods: vec![] });
+    let calls = next(&mut keeper, 310);
+    let [Call::Store(store)] = &calls[..] else { panic!("{calls:?}") };
+    assert!(store.status.lost.is_empty(), "{:?}", store.status.lost);
+}
+
+/// One with this Pod, which is let go at 302, since nobody has said whether there is a record.
+fn lets_go_unread() -> (Keeper, Call) {
+    let mut keeper = Keeper::default();
+    keeper.saw(5, ended(), now(0));
+    answer(&mut keeper, 1, failed(Failure::NotServed));
+    let calls = next(&mut keeper, 302);
+    let [release @ Call::Release { .. }, get] = &calls[..] else { panic!("{calls:?}") };
+    keeper.answered(get, record(), now(302));
+    (keeper, release.clone())
+}
+
+#[test]
+fn what_had_gone_before_it_was_let_go_is_not_told_of_as_let_go() {
+    for (first, expected) in [(Failure::NotFound, None), (Failure::Unanswered, Some(1))] {
+        let (mut keeper, release) = lets_go_unread();
+        keeper.answered(&release, failed(first), now(302));
+        keeper.lost_labels("p1", now(302));
+        keeper.answered(&release, failed(Failure::NotFound), now(303));
+        answer(&mut keeper, 304, Answer::Pods { version: 9, pods: vec![] });
+        let calls = next(&mut keeper, 310);
+        let [Call::Store(store)] = &calls[..] else { panic!("{calls:?}") };
+        assert_eq!(store.status.lost.get("RecordUnwritable").copied(), expected, "{first:?}");
+    }
+}
+
+#[test]
+fn ah2_a_write_that_succeeds_while_a_pod_is_being_let_go_ends_the_haste() {
+    let mut keeper = proven(ended());
+    answer(&mut keeper, 4, failed(Failure::Forbidden));
+    let calls = next(&mut keeper, 304);
+    let [release @ Call::Release { is_counted: false, .. }, store @ Call::Store(_)] = &calls[..]
+    else {
+        panic!("{calls:?}")
+    };
+    keeper.answered(store, Answer::Stored { version: "8".into() }, now(305));
+    keeper.answered(release, Answer::Released { version: 9 }, now(305));
+    assert!(!keeper.is_unwritable());
+}
+
+#[test]
+fn what_a_store_counts_that_was_under_way_is_not_told_of_as_let_go() {
+    for stored_first in [true, false] {
+        let mut keeper = proven(ended());
+        answer(&mut keeper, 4, failed(Failure::Forbidden));
+        let calls = next(&mut keeper, 5);
+        let [store @ Call::Store(_)] = &calls[..] else { panic!("{calls:?}") };
+        let release = let_go(&mut keeper, 304).unwrap();
+        let (stored, released) =
+            (Answer::Stored { version: "8".into() }, Answer::Released { version: 9 });
+        if stored_first {
+            keeper.answered(store, stored, now(305));
+            keeper.answered(&release, released, now(305));
+        } else {
+            keeper.answered(&release, released, now(305));
+            keeper.answered(store, stored, now(305));
+        }
+        let calls = next(&mut keeper, 310);
+        let [Call::Store(clear)] = &calls[..] else { panic!("{calls:?}") };
+        assert!(clear.status.lost.is_empty(), "{stored_first}: {:?}", clear.status.lost);
+        assert_eq!(clear.status.totals.pods.succeeded, 1);
+    }
+}
+
+#[test]
+fn ah3_silence_about_the_train_job_is_silence_too() {
+    let containers = vec![ended_at(900, 143)];
+    let mut keeper = proven(Pod { phase: Phase::Failed, containers, ..ended() });
+    let silent = |seconds, keeper: &mut Keeper| {
+        let asked = answer(keeper, seconds, failed(Failure::Silent));
+        assert_eq!(asked, Call::ReadJob);
+    };
+    answer(&mut keeper, 4, failed(Failure::Unavailable));
+    silent(5, &mut keeper);
+    assert!(let_go(&mut keeper, 299).is_none());
+}
+
+#[test]
+fn what_is_being_let_go_when_its_record_is_proven_is_told_of_once() {
+    let told = [
+        Answer::Released { version: 8 },
+        // Its answer is lost, and the list shows that it was carried out.
+        failed(Failure::Unanswered),
+    ];
+    for released in told {
+        let mut keeper = Keeper::default();
+        keeper.saw(5, ended(), now(0));
+        answer(&mut keeper, 1, failed(Failure::NotServed));
+        let calls = next(&mut keeper, 302);
+        let [release @ Call::Release { .. }, get] = &calls[..] else { panic!("{calls:?}") };
+        let settings = Settings::default();
+        let mut ledger = Ledger::new(TrainJobRecordStatus::default(), &settings);
+        ledger.set_open([&pod()]);
+        let mut status = ledger.finish(Outcome::Running);
+        status.as_of = Some(at(1_000).into());
+        let fence = Fence { name: "llm-j1".into(), uid: "r1".into(), version: "7".into() };
+        keeper.answered(get, Answer::Record(fence, Box::new(status)), now(302));
+        answer(&mut keeper, 303, Answer::Pods { version: 9, pods: vec![] });
+        keeper.answered(release, released, now(303));
+        let calls = next(&mut keeper, 304);
+        let [Call::Store(store)] = &calls[..] else { panic!("{calls:?}") };
+        assert_eq!(store.status.lost, [("RecordUnwritable".to_owned(), 1)].into());
+    }
+}
