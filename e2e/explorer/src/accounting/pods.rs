@@ -31,6 +31,7 @@ impl World {
             job_set: self.job_set.into(),
             restart,
             created_at: now,
+            grace_period: 30,
             deletion: None,
             phase: Phase::Open,
             reason: String::new(),
@@ -58,7 +59,8 @@ impl World {
             if pod.is_terminal() || pod.node.is_none() {
                 return;
             }
-            let end = ContainerEnd { exit_code, reason: String::new(), message: String::new(), at };
+            let (reason, message) = (String::new(), String::new());
+            let end = ContainerEnd { exit_code, reason, message, began: None, at };
             let state = State::Ended(end);
             pod.containers =
                 vec![Container { name: "n".into(), restarts: 0, state, last_end: None }];
