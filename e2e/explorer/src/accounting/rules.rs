@@ -38,6 +38,8 @@ pub(super) struct Rules {
     uncounted: BTreeSet<String>,
     /// UIDs that were let go.
     let_go: BTreeSet<String>,
+    /// Which processes have decided to let a Pod go, by its UID.
+    given_up_by: BTreeMap<String, BTreeSet<usize>>,
     /// UIDs of Pods that were deleted by force before their end was reported.
     forced: BTreeSet<String>,
     /// UIDs of Pods that a suspension deleted.
@@ -145,7 +147,14 @@ impl Rules {
     }
 
     /// A process decides to let a Pod go.
-    pub(super) fn lets_go(&mut self, uid: &str, may: bool, (now, from): (i64, i64)) {
+    pub(super) fn lets_go(
+        &mut self,
+        process: usize,
+        uid: &str,
+        may: bool,
+        (now, from): (i64, i64),
+    ) {
+        self.given_up_by.entry(uid.to_owned()).or_default().insert(process);
         self.must(may, Rule::A2, || format!("{uid} is let go at {now}, not from {from} on"));
     }
 
