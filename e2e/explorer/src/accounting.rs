@@ -20,20 +20,18 @@ mod process;
 mod report;
 mod request;
 mod rest;
+mod rule;
 mod rules;
 mod schedule;
 mod server;
 mod sums;
-mod totals;
 mod undisturbed;
-mod violation;
 mod world;
 
 pub use self::{
     defect::Defect,
     options::Options,
     report::Report,
-    schedule::run,
-    totals::{Totals, explore},
-    violation::{Rule, Violation},
+    rule::Rule,
+    schedule::{explore, run},
 };

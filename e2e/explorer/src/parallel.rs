@@ -10,35 +10,22 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::{outcome::Outcome, totals::Totals};
+
 /// How often progress is told.
 const PROGRESS: Duration = Duration::from_secs(5);
 /// Seeds that a thread takes at once.
 const SHARE: u64 = 64;
 
-/// What the reports of schedules are added up to.
-pub trait Sum: Default + Send {
-    /// What one schedule says.
-    type Report;
-
-    /// Adds what the schedule of a seed says.
-    fn add(&mut self, seed: u64, report: Self::Report);
-
-    /// Adds what others add up to.
-    fn join(&mut self, other: Self);
-
-    /// So much time has passed.
-    fn end(&mut self, duration: Duration);
-}
-
 /// Runs so many seeds from the first on; tells `progress` now and then how far it is.
 #[must_use]
-pub fn explore<S: Sum>(
+pub fn explore<O: Outcome>(
     (from, schedules): (u64, u64),
-    run: impl Fn(u64) -> S::Report + Sync,
-    progress: impl Fn(&S) + Sync,
-) -> S {
+    run: impl Fn(u64) -> O + Sync,
+    progress: impl Fn(&Totals<O>) + Sync,
+) -> Totals<O> {
     let begin = Instant::now();
-    let sum = Mutex::new(S::default());
+    let sum = Mutex::new(Totals::default());
     let (next, done) = (AtomicU64::new(0), AtomicBool::new(false));
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     thread::scope(|scope| {
@@ -67,18 +54,18 @@ pub fn explore<S: Sum>(
     sum
 }
 
-fn work<S: Sum>(
+fn work<O: Outcome>(
     (from, schedules): (u64, u64),
-    run: &(impl Fn(u64) -> S::Report + Sync),
+    run: &(impl Fn(u64) -> O + Sync),
     next: &AtomicU64,
-    sum: &Mutex<S>,
+    sum: &Mutex<Totals<O>>,
 ) {
     loop {
         let first = next.fetch_add(SHARE, Ordering::Relaxed);
         if first >= schedules {
             return;
         }
-        let mut share = S::default();
+        let mut share = Totals::default();
         for number in first..schedules.min(first + SHARE) {
             let seed = from.wrapping_add(number);
             share.add(seed, run(seed));

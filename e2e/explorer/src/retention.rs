@@ -17,15 +17,13 @@ pub mod report;
 pub mod rules;
 mod schedule;
 pub mod server;
-pub mod totals;
 mod users;
 pub mod world;
 
 pub use self::{
     defect::Defect,
-    judge::{Rule, Violation},
+    judge::Rule,
     options::Options,
     report::Report,
-    schedule::run,
-    totals::{Totals, explore},
+    schedule::{explore, run},
 };

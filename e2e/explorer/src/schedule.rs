@@ -5,24 +5,32 @@ mod report;
 mod users;
 mod world;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 pub use self::report::{Options, Report};
 use self::world::World;
 use crate::{
     operator::{Fate, Kind},
+    outcome::caught,
+    parallel,
     random::Random,
+    rule::Rule,
     server::requests::Refusal,
-    violation::{Rule, Violation},
+    totals::Totals,
 };
 
 /// Runs the schedule of a seed.
 #[must_use]
 pub fn run(seed: u64, options: Options) -> Report {
-    catch_unwind(AssertUnwindSafe(|| schedule(seed, options))).unwrap_or_else(|_| Report {
-        violation: Some(Violation { rule: Rule::NoPanic, what: "a panic".into() }),
-        ..Report::default()
-    })
+    caught(Rule::NoPanic, || schedule(seed, options))
+}
+
+/// Runs the schedules of so many seeds from `from` on; tells `progress` now and then how far it is.
+#[must_use]
+pub fn explore(
+    from: u64,
+    schedules: u64,
+    progress: impl Fn(&Totals<Report>) + Sync,
+) -> Totals<Report> {
+    parallel::explore((from, schedules), |seed| run(seed, Options::default()), progress)
 }
 
 fn schedule(seed: u64, options: Options) -> Report {

@@ -23,7 +23,8 @@ use trainjob_core::{
 
 use crate::{
     objects::{FOREGROUND, StoredJob, StoredJobSet, add_finalizer, has_finalizer},
-    violation::{Rule, Violation},
+    rule::Rule,
+    violation::Violation,
 };
 
 /// The time at which every schedule begins.
@@ -92,7 +93,7 @@ pub struct Server {
     /// What happened.
     pub history: History,
     /// The first rule that was broken.
-    pub violation: Option<Violation>,
+    pub violation: Option<Violation<Rule>>,
     uids: u64,
 }
 

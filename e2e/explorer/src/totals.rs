@@ -2,82 +2,66 @@
 
 use std::{fmt, time::Duration};
 
-use crate::{
-    parallel::{self, Sum},
-    schedule::{Options, Report, run},
-    violation::Violation,
-};
+use crate::{outcome::Outcome, violation::Violation};
 
 /// What a number of schedules come to.
-#[derive(Debug, Default)]
-pub struct Totals {
+#[derive(Debug)]
+pub struct Totals<O: Outcome> {
     /// Schedules that have ended.
     pub schedules: u64,
-    /// Things that happened in them.
-    pub steps: usize,
-    /// Requests that operators sent.
-    pub requests: usize,
-    /// Crashes of operators.
-    pub crashes: usize,
-    /// Requests that the API server answered with 409.
-    pub conflicts: usize,
-    /// Checks for Pods that passes went on without.
-    pub late_checks: usize,
-    /// Schedules with two operators at once.
+    /// All their numbers, added up.
+    pub sum: O,
+    /// Schedules with two processes that acted at once.
     pub two_leaders: u64,
     /// Seeds of the schedules that broke a rule, and the first that each broke.
-    pub violations: Vec<(u64, Violation)>,
+    pub violations: Vec<(u64, Violation<O::Rule>)>,
     /// How long that took.
     pub duration: Duration,
 }
 
-impl Sum for Totals {
-    type Report = Report;
+impl<O: Outcome> Default for Totals<O> {
+    fn default() -> Self {
+        Self {
+            schedules: 0,
+            sum: O::default(),
+            two_leaders: 0,
+            violations: Vec::new(),
+            duration: Duration::ZERO,
+        }
+    }
+}
 
-    fn add(&mut self, seed: u64, report: Report) {
+impl<O: Outcome> Totals<O> {
+    /// Adds what became of the schedule of a seed.
+    pub fn add(&mut self, seed: u64, mut outcome: O) {
         self.schedules += 1;
-        self.steps += report.steps;
-        self.requests += report.requests;
-        self.crashes += report.crashes;
-        self.conflicts += report.conflicts;
-        self.late_checks += report.late_checks;
-        self.two_leaders += u64::from(report.two_leaders);
-        self.violations.extend(report.violation.map(|violation| (seed, violation)));
+        self.sum.add(&outcome);
+        self.two_leaders += u64::from(outcome.had_two_leaders());
+        self.violations.extend(outcome.take_violation().map(|violation| (seed, violation)));
     }
 
-    fn join(&mut self, mut other: Self) {
+    /// Adds what others come to.
+    pub fn join(&mut self, mut other: Self) {
         self.schedules += other.schedules;
-        self.steps += other.steps;
-        self.requests += other.requests;
-        self.crashes += other.crashes;
-        self.conflicts += other.conflicts;
-        self.late_checks += other.late_checks;
+        self.sum.add(&other.sum);
         self.two_leaders += other.two_leaders;
         self.violations.append(&mut other.violations);
     }
 
-    fn end(&mut self, duration: Duration) {
+    /// So much time has passed.
+    pub fn end(&mut self, duration: Duration) {
         self.duration = duration;
         self.violations.sort_by_key(|(seed, _)| *seed);
     }
 }
 
-impl fmt::Display for Totals {
+impl<O: Outcome> fmt::Display for Totals<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { schedules, steps, requests, crashes, conflicts, .. } = self;
-        let Self { late_checks, two_leaders, .. } = self;
+        let Self { schedules, sum, two_leaders, violations, duration } = self;
+        let (seconds, violations) = (duration.as_secs_f64(), violations.len());
         write!(
             f,
-            "{schedules} schedules in {:.0} s: {steps} steps, {requests} requests, {crashes} crashes, \
-             {conflicts} conflicts, {late_checks} late answers, {two_leaders} with two leaders; violations: {}",
-            self.duration.as_secs_f64(),
-            self.violations.len(),
+            "{schedules} schedules in {seconds:.0} s: {sum}, {two_leaders} with two leaders; violations: {violations}",
         )
     }
-}
-
-/// Runs the schedules of so many seeds from `from` on; tells `progress` now and then how far it is.
-#[must_use]
-pub fn explore(from: u64, schedules: u64, progress: impl Fn(&Totals) + Sync) -> Totals {
-    parallel::explore((from, schedules), |seed| run(seed, Options::default()), progress)
 }

@@ -1,6 +1,9 @@
 //! What became of a schedule.
 
-use super::violation::Violation;
+use std::fmt;
+
+use super::rule::Rule;
+use crate::{outcome::Outcome, violation::Violation};
 
 /// What became of a schedule.
 #[derive(Debug, Clone, Default)]
@@ -34,7 +37,52 @@ pub struct Report {
     /// Whether two processes acted at once.
     pub two_leaders: bool,
     /// The first rule that was broken.
-    pub violation: Option<Violation>,
+    pub violation: Option<Violation<Rule>>,
     /// What happened, if it was to be written down.
     pub trace: Vec<String>,
+}
+
+impl Outcome for Report {
+    type Rule = Rule;
+
+    fn broken(violation: Violation<Rule>) -> Self {
+        Self { violation: Some(violation), ..Self::default() }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.steps += other.steps;
+        self.requests += other.requests;
+        self.stores += other.stores;
+        self.refused += other.refused;
+        self.lost += other.lost;
+        self.late += other.late;
+        self.crashes += other.crashes;
+        self.counted += other.counted;
+        self.uncounted += other.uncounted;
+        self.let_go += other.let_go;
+        self.forced += other.forced;
+        self.deleted_records += other.deleted_records;
+        self.suspensions += other.suspensions;
+    }
+
+    fn had_two_leaders(&self) -> bool {
+        self.two_leaders
+    }
+
+    fn take_violation(&mut self) -> Option<Violation<Rule>> {
+        self.violation.take()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { steps, requests, stores, refused, lost, late, crashes, .. } = self;
+        let Self { counted, uncounted, let_go, forced, deleted_records, suspensions, .. } = self;
+        write!(
+            f,
+            "{steps} steps, {requests} requests, {stores} stores, {refused} refused, {lost} lost, {late} late, {crashes} \
+             crashes; Pods: {counted} counted, {uncounted} gone before, {let_go} let go, {forced} deleted by force; \
+             {deleted_records} records deleted, {suspensions} suspensions"
+        )
+    }
 }

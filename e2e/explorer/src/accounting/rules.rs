@@ -14,14 +14,15 @@ use trainjob_api::{
 
 use super::{
     history::History,
+    rule::Rule,
     sums::{Sums, ended, numbers, of_replicated_jobs},
-    violation::{Rule, Violation},
 };
+use crate::violation::Violation;
 
 /// What was seen, and the first rule that was broken.
 #[derive(Default)]
 pub(super) struct Rules {
-    pub(super) violation: Option<Violation>,
+    pub(super) violation: Option<Violation<Rule>>,
     /// UIDs that ever were in `settling` of any record.
     counted: BTreeSet<String>,
     /// UIDs that ever were in `settling` of the record that is there, or of the last one.

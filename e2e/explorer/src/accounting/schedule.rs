@@ -1,25 +1,26 @@
 //! One schedule: at each step a seed picks one of the things that can happen next.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use trainjob_accounting_core::job::FinishedHow;
 
 use super::{
-    options::Options,
-    plot::REFUSALS,
-    pods::MOST_PODS,
-    report::Report,
-    violation::{Rule, Violation},
-    world::World,
+    options::Options, plot::REFUSALS, pods::MOST_PODS, report::Report, rule::Rule, world::World,
 };
+use crate::{outcome::caught, parallel, totals::Totals};
 
 /// Runs the schedule of a seed.
 #[must_use]
 pub fn run(seed: u64, options: Options) -> Report {
-    catch_unwind(AssertUnwindSafe(|| schedule(seed, options))).unwrap_or_else(|_| Report {
-        violation: Some(Violation { rule: Rule::NoPanic, what: "a panic".into() }),
-        ..Report::default()
-    })
+    caught(Rule::NoPanic, || schedule(seed, options))
+}
+
+/// Runs the schedules of so many seeds from `from` on; tells `progress` now and then how far it is.
+#[must_use]
+pub fn explore(
+    from: u64,
+    schedules: u64,
+    progress: impl Fn(&Totals<Report>) + Sync,
+) -> Totals<Report> {
+    parallel::explore((from, schedules), |seed| run(seed, Options::default()), progress)
 }
 
 fn schedule(seed: u64, options: Options) -> Report {

@@ -6,7 +6,7 @@ use trainjob_core::{
     Action, Now, Plan, action::DeletionReason, event::Event, facts::Outcome, observed::Reading,
 };
 
-use crate::{objects::is_ours, server::Server, view::View, violation::Rule};
+use crate::{objects::is_ours, rule::Rule, server::Server, view::View};
 
 /// Judges a plan by the view it is made on and by what its process has ever seen to have ended.
 pub(super) fn judge(server: &mut Server, view: &View, plan: &Plan, ended: &BTreeSet<String>) {

@@ -17,8 +17,8 @@ use super::{
 };
 use crate::{
     defect::{Defect, Memory},
+    rule::Rule,
     server::Server,
-    violation::Rule,
 };
 
 /// What fails is not tried again sooner.

@@ -4,7 +4,7 @@
 //! an edit of a policy that it could not know of is no fault of it. When the API server accepts it, by the object as it is
 //! stored then: the fence leaves no excuse for that.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use trainjob_core::Now;
 use trainjob_retention::cluster_state::Deletion;
@@ -16,6 +16,7 @@ use super::{
     rules::{JobId, PolicyId, Verdict, View},
     server::{SOURCES, Server},
 };
+use crate::violation::Violation;
 
 /// How long a watch may be silent that a deletion rests on, in milliseconds (R34).
 const SILENCE: i64 = 90_000;
@@ -23,21 +24,6 @@ const SILENCE: i64 = 90_000;
 const REST: i64 = 1_000;
 /// The rate of all policies together.
 pub const ALL_PER_SECOND: u32 = 10;
-
-/// A rule that a schedule broke.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
-    /// Which.
-    pub rule: Rule,
-    /// How.
-    pub what: String,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {}", self.rule, self.what)
-    }
-}
 
 /// What has to hold. Rules `R…` are those of `docs/retention.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +78,7 @@ struct Begun {
 #[derive(Debug, Default)]
 pub struct Judge {
     /// The first rule that was broken.
-    pub violation: Option<Violation>,
+    pub violation: Option<Violation<Rule>>,
     begun: BTreeMap<u64, Begun>,
     /// Who wrote the record of a policy last, by UID.
     writers: BTreeMap<u64, u32>,

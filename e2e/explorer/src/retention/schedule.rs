@@ -1,10 +1,8 @@
 //! One schedule: at each step a seed picks one of the things that can happen next.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use super::{
     ending,
-    judge::{Rule, Violation},
+    judge::Rule,
     options::Options,
     process::Process,
     report::Report,
@@ -12,15 +10,22 @@ use super::{
     users,
     world::{Fate, Refusal, World},
 };
-use crate::random::Random;
+use crate::{outcome::caught, parallel, random::Random, totals::Totals};
 
 /// Runs the schedule of a seed.
 #[must_use]
 pub fn run(seed: u64, options: Options) -> Report {
-    catch_unwind(AssertUnwindSafe(|| schedule(seed, options))).unwrap_or_else(|_| Report {
-        violation: Some(Violation { rule: Rule::NoPanic, what: "a panic".into() }),
-        ..Report::default()
-    })
+    caught(Rule::NoPanic, || schedule(seed, options))
+}
+
+/// Runs the schedules of so many seeds from `from` on; tells `progress` now and then how far it is.
+#[must_use]
+pub fn explore(
+    from: u64,
+    schedules: u64,
+    progress: impl Fn(&Totals<Report>) + Sync,
+) -> Totals<Report> {
+    parallel::explore((from, schedules), |seed| run(seed, Options::default()), progress)
 }
 
 fn schedule(seed: u64, options: Options) -> Report {

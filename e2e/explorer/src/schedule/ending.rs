@@ -170,11 +170,11 @@ impl Judge<'_> {
         self.slot.job_set_of(&self.job.facts.uid).map(AsRef::as_ref)
     }
 
-    fn broke(&self, rule: Rule, what: &str) -> Violation {
+    fn broke(&self, rule: Rule, what: &str) -> Violation<Rule> {
         Violation { rule, what: format!("{}: {what}", self.job.facts.uid) }
     }
 
-    fn finished(&self) -> Option<Violation> {
+    fn finished(&self) -> Option<Violation<Rule>> {
         let job = &self.job.manifest;
         let end = end(job)?;
         let by_deadline = end.reason == "DeadlineExceeded";
@@ -201,7 +201,7 @@ impl Judge<'_> {
         None
     }
 
-    fn unfinished(&self) -> Option<Violation> {
+    fn unfinished(&self) -> Option<Violation<Rule>> {
         let job = &self.job.manifest;
         if end(job).is_some() {
             return None;
@@ -237,7 +237,7 @@ impl Judge<'_> {
         }
     }
 
-    fn follows(&self, own: &StoredJobSet, suspend: bool) -> Option<Violation> {
+    fn follows(&self, own: &StoredJobSet, suspend: bool) -> Option<Violation<Rule>> {
         if own.facts.suspended != suspend {
             return Some(
                 self.broke(Rule::Convergence, "its JobSet does not follow its suspension"),

@@ -11,11 +11,12 @@ use super::report::{Options, Report};
 use crate::{
     operator::{Estimate, Fate, Kind, Operator, Turn},
     random::Random,
+    rule::Rule,
     server::{
         START, Server,
         requests::{Call, Refusal, Request},
     },
-    violation::{Rule, Violation},
+    violation::Violation,
 };
 
 /// How long everything takes that happens.
@@ -226,7 +227,7 @@ impl World {
         self.note(|| format!("{time} ms pass"));
     }
 
-    pub(super) fn broke(&mut self, violation: Violation) {
+    pub(super) fn broke(&mut self, violation: Violation<Rule>) {
         self.server.broke(violation.rule, || violation.what);
     }
 }

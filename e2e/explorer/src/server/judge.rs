@@ -18,7 +18,7 @@ use trainjob_core::{
 use super::{Server, requests::Request};
 use crate::{
     objects::{StoredJob, StoredJobSet, at, conditions, end, ends, hold, is_ours, uid},
-    violation::Rule,
+    rule::Rule,
 };
 
 impl Server {

@@ -1,21 +1,4 @@
-//! What a schedule may show to be wrong.
-
-use std::fmt;
-
-/// A rule that a schedule broke.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
-    /// Which.
-    pub rule: Rule,
-    /// How.
-    pub what: String,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {}", self.rule, self.what)
-    }
-}
+//! What has to hold in a schedule of the accounting program.
 
 /// The invariants of `docs/accounting.md`, 10, that the core can break.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
