@@ -1,9 +1,9 @@
 //! `accounting`: what the accounting program costs with many Pods, and how fast it counts them (AH1, and `docs/accounting.md`, 5).
 //!
 //! One control plane, in three steps. Open: the program learns of Pods that run, half of them of one TrainJob, the others in
-//! TrainJobs of eight. Churn: jobs of eight Pods end, so many a minute, and nine in ten are deleted. Completions: while no program runs all
-//! open Pods succeed; a raw client releases some others; then a program starts and counts and releases them all. After that, in
-//! another one with JobSet, jobs are [restarted](restarts).
+//! TrainJobs of eight. Churn: jobs of eight Pods end, so many a minute, and the Pods of nine in ten are deleted. Completions:
+//! while no program runs all open Pods succeed; a raw client releases some others; then a program starts and counts and
+//! releases them all. After that, in another one with JobSet, a job is [restarted](restarts).
 
 mod restarts;
 mod rig;
@@ -159,7 +159,7 @@ async fn churn(rig: &Rig, namespace: &str, seconds: usize) -> Result<Churn> {
     Ok(all)
 }
 
-/// How long after that each Pod was released, in milliseconds.
+/// How long after these instants each of these Pods was released, in milliseconds.
 fn since(calls: &Calls, namespace: &str, pods: &HashMap<String, Micros>) -> Vec<f64> {
     let mut released = HashMap::new();
     for call in calls.accepted("patch", "pods") {
@@ -194,6 +194,7 @@ async fn completions(
     let peak = usage::of(program.process().id())?.peak;
     let ended: HashSet<_> = all.iter().map(|there| (&there.namespace, &there.name)).collect();
     // What is counted is not open any more, and released after that.
+    rig.progress.step("the program releases the last", 0);
     let noted = until_ok("all are released", WITHIN, || async {
         let noted = rig.noted().await?;
         let released = releases(&noted.operator, &ended).len();
@@ -296,8 +297,8 @@ fn report(size: Size, pods: usize, open: &Open, waits: &Waits, completed: &Compl
         ],
         figures: json!({
             "pods": pods, "fsync": size.fsync, "pss_mb": steady, "peak_mb": peak,
-            "deleted_ms": waits.deleted, "ended_ms": waits.ended, "raw_rate": completed.raw, "rate": completed.ours,
-            "ratio": ratio, "seconds": completed.seconds, "writes_per_pod": completed.writes,
+            "deleted_ms": waits.deleted, "ended_ms": waits.ended,
+            "raw_rate": completed.raw, "rate": completed.ours, "ratio": ratio, "seconds": completed.seconds, "writes_per_pod": completed.writes,
         }),
     }
 }

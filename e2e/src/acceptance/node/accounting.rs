@@ -119,7 +119,7 @@ async fn greedy(tenant: &Tenant<'_>, tell: &Tell) -> Result<()> {
     Ok(())
 }
 
-/// A crash loop ends in a deletion by the Job, while its container waits to be started again (F3).
+/// A crash loop ends in a deletion by the Job, just after its container was started once more (F3).
 async fn loops(tenant: &Tenant<'_>, tell: &Tell) -> Result<()> {
     create(tenant, "loops", AGAIN, json!({"command": ["sh", "-c", "exit 3"]})).await?;
     pods::ends(tenant, "loops", FAILED).await?;

@@ -15,7 +15,7 @@ const TERMINATED: i32 = 143;
 /// The exit code of a process that SIGKILL ended.
 const KILLED: i32 = 137;
 const OUT_OF_MEMORY: &str = "OOMKilled";
-/// Seconds from the start of a container until its Job has learnt of it and deleted the Pod, at most.
+/// Within so many seconds of the start of a container its Job has learnt of it and deleted the Pod.
 const JOB_SEES_RESTART: i64 = 10;
 
 /// In which order this process saw a Pod end and be deleted.
@@ -170,13 +170,12 @@ fn had_just_begun(pod: &Pod, container: &Container) -> bool {
         State::Waiting | State::EndedUnseen => (None, None),
     };
     let longest = pod.grace_period.saturating_add(JOB_SEES_RESTART);
-    container.last_end.is_some()
-        && began.zip(end).is_some_and(|(began, end)| end.since(began) <= longest)
+    began.zip(end).is_some_and(|(began, end)| end.since(began) <= longest)
 }
 
 /// The last end of a container that its Pod's deletion has not caused, where that can be told.
 fn own_end<'a>(pod: &Pod, container: &'a Container) -> Option<&'a ContainerEnd> {
-    if pod.deletion.is_some() && had_just_begun(pod, container) {
+    if pod.deletion.is_some() && was_dead(pod, container) {
         return container.last_end.as_ref();
     }
     container.last_real_end()

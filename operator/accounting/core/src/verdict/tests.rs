@@ -125,6 +125,8 @@ fn ae2_row_5_the_failure_before_the_restart_is_at_fault() {
     assert_eq!(culprit(&pod).map(|(_, end)| end.exit_code), Some(3));
     let pod = Pod { deletion: None, ..pod };
     assert_eq!(culprit(&pod).map(|(_, end)| end.exit_code), Some(143), "nobody deleted it");
+    let pod = Pod { containers: vec![stopped_after(0, 5)], ..deleted(pod) };
+    assert_eq!(culprit(&pod).map(|(_, end)| end.exit_code), Some(143), "it had succeeded before");
 }
 
 #[test]
