@@ -160,10 +160,12 @@ impl Rig {
 
 /// What an API server needs to be told so that it notes what is asked of it, behind the requests, so that it holds up
 /// neither side.
-pub(super) fn audit_flags() -> [String; 6] {
+pub(super) fn audit_flags() -> [String; 7] {
     [
         format!("--audit-policy-file={AUDIT_POLICY}"),
         format!("--audit-log-path={AUDIT_LOG}"),
+        // In megabytes: it is read as one file, and would otherwise begin anew after 100.
+        "--audit-log-maxsize=10000".to_owned(),
         "--audit-log-mode=batch".to_owned(),
         "--audit-log-batch-buffer-size=200000".to_owned(),
         "--audit-log-batch-max-size=500".to_owned(),
