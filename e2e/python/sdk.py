@@ -55,6 +55,15 @@ class Warned(logging.Handler):
         self.said.append(record.getMessage())
 
 
+def eventually(look, is_it):
+    """What `look` sees once `is_it` holds of it: events are written after what they tell of."""
+    end = time.monotonic() + PATIENCE
+    while not is_it(seen := look()):
+        assert time.monotonic() < end, seen
+        time.sleep(0.2)
+    return seen
+
+
 def train():
     """Code of a user, which the SDK puts into the job."""
     print("training")
@@ -88,10 +97,7 @@ class User:
         return self.sdk.wait_for_job_status(name, {status}, timeout=timeout, polling_interval=1)
 
     def gone(self, name):
-        end = time.monotonic() + PATIENCE
-        while name in self.names():
-            assert time.monotonic() < end, f"{name} is still there"
-            time.sleep(0.2)
+        eventually(self.names, lambda names: name not in names)
 
     def patch(self, name, spec):
         body = {"spec": spec}
@@ -156,8 +162,11 @@ def a_job_runs_and_completes(user):
 
 
 def what_happened_is_told(user):
-    told = {(it.involved_object_kind, it.reason) for it in user.sdk.get_job_events("sdk")}
-    assert told == {("Pod", "Created")}, told
+    def told():
+        return {(it.involved_object_kind, it.reason) for it in user.sdk.get_job_events("sdk")}
+
+    seen = eventually(told, bool)
+    assert seen == {("Pod", "Created")}, seen
     return "it shows the events of its Pods"
 
 
@@ -202,8 +211,12 @@ def a_deadline_fails_a_job(user):
     [failed] = [it for it in user.read(name)["status"]["conditions"] if it["type"] == "Failed"]
     assert failed["reason"] == "DeadlineExceeded", failed
     # The SDK shows events that have the timestamps of the old API; those of the operator are of the new one.
-    events = user.core.list_namespaced_event(user.namespace, field_selector=f"involvedObject.name={name}")
-    assert "DeadlineExceeded" in {event.reason for event in events.items}, events.items
+    def reasons():
+        of_it = f"involvedObject.name={name}"
+        events = user.core.list_namespaced_event(user.namespace, field_selector=of_it)
+        return {event.reason for event in events.items}
+
+    eventually(reasons, lambda told: "DeadlineExceeded" in told)
     user.sdk.delete_job(name)
     return "a deadline of its own option fails a job"
 
