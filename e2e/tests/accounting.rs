@@ -148,3 +148,66 @@ async fn a_held_job_that_never_ran_is_made_anew_when_accounting_is_switched_off(
         })
         .await
 }
+
+/// The UIDs of a job's JobSet and of its Pods.
+async fn uids(tenant: &Tenant<'_>, job: &str) -> Result<Vec<Option<String>>> {
+    let job_set = tenant.has_job_set(job).await?;
+    let mut uids: Vec<_> = tenant.pods_of(job).await?.iter().map(ResourceExt::uid).collect();
+    uids.push(job_set.uid());
+    uids.sort();
+    Ok(uids)
+}
+
+/// Creates a job that runs until it is suspended.
+async fn paused(tenant: &Tenant<'_>, job: &str) -> Result<()> {
+    tenant.create(job, RUNS, json!({})).await?;
+    tenant.runs(job).await?;
+    tenant.patch(job, &json!({"spec": {"suspend": true}})).await?;
+    until_ok("its Pods are gone", PATIENCE, || async {
+        release(tenant, job).await?;
+        let pods = tenant.pods_of(job).await?;
+        ensure!(pods.is_empty(), "{} are there", pods.len());
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn jobs_that_run_or_have_run_are_not_remade_when_the_mode_changes() -> Result<()> {
+    let world = Box::pin(World::without_operator(Options::default())).await?;
+    somebody_counts(&world).await?;
+    world
+        .test("modes", async |tenant| {
+            let mut jobs = Vec::new();
+            let modes = ["Off", "Observe", "Exact", "Observe", "Off", "Exact", "Off"];
+            for (turn, mode) in modes.into_iter().enumerate() {
+                operator(&world, &format!("mode: \"{mode}\""), true).await?;
+                let (running, resumed) = (format!("running-{turn}"), format!("resumed-{turn}"));
+                tenant.create(&running, RUNS, json!({})).await?;
+                tenant.runs(&running).await?;
+                paused(tenant, &resumed).await?;
+                let before = (uids(tenant, &running).await?, uids(tenant, &resumed).await?);
+                jobs.push((mode, running, resumed, before));
+            }
+            for (mode, running, resumed, (ran, waited)) in &jobs {
+                tenant.patch(resumed, &json!({"spec": {"suspend": false}})).await?;
+                tenant.runs(resumed).await?;
+                let now = uids(tenant, resumed).await?;
+                ensure!(
+                    waited.iter().all(|it| now.contains(it)),
+                    "{mode}, {resumed}: another JobSet"
+                );
+                ensure!(uids(tenant, running).await? == *ran, "{mode}, {running}: remade");
+                for job in [running, resumed] {
+                    ensure!(mark(tenant, job).await?.1 == (*mode == "Exact"), "{mode}, {job}");
+                    ensure!(
+                        tenant.told(job, "ChangeNotApplied").await?.is_empty(),
+                        "{mode}, {job}"
+                    );
+                    release(tenant, job).await?;
+                }
+            }
+            Ok(())
+        })
+        .await
+}

@@ -1,7 +1,7 @@
 //! Trap 21: people change finalizers and labels of Pods.
 
 use anyhow::{Context, Result, ensure};
-use e2e::accounting::{becomes_final, holds, reason};
+use e2e::accounting::{Accounting, Counted, becomes_final, holds, reason, status};
 use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, STUBBORN, Tenant};
 use e2e::until::until_ok;
 use k8s_openapi::api::core::v1::Pod;
@@ -13,7 +13,7 @@ use trainjob_api::lifecycle::v1alpha1::{
     ACCOUNTED_ANNOTATION, ACCOUNTING_FINALIZER, TRAIN_JOB_NAME_LABEL, TRAIN_JOB_UID_LABEL,
 };
 
-use super::{counted, is_held, judged, nodes, released, run_held};
+use super::{SETTINGS, counted, is_held, judged, no_pods, nodes, released, run_held};
 
 /// Changes a Pod by hand.
 async fn change(tenant: &Tenant<'_>, pod: &Pod, metadata: Value) -> Result<Pod> {
@@ -106,4 +106,55 @@ async fn ag10_a_pod_that_loses_our_labels_is_counted_and_not_held() -> Result<()
             is_unprotected(&becomes_final(tenant, "terminating").await?)
         })
         .await
+}
+
+#[tokio::test]
+async fn ag11_what_people_change_while_nobody_watches_holds_nothing_and_is_told_of() -> Result<()> {
+    const JOBS: [&str; 3] = ["emptied", "gone", "unlabelled"];
+    let mut counted = Box::pin(Counted::start("Exact", SETTINGS)).await?;
+    let tenant = counted.world.tenant("unwatched").await?;
+    for job in JOBS {
+        tenant.create(job, RUNS, nodes(1)).await?;
+    }
+    let [emptied, gone, unlabelled] = [
+        the_pod(&tenant, "emptied").await?,
+        the_pod(&tenant, "gone").await?,
+        the_pod(&tenant, "unlabelled").await?,
+    ];
+    for job in JOBS {
+        until_ok("the record tells of its Pod", PATIENCE, || async {
+            let status = status(&tenant, job).await?;
+            ensure!(status.totals.pods.active == 1, "{status:#?}");
+            Ok(())
+        })
+        .await?;
+    }
+    counted.program.kill9();
+    change(&tenant, &emptied, json!({"finalizers": others(&emptied)})).await?;
+    change(&tenant, &gone, json!({"finalizers": others(&gone)})).await?;
+    tenant.delete("gone").await?;
+    no_pods(&tenant, "gone").await?;
+    let none = json!({"labels": {TRAIN_JOB_NAME_LABEL: null, TRAIN_JOB_UID_LABEL: null}});
+    change(&tenant, &unlabelled, none).await?;
+
+    counted.program = Accounting::start(&counted.world.cluster, SETTINGS).await?;
+    until_ok("the Pod without our labels is not held", PATIENCE, || async {
+        let pod = tenant.pods.get(&unlabelled.name_any()).await?;
+        ensure!(pod.uid() == unlabelled.uid() && !is_held(&pod), "{pod:#?}");
+        Ok(())
+    })
+    .await?;
+    for job in ["emptied", "unlabelled"] {
+        tenant.delete(job).await?;
+    }
+    for (job, deleted, lost) in
+        [("emptied", 1, None), ("gone", 0, Some(&1)), ("unlabelled", 0, Some(&1))]
+    {
+        let status = becomes_final(&tenant, job).await?;
+        let expected = PodCounts { deleted, ..PodCounts::default() };
+        ensure!(status.totals.pods == expected, "{job}: {status:#?}");
+        ensure!(status.lost.get("Unwatched") == lost, "{job}: {status:#?}");
+        ensure!(!holds(&status, "Exact"), "{job}: {status:#?}");
+    }
+    Ok(())
 }

@@ -12,17 +12,22 @@ use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::{SETTINGS, is_held, no_pods, nodes, run_held};
+use super::{SETTINGS, is_held, no_pods, nodes, run_held, scaled};
 
 /// The Lease has to stand still for a minute, and a Pod waits for four at most.
 const SWEPT_WITHIN: Duration = Duration::from_mins(4);
 /// How long a command may take to end.
 const ENDS_WITHIN: Duration = Duration::from_mins(2);
 
+/// How long Pods have to wait before the sweeper lets them go: less than by default, unless traps are to have their full size.
+fn after() -> String {
+    format!("--after={}", scaled("5s", "2m"))
+}
+
 #[tokio::test]
 async fn ah7_without_a_program_the_sweeper_lets_pods_go_and_the_record_says_so() -> Result<()> {
     let mut counted = Box::pin(Counted::start("Exact", SETTINGS)).await?;
-    let sweeper = Accounting::command(&counted.world.cluster, "sweep", &["--after=5s"]).await?;
+    let sweeper = Accounting::command(&counted.world.cluster, "sweep", &[&after()]).await?;
     sweeper.wait_ready().await?;
     let tenant = counted.world.tenant("swept").await?;
     tenant.create("swept", RUNS, nodes(2)).await?;
@@ -78,7 +83,7 @@ async fn fail(tenant: &Tenant<'_>, pod: &Pod) -> Result<()> {
 async fn ah7_without_a_program_restarts_wait_for_the_sweeper_and_the_record_adds_up_afterwards()
 -> Result<()> {
     let mut counted = Box::pin(Counted::start("Exact", SETTINGS)).await?;
-    let sweeper = Accounting::command(&counted.world.cluster, "sweep", &["--after=5s"]).await?;
+    let sweeper = Accounting::command(&counted.world.cluster, "sweep", &[&after()]).await?;
     sweeper.wait_ready().await?;
     let tenant = counted.world.tenant("restarted").await?;
     restarting(&tenant, &json!({}), 1).await?;

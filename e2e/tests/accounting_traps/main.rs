@@ -1,7 +1,9 @@
 //! The traps of accounting: each once, on a real API server with simulated nodes (`docs/accounting-tests.md`).
 
+mod bare;
 mod bulk;
 mod by_hand;
+mod clocks;
 mod commands;
 mod definitions;
 mod deletions;

@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use e2e::fixtures::PATIENCE;
 use e2e::proxy::{Call, Fault};
+use e2e::until::until_ok;
 use futures::FutureExt;
 use serde_json::json;
 
@@ -43,6 +45,27 @@ async fn a_request_whose_client_dies_while_it_is_held_never_arrives() -> Result<
         let noted = scene.proxy.requests();
         let answer = &noted.first().context("not noted")?.answer;
         ensure!(answer.code.is_none() && answer.served.is_none(), "{answer:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_request_whose_client_dies_while_it_is_on_its_way_arrives() -> Result<()> {
+    for version in BOTH {
+        let scene = Scene::whole().await?;
+        let held = scene.at_creation(Fault::HoldOnItsWay);
+        let creation = scene.create(version, "a").await?;
+        held.reached().await?;
+        creation.abort();
+        ensure!(scene.create(version, "b").await?.await?? == 201, "refused");
+        ensure!(!scene.is_stored("a").await?, "{version:?}: it was forwarded");
+        held.release();
+        held.holds_none().await?;
+        until_ok("it has arrived", PATIENCE, || async {
+            ensure!(scene.is_stored("a").await?, "it has not");
+            Ok(())
+        })
+        .await?;
     }
     Ok(())
 }

@@ -19,6 +19,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub enum Fault {
     /// It is kept from the API server until released, and dropped if the client goes away meanwhile.
     HoldRequest,
+    /// It is on its way until released, and arrives even if the client goes away meanwhile.
+    HoldOnItsWay,
     /// It is forwarded, and its reply kept until released.
     HoldReply,
     /// It is forwarded, and when its reply is there, the connection (over HTTP/2, the stream) is broken

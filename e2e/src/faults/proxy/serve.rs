@@ -131,7 +131,7 @@ impl State {
         if call.is_watch() {
             self.watch(head, &call, entry, rule).await
         } else {
-            let reply = self.forward(head, &call, &entry).await?;
+            let reply = self.forward(head, &call, &entry, rule.clone()).await?;
             replied(rule.as_deref()).await?;
             Ok(whole(&entry, reply))
         }
@@ -159,10 +159,14 @@ impl State {
         head: http::request::Parts,
         call: &Call,
         entry: &Entry,
+        rule: Option<Arc<Rule>>,
     ) -> Result<http::Response<Bytes>> {
         let (path, body, line) = (self.path(&head)?, call.body.clone(), entry.line().clone());
         let (upstream, (answer, reply)) = (self.upstream.clone(), tokio::sync::oneshot::channel());
         self.spawn(async move {
+            if let Some(rule) = rule.filter(|rule| rule.fault == Fault::HoldOnItsWay) {
+                rule.hold().await;
+            }
             // Nobody may wait for it any more.
             let _ = answer.send(upstream.call(head, path, body, line).await);
         });
@@ -201,6 +205,7 @@ async fn replied(rule: Option<&Rule>) -> Result<()> {
             bail!("the reply is dropped");
         }
         Fault::HoldRequest
+        | Fault::HoldOnItsWay
         | Fault::FreezeWatch
         | Fault::Answer { .. }
         | Fault::Overloaded { .. }
