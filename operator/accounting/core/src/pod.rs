@@ -15,12 +15,10 @@ use trainjob_api::{
     time::Timestamp,
 };
 
-pub use self::template::Template;
+pub use self::template::{REPLICATED_JOB_LABEL, Template};
 
 /// Label of a Pod: the restart of the JobSet that it belongs to.
 pub const RESTART_LABEL: &str = "jobset.sigs.k8s.io/restart-attempt";
-/// Label of a Pod: its replicated job.
-pub const REPLICATED_JOB_LABEL: &str = "jobset.sigs.k8s.io/replicatedjob-name";
 /// The grace period in seconds of a Pod that names none.
 const GRACE_PERIOD: i64 = 30;
 /// The reason of an end that nobody saw.
@@ -228,6 +226,19 @@ impl Pod {
             finalizer: metadata.finalizers.iter().flatten().any(|it| it == ACCOUNTING_FINALIZER),
             accounted: accounted == Some(uid),
         })
+    }
+
+    /// Takes over the texts of another version of it, or of another Pod, as far as they are equal.
+    pub fn share_with(&mut self, sibling: &Self) {
+        if self.uid == sibling.uid {
+            self.uid = Arc::clone(&sibling.uid);
+        }
+        if self.template == sibling.template {
+            self.template = Arc::clone(&sibling.template);
+            for container in &mut self.containers {
+                container.name = self.template.container_name(&container.name);
+            }
+        }
     }
 
     /// Whether its phase is one that it does not leave.

@@ -8,11 +8,13 @@ use trainjob_api::{
     lifecycle::v1alpha1::{TRAIN_JOB_NAME_LABEL, TRAIN_JOB_UID_LABEL},
 };
 
-use super::{Pod, REPLICATED_JOB_LABEL};
 use crate::amounts::{self, Amounts};
 
+/// Label of a Pod: its replicated job.
+pub const REPLICATED_JOB_LABEL: &str = "jobset.sigs.k8s.io/replicatedjob-name";
+
 /// What a Pod has from its template. There may be 100,000 open Pods, and this is most of what is known of one, so those of
-/// a replicated job [share](Pod::share_with) it.
+/// a replicated job share it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     /// Its replicated job.
@@ -57,19 +59,4 @@ impl Template {
 fn container_names(spec: &PodSpec) -> Box<[Arc<str>]> {
     let init = spec.init_containers.iter().flatten();
     init.chain(&spec.containers).map(|container| container.name.as_str().into()).collect()
-}
-
-impl Pod {
-    /// Takes over the texts of another version of it, or of another Pod, as far as they are equal.
-    pub fn share_with(&mut self, sibling: &Self) {
-        if self.uid == sibling.uid {
-            self.uid = Arc::clone(&sibling.uid);
-        }
-        if self.template == sibling.template {
-            self.template = Arc::clone(&sibling.template);
-            for container in &mut self.containers {
-                container.name = self.template.container_name(&container.name);
-            }
-        }
-    }
 }
