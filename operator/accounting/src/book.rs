@@ -35,11 +35,12 @@ use crate::{key::JobKey, requests::versioned, train_jobs::TrainJobs};
 /// Everything that is known.
 #[derive(Debug)]
 pub struct Book {
-    entries: HashMap<JobKey, Entry>,
+    /// Boxed: a table has room for up to twice as many as there are.
+    entries: HashMap<Arc<JobKey>, Box<Entry>>,
     /// The TrainJobs.
     pub jobs: TrainJobs,
-    /// Which open Pods the watch has shown, by UID.
-    pods: HashMap<Arc<str>, JobKey>,
+    /// Which open Pods the watch has shown, by UID. The keeper of each has the same UID, and its record the same key.
+    pods: HashMap<Arc<str>, Arc<JobKey>>,
     /// UIDs of the Pods in a list that is being delivered.
     listed: Option<HashSet<Arc<str>>>,
     records: Records,
@@ -72,14 +73,14 @@ impl Book {
     /// The records with something left to do.
     #[must_use]
     pub fn keys(&self) -> Vec<JobKey> {
-        self.entries.keys().cloned().collect()
+        self.entries.keys().map(|key| JobKey::clone(key)).collect()
     }
 
     /// Those of TrainJobs of this name.
     #[must_use]
     pub fn keys_of(&self, namespace: &str, name: &str) -> Vec<JobKey> {
-        let is_it = |key: &&JobKey| *key.namespace == *namespace && *key.name == *name;
-        self.entries.keys().filter(is_it).cloned().collect()
+        let keys = self.entries.keys().map(|key| &**key);
+        keys.filter(|key| *key.namespace == *namespace && *key.name == *name).cloned().collect()
     }
 
     /// Whether there is something left to do about a record.
@@ -118,28 +119,34 @@ impl Book {
 impl Book {
     /// The watch shows one; returns the record that this is news for.
     pub fn pod_seen(&mut self, stored: &StoredPod, now: Now) -> Option<JobKey> {
-        let (version, pod) = versioned(stored)?;
-        let uid: Arc<str> = pod.uid.as_str().into();
+        let (version, mut pod) = versioned(stored)?;
+        let key = match self.pods.get_key_value(&pod.uid) {
+            // One whose labels somebody changed stays with the record that knows it.
+            Some((uid, key)) => {
+                pod.uid = Arc::clone(uid);
+                Arc::clone(key)
+            }
+            None => self.shared(key_of(stored, &pod)?),
+        };
+        let uid = Arc::clone(&pod.uid);
         if let Some(listed) = &mut self.listed {
             listed.insert(Arc::clone(&uid));
         }
-        // One whose labels somebody changed stays with the record that knows it.
-        let known = self.pods.get(&uid).cloned();
-        let key = known.or_else(|| Some(self.shared(key_of(stored, &pod)?)))?;
         if pod.accounted && !pod.finalizer {
             self.pods.remove(&uid);
             self.entries.get_mut(&key)?.keeper.saw(version, pod, now);
             self.prune(&key);
-            return Some(key);
+            return Some(JobKey::clone(&key));
         }
-        self.pods.insert(uid, key.clone());
-        self.entries.entry(key.clone()).or_default().saw(version, pod, now);
-        Some(key)
+        self.pods.entry(uid).or_insert_with(|| Arc::clone(&key));
+        self.entries.entry(Arc::clone(&key)).or_default().saw(version, pod, now);
+        Some(JobKey::clone(&key))
     }
 
-    /// The same key with the texts of one that is known.
-    fn shared(&self, key: JobKey) -> JobKey {
-        self.entries.get_key_value(&key).map_or(key, |(known, _)| known.clone())
+    /// The key itself that is known, if one is: the Pods of a record share it.
+    fn shared(&self, key: JobKey) -> Arc<JobKey> {
+        let known = self.entries.get_key_value(&key).map(|(known, _)| Arc::clone(known));
+        known.unwrap_or_else(|| Arc::new(key))
     }
 
     /// The watch shows that one went, or that it has lost our labels.
@@ -150,7 +157,7 @@ impl Book {
         let has_finalizer = stored.metadata.finalizers.as_ref().is_some_and(|all| !all.is_empty());
         let is_there = has_finalizer && stored.metadata.deletion_timestamp.is_none();
         self.left(&key, uid, is_there, now);
-        Some(key)
+        Some(JobKey::clone(&key))
     }
 
     fn left(&mut self, key: &JobKey, uid: &str, is_there: bool, now: Now) {
@@ -195,9 +202,11 @@ impl Book {
 
     /// While another process acts, nothing is kept that only it needs.
     fn prune(&mut self, key: &JobKey) {
-        let is_idle =
-            |entry: &Entry| entry.keeper.is_empty() && !entry.is_open && entry.call.is_none();
-        if !self.leads && self.entries.get(key).is_some_and(is_idle) {
+        let is_idle = self
+            .entries
+            .get(key)
+            .is_some_and(|entry| entry.keeper.is_empty() && !entry.is_open && entry.call.is_none());
+        if !self.leads && is_idle {
             self.entries.remove(key);
             self.jobs.forget(&key.uid);
         }
@@ -264,7 +273,8 @@ impl Book {
         if self.leads && !is_listed {
             return None;
         }
-        self.entries.entry(key.clone()).or_default().is_open = true;
+        let shared = self.shared(key.clone());
+        self.entries.entry(shared).or_default().is_open = true;
         Some(key)
     }
 
@@ -309,7 +319,7 @@ impl Book {
 fn key_of(stored: &StoredPod, pod: &Pod) -> Option<JobKey> {
     Some(JobKey {
         namespace: stored.metadata.namespace.as_deref()?.into(),
-        name: pod.job_name.as_str().into(),
-        uid: pod.job_uid.as_str().into(),
+        name: Arc::clone(&pod.template.job_name),
+        uid: Arc::clone(&pod.template.job_uid),
     })
 }

@@ -221,7 +221,7 @@ impl Sweeper {
     async fn release(&self, due: Due) {
         let Due { namespace, tracked } = due;
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
-        let (name, uid) = (&tracked.pod.name, &tracked.pod.uid);
+        let (name, uid) = (&*tracked.pod.name, &*tracked.pod.uid);
         match release(&pods, name, uid, Annotation::Unset).await {
             Ok(_) => {
                 self.tell(&namespace, &tracked);
@@ -240,8 +240,9 @@ impl Sweeper {
         // What stopped it may have been its suspension or its deadline; the TrainJob is not asked.
         let job = Job::Running { suspension: Suspension::Never };
         let share = news::share(tracked, &job, self.now().server);
+        let template = &tracked.pod.template;
         tracing::warn!(
-            namespace, job = tracked.pod.job_name, job_uid = tracked.pod.job_uid,
+            namespace, job = &*template.job_name, job_uid = &*template.job_uid,
             pod = share.pod, uid = share.uid, verdict = ?share.verdict, seconds = ?share.seconds,
             "a Pod is not counted: no accounting program acts, and somebody waits for the Pod to go"
         );

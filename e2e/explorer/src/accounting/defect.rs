@@ -86,7 +86,7 @@ impl Defect {
     /// A Pod, as a program with this defect reads it.
     pub(super) fn read(defect: Option<Self>, mut pod: Pod) -> Pod {
         match defect {
-            Some(Self::GuessesEnds) => pod.containers.clear(),
+            Some(Self::GuessesEnds) => pod.containers = Box::default(),
             Some(Self::IgnoresGenerations) => pod.generations = None,
             Some(Self::IgnoresForce) => {
                 if let Some(deletion) = &mut pod.deletion {

@@ -1,8 +1,10 @@
 //! Pods and their kubelets.
 
+use std::sync::Arc;
+
 use trainjob_accounting_core::{
     amounts::Amounts,
-    pod::{Container, ContainerEnd, Deletion, Generations, Phase, Pod, State},
+    pod::{Container, ContainerEnd, Deletion, Generations, Phase, Pod, State, Template},
 };
 
 use super::{history::History, world::World};
@@ -19,34 +21,38 @@ impl World {
         }
         let (version, now) = (self.next_version(), self.instant());
         let uid = format!("p{}", self.pods.len());
-        let node = (!self.random.percent(15)).then(|| "n".to_owned());
+        let node = (!self.random.percent(15)).then(|| "n".into());
         let replicated_job = self.random.pick(&["node", "launcher"]).unwrap_or_default();
         let restart = self.random.below(3).try_into().unwrap_or_default();
-        let pod = Pod {
-            name: uid.clone(),
-            uid,
-            job_name: "llm".into(),
-            job_uid: "j".into(),
+        let template = Template {
             replicated_job: replicated_job.into(),
             job_set: self.job_set.into(),
+            job_name: "llm".into(),
+            job_uid: "j".into(),
+            container_names: ["n".into()].into(),
+            amounts: Amounts::from([("nvidia.com/gpu".into(), 1)]),
+        };
+        let pod = Pod {
+            name: uid.as_str().into(),
+            uid: uid.into(),
+            template: Arc::new(template),
             restart,
             created_at: now,
             grace_period: 30,
             deletion: None,
             phase: Phase::Open,
-            reason: String::new(),
-            message: String::new(),
+            reason: Box::default(),
+            message: Box::default(),
             bound_at: node.is_some().then_some(now),
             node,
             unready_since: None,
             disruption: None,
             generations: Some(Generations { current: 1, observed: 1 }),
-            containers: Vec::new(),
-            amounts: Amounts::from([("nvidia.com/gpu".into(), 1)]),
+            containers: Box::default(),
             finalizer: !(self.plot.observes && self.random.percent(40)),
             accounted: false,
         };
-        self.say(|| format!("{} is created, of {} {}", pod.uid, pod.job_set, pod.restart));
+        self.say(|| format!("{} is created, of {} {}", pod.uid, pod.template.job_set, pod.restart));
         self.rules.pod_created(&pod);
         self.pods.push(History::new(version, pod));
     }
@@ -59,11 +65,11 @@ impl World {
             if pod.is_terminal() || pod.node.is_none() {
                 return;
             }
-            let (reason, message) = (String::new(), String::new());
+            let (reason, message) = (Box::default(), Box::default());
             let end = ContainerEnd { exit_code, reason, message, began: None, at };
-            let state = State::Ended(end);
+            let state = State::Ended(Box::new(end));
             pod.containers =
-                vec![Container { name: "n".into(), restarts: 0, state, last_end: None }];
+                [Container { name: "n".into(), restarts: 0, state, last_end: None }].into();
             pod.phase = if exit_code == 0 { Phase::Succeeded } else { Phase::Failed };
             let current = pod.generations.map_or(1, |it| it.current);
             pod.generations = Some(Generations { current, observed: current });

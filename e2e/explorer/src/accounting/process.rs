@@ -96,8 +96,8 @@ impl Process {
         if self.defect == Some(Defect::ReleasesFirst) {
             let ended = keeper.pods().filter(|it| it.pod.is_terminal() && it.pod.finalizer);
             for pod in ended.map(|it| &it.pod) {
-                if self.released.insert(pod.uid.clone()) {
-                    let (uid, name) = (pod.uid.clone(), pod.name.clone());
+                if self.released.insert(pod.uid.to_string()) {
+                    let (uid, name) = (pod.uid.to_string(), pod.name.to_string());
                     calls.push(Call::Release { uid, name, is_counted: true });
                 }
             }

@@ -78,23 +78,23 @@ impl Rules {
 
     pub(super) fn pod_created(&mut self, pod: &Pod) {
         if !pod.finalizer {
-            self.bare.insert(pod.uid.clone());
-            self.unprotected.insert(pod.uid.clone());
+            self.bare.insert(pod.uid.to_string());
+            self.unprotected.insert(pod.uid.to_string());
         }
     }
 
     pub(super) fn pod_changed(&mut self, before: &Pod, after: &Pod, goes: bool) {
-        let uid = &before.uid;
+        let uid = &*before.uid;
         let is_counted = self.counted_here.contains(uid);
         if goes || !after.finalizer {
-            self.bare.insert(uid.clone());
+            self.bare.insert(uid.to_owned());
             let of = if is_counted { &mut self.freed } else { &mut self.unprotected };
-            of.insert(uid.clone());
+            of.insert(uid.to_owned());
         } else {
             self.bare.remove(uid);
         }
         if goes && !is_counted {
-            self.uncounted.insert(uid.clone());
+            self.uncounted.insert(uid.to_owned());
         }
     }
 
@@ -116,7 +116,7 @@ impl Rules {
     /// A suspension deletes a Pod. Of one that was created in the same second nobody can say that.
     pub(super) fn suspended(&mut self, pod: &Pod, at: i64) {
         if pod.created_at.0 < at {
-            self.suspended.insert(pod.uid.clone());
+            self.suspended.insert(pod.uid.to_string());
         }
     }
 
@@ -204,7 +204,7 @@ impl Rules {
         let Change { before, after, planned_at, knows_job, pods } = *change;
         let (mut least, mut most) = (Sums::default(), Sums::default());
         for uid in entered {
-            let Some(pod) = pods.iter().map(|it| &it.last).find(|pod| pod.uid == **uid) else {
+            let Some(pod) = pods.iter().map(|it| &it.last).find(|pod| *pod.uid == ***uid) else {
                 return self.must(false, Rule::A7, || format!("{uid} never was"));
             };
             let is_reported = pod.is_terminal() && self.forced.contains(*uid);

@@ -113,7 +113,7 @@ impl World {
     }
 
     fn release(&mut self, uid: &str, is_counted: bool) -> Answer {
-        let is_it = |it: &super::history::History| it.newest().is_some_and(|pod| pod.uid == uid);
+        let is_it = |it: &super::history::History| it.newest().is_some_and(|pod| *pod.uid == *uid);
         let Some(pod) = self.pods.iter().position(is_it) else { return failed(Failure::NotFound) };
         self.rules.released(uid, is_counted);
         let annotates = self.options.defect != Some(Defect::NoAnnotation);

@@ -43,7 +43,7 @@ impl<'a> Ledger<'a> {
         let mut pods: Vec<_> = pods.into_iter().collect();
         pods.sort_by(|one, other| (one.created_at, &one.uid).cmp(&(other.created_at, &other.uid)));
         for pod in pods {
-            self.attempt(&pod.job_set, pod.restart);
+            self.attempt(&pod.template.job_set, pod.restart);
         }
     }
 
@@ -98,8 +98,8 @@ impl<'a> Ledger<'a> {
             if !pod.finalizer {
                 self.note(RecordReason::Observed);
             }
-            let key = self.attempt(&pod.job_set, pod.restart);
-            let (place, _) = self.place(&pod.replicated_job, key);
+            let key = self.attempt(&pod.template.job_set, pod.restart);
+            let (place, _) = self.place(&pod.template.replicated_job, key);
             place.pods.active = add(place.pods.active, 1);
         }
         self.make_room();

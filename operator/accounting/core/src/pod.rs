@@ -1,23 +1,24 @@
 //! What a decision needs to know of a Pod, read from the Pod as the API server stores it.
+//!
+//! All open Pods are kept, so what few of them have is boxed, and what many of them have is shared.
+
+mod template;
+
+use std::sync::Arc;
 
 use k8s_openapi::{
     api::core::v1::{ContainerState, ContainerStatus, Pod as StoredPod, PodCondition, PodStatus},
     apimachinery::pkg::apis::meta::v1::Time,
 };
 use trainjob_api::{
-    constants::JOBSET_UID_LABEL,
-    lifecycle::v1alpha1::{
-        ACCOUNTED_ANNOTATION, ACCOUNTING_FINALIZER, TRAIN_JOB_NAME_LABEL, TRAIN_JOB_UID_LABEL,
-    },
+    lifecycle::v1alpha1::{ACCOUNTED_ANNOTATION, ACCOUNTING_FINALIZER},
     time::Timestamp,
 };
 
-use crate::amounts::{self, Amounts};
+pub use self::template::{REPLICATED_JOB_LABEL, Template};
 
 /// Label of a Pod: the restart of the JobSet that it belongs to.
 pub const RESTART_LABEL: &str = "jobset.sigs.k8s.io/restart-attempt";
-/// Label of a Pod: its replicated job.
-pub const REPLICATED_JOB_LABEL: &str = "jobset.sigs.k8s.io/replicatedjob-name";
 /// The grace period in seconds of a Pod that names none.
 const GRACE_PERIOD: i64 = 30;
 /// The reason of an end that nobody saw.
@@ -27,17 +28,11 @@ const STATUS_UNKNOWN: &str = "ContainerStatusUnknown";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pod {
     /// Its name.
-    pub name: String,
-    /// Its UID.
-    pub uid: String,
-    /// Name of its TrainJob.
-    pub job_name: String,
-    /// UID of its TrainJob.
-    pub job_uid: String,
-    /// Its replicated job.
-    pub replicated_job: String,
-    /// UID of its JobSet.
-    pub job_set: String,
+    pub name: Box<str>,
+    /// Its UID, which is shared with what finds it by that.
+    pub uid: Arc<str>,
+    /// What it has in common with the other Pods of its replicated job.
+    pub template: Arc<Template>,
     /// The restart of its JobSet.
     pub restart: u64,
     /// When it was created.
@@ -49,23 +44,21 @@ pub struct Pod {
     /// What has become of it.
     pub phase: Phase,
     /// `status.reason`.
-    pub reason: String,
+    pub reason: Box<str>,
     /// `status.message`.
-    pub message: String,
+    pub message: Box<str>,
     /// Its node, once it is bound.
-    pub node: Option<String>,
+    pub node: Option<Box<str>>,
     /// When it was bound, or when the kubelet first saw it (AT1).
     pub bound_at: Option<Timestamp>,
     /// Since when it is not ready any more; `None`: it is ready, or never was.
     pub unready_since: Option<Timestamp>,
     /// What ended it from outside.
-    pub disruption: Option<Disruption>,
+    pub disruption: Option<Box<Disruption>>,
     /// `metadata.generation` and `status.observedGeneration`, where both are set.
     pub generations: Option<Generations>,
     /// Its containers: the init containers first, as in the spec.
-    pub containers: Vec<Container>,
-    /// What the scheduler takes it to request (AT4).
-    pub amounts: Amounts,
+    pub containers: Box<[Container]>,
     /// Whether it has our finalizer, or had it until somebody else removed it.
     pub finalizer: bool,
     /// Whether its annotation says that it is counted.
@@ -96,7 +89,7 @@ pub enum Phase {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disruption {
     /// Who ended the Pod.
-    pub reason: String,
+    pub reason: Box<str>,
     /// Since when the condition is true.
     pub at: Option<Timestamp>,
 }
@@ -113,14 +106,14 @@ pub struct Generations {
 /// A container of a Pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Container {
-    /// Its name.
-    pub name: String,
+    /// Its name, which is that in the template.
+    pub name: Arc<str>,
     /// How often it was restarted in place.
     pub restarts: u64,
     /// What it does now.
     pub state: State,
     /// Its last real end before that, from `lastState`.
-    pub last_end: Option<ContainerEnd>,
+    pub last_end: Option<Box<ContainerEnd>>,
 }
 
 /// What a container does.
@@ -131,7 +124,7 @@ pub enum State {
     /// It runs, since this instant, where it is known.
     Running(Option<Timestamp>),
     /// It has ended.
-    Ended(ContainerEnd),
+    Ended(Box<ContainerEnd>),
     /// It has started and does not run; nobody saw its end (`ContainerStatusUnknown`, or a time of zero).
     EndedUnseen,
 }
@@ -142,9 +135,9 @@ pub struct ContainerEnd {
     /// Its exit code.
     pub exit_code: i32,
     /// Its reason, such as `OOMKilled`.
-    pub reason: String,
+    pub reason: Box<str>,
     /// Its message.
-    pub message: String,
+    pub message: Box<str>,
     /// When the container had been started, by the clock of its node, where it is known.
     pub began: Option<Timestamp>,
     /// When it ended, by the clock of its node.
@@ -154,10 +147,10 @@ pub struct ContainerEnd {
 impl Container {
     /// Its last real end.
     #[must_use]
-    pub const fn last_real_end(&self) -> Option<&ContainerEnd> {
+    pub fn last_real_end(&self) -> Option<&ContainerEnd> {
         match &self.state {
             State::Ended(end) => Some(end),
-            State::Waiting | State::Running(_) | State::EndedUnseen => self.last_end.as_ref(),
+            State::Waiting | State::Running(_) | State::EndedUnseen => self.last_end.as_deref(),
         }
     }
 
@@ -185,21 +178,19 @@ impl Pod {
     pub fn read(pod: &StoredPod) -> Option<Self> {
         let metadata = &pod.metadata;
         let status = pod.status.as_ref();
-        let label = |key: &str| metadata.labels.as_ref()?.get(key).cloned();
-        let uid = metadata.uid.clone()?;
+        let template = Template::read(pod)?;
+        let restart = metadata.labels.as_ref().and_then(|labels| labels.get(RESTART_LABEL));
+        let uid = metadata.uid.as_ref()?;
         let accounted = metadata.annotations.as_ref().and_then(|all| all.get(ACCOUNTED_ANNOTATION));
         let observed = status.and_then(|status| status.observed_generation);
         let text = |of: fn(&PodStatus) -> &Option<String>| {
-            status.and_then(|status| of(status).clone()).unwrap_or_default()
+            status.and_then(|status| of(status).as_deref()).unwrap_or_default()
         };
         let disrupted = condition(status, "DisruptionTarget", "True");
         Some(Self {
-            name: metadata.name.clone()?,
-            job_name: label(TRAIN_JOB_NAME_LABEL)?,
-            job_uid: label(TRAIN_JOB_UID_LABEL)?,
-            replicated_job: label(REPLICATED_JOB_LABEL).unwrap_or_default(),
-            job_set: label(JOBSET_UID_LABEL).unwrap_or_default(),
-            restart: label(RESTART_LABEL).and_then(|text| text.parse().ok()).unwrap_or_default(),
+            name: metadata.name.as_deref()?.into(),
+            uid: uid.as_str().into(),
+            restart: restart.and_then(|text| text.parse().ok()).unwrap_or_default(),
             created_at: metadata.creation_timestamp.as_ref().map(Timestamp::from)?,
             grace_period: pod
                 .spec
@@ -210,32 +201,44 @@ impl Pod {
                 at: Timestamp::from(at),
                 grace: metadata.deletion_grace_period_seconds.unwrap_or_default(),
             }),
-            phase: match text(|status| &status.phase).as_str() {
+            phase: match text(|status| &status.phase) {
                 "Succeeded" => Phase::Succeeded,
                 "Failed" => Phase::Failed,
                 _ => Phase::Open,
             },
-            reason: text(|status| &status.reason),
-            message: text(|status| &status.message),
-            node: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
+            reason: text(|status| &status.reason).into(),
+            message: text(|status| &status.message).into(),
+            node: pod.spec.as_ref().and_then(|spec| Some(spec.node_name.as_deref()?.into())),
             bound_at: condition(status, "PodScheduled", "True")
                 .and_then(since)
                 .or_else(|| status.and_then(|status| status.start_time.as_ref().and_then(real))),
             unready_since: unready_since(status),
-            disruption: disrupted.map(|disrupted| Disruption {
-                reason: disrupted.reason.clone().unwrap_or_default(),
-                at: since(disrupted),
+            disruption: disrupted.map(|disrupted| {
+                let reason = disrupted.reason.as_deref().unwrap_or_default().into();
+                Box::new(Disruption { reason, at: since(disrupted) })
             }),
             generations: metadata
                 .generation
                 .zip(observed)
                 .map(|(current, observed)| Generations { current, observed }),
-            containers: containers(status),
-            amounts: pod.spec.as_ref().map(amounts::requested).unwrap_or_default(),
+            containers: containers(status, &template),
+            template: Arc::new(template),
             finalizer: metadata.finalizers.iter().flatten().any(|it| it == ACCOUNTING_FINALIZER),
-            accounted: accounted == Some(&uid),
-            uid,
+            accounted: accounted == Some(uid),
         })
+    }
+
+    /// Takes over the texts of another version of it, or of another Pod, as far as they are equal.
+    pub fn share_with(&mut self, sibling: &Self) {
+        if self.uid == sibling.uid {
+            self.uid = Arc::clone(&sibling.uid);
+        }
+        if self.template == sibling.template {
+            self.template = Arc::clone(&sibling.template);
+            for container in &mut self.containers {
+                container.name = self.template.container_name(&container.name);
+            }
+        }
     }
 
     /// Whether its phase is one that it does not leave.
@@ -248,20 +251,21 @@ impl Pod {
     }
 }
 
-fn containers(status: Option<&PodStatus>) -> Vec<Container> {
-    let Some(status) = status else { return Vec::new() };
+fn containers(status: Option<&PodStatus>, template: &Template) -> Box<[Container]> {
+    let Some(status) = status else { return Box::default() };
     let init = status.init_container_statuses.iter().flatten();
-    init.chain(status.container_statuses.iter().flatten()).map(container).collect()
+    let all = init.chain(status.container_statuses.iter().flatten());
+    all.map(|status| container(status, template)).collect()
 }
 
-fn container(status: &ContainerStatus) -> Container {
+fn container(status: &ContainerStatus, template: &Template) -> Container {
     let end = |state: &Option<ContainerState>| match state.as_ref().map_or(State::Waiting, state_of)
     {
         State::Ended(end) => Some(end),
         State::Waiting | State::Running(_) | State::EndedUnseen => None,
     };
     Container {
-        name: status.name.clone(),
+        name: template.container_name(&status.name),
         restarts: u64::try_from(status.restart_count).unwrap_or_default(),
         state: status.state.as_ref().map_or(State::Waiting, state_of),
         last_end: end(&status.last_state),
@@ -275,15 +279,15 @@ fn state_of(state: &ContainerState) -> State {
             State::Running(running.started_at.as_ref().and_then(real))
         });
     };
-    let reason = ended.reason.clone().unwrap_or_default();
+    let reason = ended.reason.as_deref().unwrap_or_default();
     match ended.finished_at.as_ref().and_then(real) {
-        Some(at) if reason != STATUS_UNKNOWN => State::Ended(ContainerEnd {
+        Some(at) if reason != STATUS_UNKNOWN => State::Ended(Box::new(ContainerEnd {
             exit_code: ended.exit_code,
-            reason,
-            message: ended.message.clone().unwrap_or_default(),
+            reason: reason.into(),
+            message: ended.message.as_deref().unwrap_or_default().into(),
             began: ended.started_at.as_ref().and_then(real),
             at,
-        }),
+        })),
         Some(_) | None => State::EndedUnseen,
     }
 }

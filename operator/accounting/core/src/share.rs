@@ -70,23 +70,24 @@ fn of(pod: &Pod, verdict: Verdict, now: Timestamp) -> Share {
     let span = span(pod, now);
     let seconds = span.seconds();
     let culprit = culprit(pod);
-    let said = culprit.map(|(_, end)| end.message.as_str()).filter(|message| !message.is_empty());
+    let said = culprit.map(|(_, end)| &*end.message).filter(|message| !message.is_empty());
     Share {
-        pod: pod.name.clone(),
-        uid: pod.uid.clone(),
-        replicated_job: pod.replicated_job.clone(),
-        job_set: pod.job_set.clone(),
+        pod: pod.name.to_string(),
+        uid: pod.uid.to_string(),
+        replicated_job: pod.template.replicated_job.to_string(),
+        job_set: pod.template.job_set.to_string(),
         restart: pod.restart,
-        node: pod.node.clone(),
+        node: pod.node.as_deref().map(Into::into),
         verdict,
         span,
         seconds: pod
+            .template
             .amounts
             .iter()
             .map(|(name, amount)| (name.clone(), for_seconds(*amount, seconds)))
             .collect(),
         container_restarts: pod.containers.iter().map(|container| container.restarts).sum(),
-        culprit: culprit.map(|(container, end)| (container.name.clone(), end.exit_code)),
+        culprit: culprit.map(|(container, end)| (container.name.to_string(), end.exit_code)),
         message: said.unwrap_or(&pod.message).to_owned(),
         observed: !pod.finalizer,
     }
@@ -107,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_share_is_seconds_times_what_the_pod_requests() {
-        let pod = Pod { phase: Phase::Succeeded, containers: vec![ended_at(700, 0)], ..pod() };
+        let pod = Pod { phase: Phase::Succeeded, containers: [ended_at(700, 0)].into(), ..pod() };
         let share = share(&pod, Order::Unknown, &RUNNING, at(1_000));
         assert_eq!(share.seconds, Amounts::from([("nvidia.com/gpu".into(), 4_800)]));
         assert_eq!(
@@ -119,9 +120,9 @@ mod tests {
     #[test]
     fn ag10_a_pod_that_went_without_us_counts_as_it_was_last_seen() {
         let running =
-            || Pod { containers: vec![container(State::Running(Some(at(150))))], ..pod() };
+            || Pod { containers: [container(State::Running(Some(at(150))))].into(), ..pod() };
         let observed = |pod: Pod| Pod { finalizer: false, ..pod };
-        let ended = || Pod { phase: Phase::Failed, containers: vec![ended_at(700, 1)], ..pod() };
+        let ended = || Pod { phase: Phase::Failed, containers: [ended_at(700, 1)].into(), ..pod() };
         let suspended = Job::Running { suspension: Suspension::ChangedAt(at(900)) };
         for (case, pod, job, expected, end) in [
             ("ended", ended(), &RUNNING, Verdict::Failed(F::Error), 700),
@@ -142,7 +143,7 @@ mod tests {
             ),
             (
                 "a crash loop, observed",
-                observed(Pod { containers: vec![waiting_after(300, 1)], ..pod() }),
+                observed(Pod { containers: [waiting_after(300, 1)].into(), ..pod() }),
                 &RUNNING,
                 Verdict::Failed(F::Error),
                 1_000,

@@ -102,7 +102,8 @@ mod tests {
 
     #[test]
     fn at1_the_start_is_the_binding_else_the_creation_and_without_node_there_is_no_time() {
-        let done = |pod: Pod| Pod { containers: vec![ended_at(500, 0)], created_at: at(50), ..pod };
+        let done =
+            |pod: Pod| Pod { containers: [ended_at(500, 0)].into(), created_at: at(50), ..pod };
         assert_eq!(of(&done(bound())), (100, 500, false));
         assert_eq!(of(&done(Pod { bound_at: None, ..bound() })), (50, 500, false));
         let deletion = Some(Deletion { at: at(700), grace: 30 });
@@ -116,7 +117,7 @@ mod tests {
         let unseen = || container(State::EndedUnseen);
         let waiting = || container(State::Waiting);
         let deletion = Some(Deletion { at: at(800), grace: 0 });
-        let disruption = Some(Disruption { reason: String::new(), at: Some(at(750)) });
+        let disruption = Some(Box::new(Disruption { reason: Box::default(), at: Some(at(750)) }));
         let open = || Pod { phase: Phase::Open, deletion, ..bound() };
         for (case, pod, containers, expected) in [
             ("sidecars included", bound(), vec![ended_at(500, 0), ended_at(510, 0)], 510),
@@ -152,7 +153,7 @@ mod tests {
             ("a crash loop keeps its node", open(), vec![waiting_after(300, 1)], 800),
             ("a crash loop that was given up", bound(), vec![waiting_after(300, 1)], 300),
         ] {
-            assert_eq!(of(&Pod { containers, ..pod }).1, expected, "{case}");
+            assert_eq!(of(&Pod { containers: containers.into(), ..pod }).1, expected, "{case}");
         }
     }
 
@@ -166,7 +167,7 @@ mod tests {
             } else {
                 Phase::Failed
             };
-            let pod = Pod { deletion, phase, containers, ..bound() };
+            let pod = Pod { deletion, phase, containers: containers.into(), ..bound() };
             assert_eq!(of(&pod), (100, 1_000, false), "{pod:?}");
         }
     }
@@ -180,13 +181,13 @@ mod tests {
             (1_001, (100, 1_000, true)),
         ] {
             assert_eq!(
-                of(&Pod { containers: vec![ended_at(end, 0)], ..bound() }),
+                of(&Pod { containers: [ended_at(end, 0)].into(), ..bound() }),
                 expected,
                 "{end}"
             );
         }
         // The clock of this process is behind the binding.
-        let early = span(&Pod { containers: vec![ended_at(500, 0)], ..bound() }, at(90));
+        let early = span(&Pod { containers: [ended_at(500, 0)].into(), ..bound() }, at(90));
         assert_eq!((early.seconds(), early.is_clamped()), (0, true));
     }
 }

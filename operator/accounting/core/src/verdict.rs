@@ -128,7 +128,7 @@ pub fn culprit(pod: &Pod) -> Option<(&Container, &ContainerEnd)> {
 
 /// Row 2.
 fn disrupted(pod: &Pod) -> Option<FailedReason> {
-    Some(match pod.disruption.as_ref()?.reason.as_str() {
+    Some(match pod.disruption.as_ref()?.reason.as_ref() {
         "PreemptionByScheduler" => FailedReason::Preempted,
         "TerminationByKubelet" => FailedReason::Evicted,
         "EvictionByEvictionAPI" => FailedReason::Drained,
@@ -140,7 +140,7 @@ fn disrupted(pod: &Pod) -> Option<FailedReason> {
 
 /// Row 3.
 fn refused(pod: &Pod) -> Option<FailedReason> {
-    match pod.reason.as_str() {
+    match pod.reason.as_ref() {
         "" => None,
         "Evicted" | "Terminated" => Some(FailedReason::Evicted),
         "Preempting" => Some(FailedReason::Preempted),
@@ -153,7 +153,7 @@ fn refused(pod: &Pod) -> Option<FailedReason> {
 
 /// Row 5: it had failed and, when the deletion came, did not run, or had just been started again.
 fn was_dead(pod: &Pod, container: &Container) -> bool {
-    let had_failed = container.last_end.as_ref().is_some_and(ContainerEnd::failed);
+    let had_failed = container.last_end.as_deref().is_some_and(ContainerEnd::failed);
     let is_dead = match container.state {
         State::Waiting | State::EndedUnseen => true,
         State::Running(_) | State::Ended(_) => had_just_begun(pod, container),
@@ -176,7 +176,7 @@ fn had_just_begun(pod: &Pod, container: &Container) -> bool {
 /// The last end of a container that its Pod's deletion has not caused, where that can be told.
 fn own_end<'a>(pod: &Pod, container: &'a Container) -> Option<&'a ContainerEnd> {
     if pod.deletion.is_some() && was_dead(pod, container) {
-        return container.last_end.as_ref();
+        return container.last_end.as_deref();
     }
     container.last_real_end()
 }
@@ -202,13 +202,13 @@ fn only_signals(container: &Container) -> bool {
     container.last_real_end().is_none_or(|end| {
         !end.failed()
             || end.exit_code == TERMINATED
-            || end.exit_code == KILLED && end.reason != OUT_OF_MEMORY
+            || end.exit_code == KILLED && &*end.reason != OUT_OF_MEMORY
     })
 }
 
 fn by_container(pod: &Pod) -> FailedReason {
     match culprit(pod) {
-        Some((_, end)) if end.reason == OUT_OF_MEMORY => FailedReason::OOMKilled,
+        Some((_, end)) if &*end.reason == OUT_OF_MEMORY => FailedReason::OOMKilled,
         Some(_) => FailedReason::Error,
         None => FailedReason::Unknown,
     }

@@ -77,6 +77,6 @@ fn runs(tracked: &Tracked) -> bool {
 }
 
 fn gpus(tracked: &Tracked, settings: &Settings) -> u64 {
-    let of_gpus = tracked.pod.amounts.iter().filter(|(name, _)| settings.is_gpu(name));
+    let of_gpus = tracked.pod.template.amounts.iter().filter(|(name, _)| settings.is_gpu(name));
     of_gpus.map(|(_, amount)| *amount).fold(0, u64::saturating_add)
 }

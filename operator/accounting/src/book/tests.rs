@@ -179,3 +179,19 @@ fn a_request_is_sent_again_until_it_is_answered() {
     assert!(matches!(next, Call::List { .. }), "{next:?}");
     assert_eq!(book.record(&key()), Some(("llm-1".into(), "r1".into())));
 }
+
+#[test]
+fn of_an_open_pod_the_book_keeps_the_uid_and_the_key_that_are_known() {
+    let mut book = leader();
+    for version in [5, 6] {
+        book.pod_seen(&pod(version, json!({})), NOW);
+    }
+    book.pod_seen(&pod(7, json!({"name": "llm-node-1", "uid": "p2"})), NOW);
+    let (entry, _) = book.entries.get_key_value(&key()).unwrap();
+    for (uid, key) in &book.pods {
+        assert!(Arc::ptr_eq(key, entry), "{uid}");
+        let known = &book.pod(key, uid).unwrap().pod;
+        assert!(Arc::ptr_eq(&known.uid, uid), "{uid}");
+    }
+    assert_eq!(book.pods.len(), 2);
+}

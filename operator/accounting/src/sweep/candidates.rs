@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    sync::Arc,
     time::Duration,
 };
 
@@ -17,9 +18,9 @@ use trainjob_accounting_core::{
 /// Deleted Pods with our finalizer.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
-    known: HashMap<String, Candidate>,
+    known: HashMap<Arc<str>, Candidate>,
     /// UIDs in a list that is being delivered.
-    listed: Option<HashSet<String>>,
+    listed: Option<HashSet<Arc<str>>>,
 }
 
 #[derive(Debug)]
@@ -56,20 +57,20 @@ impl Candidates {
             return;
         }
         if let Some(listed) = &mut self.listed {
-            listed.insert(pod.uid.clone());
+            listed.insert(Arc::clone(&pod.uid));
         }
         if let Some(candidate) = self.known.get_mut(&pod.uid) {
             return candidate.tracked.saw(pod, now);
         }
         let namespace = stored.metadata.namespace.clone().unwrap_or_default();
-        let (uid, tracked) = (pod.uid.clone(), Tracked::new(pod, now));
+        let (uid, tracked) = (Arc::clone(&pod.uid), Tracked::new(pod, now));
         self.known.insert(uid, Candidate { namespace, tracked });
     }
 
     /// The watch shows that a Pod went.
     pub(super) fn gone(&mut self, stored: &StoredPod) {
         if let Some(uid) = &stored.metadata.uid {
-            self.known.remove(uid);
+            self.known.remove(uid.as_str());
         }
     }
 
@@ -147,7 +148,7 @@ mod tests {
     fn due(candidates: &mut Candidates, seconds: u64, lease: u64) -> Vec<String> {
         let lease = Duration::from_secs(lease);
         let due = candidates.due(at(seconds), lease, AFTER);
-        due.into_iter().map(|due| due.tracked.pod.uid).collect()
+        due.into_iter().map(|due| due.tracked.pod.uid.to_string()).collect()
     }
 
     #[test]

@@ -23,7 +23,7 @@ impl Rules {
             let ended = pod.is_terminal() || pod.node.is_none() || forced;
             pod.finalizer && pod.deletion.is_some() && ended
         });
-        let held: Vec<_> = held.map(|pod| pod.uid.as_str()).collect();
+        let held: Vec<_> = held.map(|pod| &*pod.uid).collect();
         self.must(held.is_empty(), Rule::A8, || format!("{held:?} are held for too long"));
     }
 

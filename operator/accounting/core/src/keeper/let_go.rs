@@ -50,7 +50,7 @@ impl LetGo {
     /// How many were let go, those included that a list does not show while a request to let them go is under way: its answer
     /// tells.
     pub(super) fn count_unlisted<'p>(&self, listed: impl Iterator<Item = &'p Pod>) -> u64 {
-        let listed: BTreeSet<_> = listed.map(|pod| pod.uid.as_str()).collect();
+        let listed: BTreeSet<_> = listed.map(|pod| &*pod.uid).collect();
         let gone = self.under_way.iter().filter(|uid| !listed.contains(uid.as_str())).count();
         self.count().saturating_add(gone.try_into().unwrap_or(u64::MAX))
     }

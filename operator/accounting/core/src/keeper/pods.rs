@@ -3,7 +3,10 @@
 //! What the watch shows, what a list of our own shows and what replies show arrive in any order. Versions tell what is
 //! newer. A UID never comes back, so a deletion needs none.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use crate::{
     clock::Now,
@@ -23,7 +26,8 @@ pub(super) enum Forget {
 /// The Pods of a record.
 #[derive(Debug, Default)]
 pub(super) struct Pods {
-    known: BTreeMap<String, Known>,
+    /// By UID. Of small values a tree wastes little.
+    known: BTreeMap<Arc<str>, Box<Known>>,
     /// The version of the last list of our own. What the watch shows up to there is older.
     floor: u64,
     /// UIDs that went or were done with while a list was under way, which may still show them.
@@ -66,7 +70,7 @@ impl Pods {
     }
 
     /// The watch shows a Pod.
-    pub(super) fn watched(&mut self, version: u64, pod: Pod, now: Now) {
+    pub(super) fn watched(&mut self, version: u64, mut pod: Pod, now: Now) {
         let newest = self.known.get(&pod.uid).map_or(self.floor, |known| known.version);
         // The version of a reply is shown by the watch, too: only then nothing older can follow.
         if version < newest {
@@ -75,6 +79,7 @@ impl Pods {
         if pod.accounted && !pod.finalizer {
             return self.forget(&pod.uid);
         }
+        self.share(&mut pod);
         self.saw(version, pod, now);
     }
 
@@ -91,8 +96,19 @@ impl Pods {
     }
 
     fn insert(&mut self, version: u64, pod: Pod, now: Now) {
-        let uid = pod.uid.clone();
-        self.known.insert(uid, Known { version, tracked: Tracked::new(pod, now), left: false });
+        let uid = Arc::clone(&pod.uid);
+        let known = Known { version, tracked: Tracked::new(pod, now), left: false };
+        self.known.insert(uid, Box::new(known));
+    }
+
+    /// What the version before and other Pods have in the same words is kept once.
+    fn share(&self, pod: &mut Pod) {
+        let before = self.known.get(&pod.uid);
+        let mut all = before.into_iter().chain(self.known.values());
+        let like = all.find(|known| known.tracked.pod.template == pod.template);
+        for known in before.into_iter().chain(like) {
+            pod.share_with(&known.tracked.pod);
+        }
     }
 
     /// A Pod went.
@@ -146,9 +162,9 @@ impl Pods {
     /// Forgets Pods that went and are in `settling`: they are counted, and must not count again once that is cleared.
     pub(super) fn settle(&mut self, settling: &[String]) {
         let gone = |known: &Known| known.tracked.presence == Presence::Gone;
-        if self.known.values().any(gone) {
-            let settling: BTreeSet<_> = settling.iter().collect();
-            self.known.retain(|uid, known| !(gone(known) && settling.contains(uid)));
+        if self.known.values().any(|known| gone(known)) {
+            let settling: BTreeSet<_> = settling.iter().map(String::as_str).collect();
+            self.known.retain(|uid, known| !(gone(known) && settling.contains(&**uid)));
         }
     }
 
@@ -166,26 +182,27 @@ impl Pods {
     /// went, or has lost our labels; which of that is forgotten depends on what is known of the record (AG5).
     pub(super) fn listed(&mut self, version: u64, pods: Vec<(u64, Pod)>, forget: Forget, now: Now) {
         let past = self.past.take().unwrap_or_default();
-        let there: BTreeSet<_> = pods.iter().map(|(_, pod)| pod.uid.clone()).collect();
+        let there: BTreeSet<_> = pods.iter().map(|(_, pod)| Arc::clone(&pod.uid)).collect();
         // What is newer than the list was created after it.
-        let went = |uid: &String, known: &Known| !there.contains(uid) && known.version <= version;
+        let went = |uid: &Arc<str>, known: &Known| !there.contains(uid) && known.version <= version;
         match forget {
             Forget::All => self.known.retain(|uid, known| !went(uid, known)),
             Forget::Nothing => self.left_list(&went, now),
         }
-        for (version, pod) in pods {
+        for (version, mut pod) in pods {
+            self.share(&mut pod);
             match self.known.contains_key(&pod.uid) {
                 true => self.saw(version, pod, now),
-                false if past.contains(&pod.uid) || pod.accounted && !pod.finalizer => {}
+                false if past.contains(&*pod.uid) || pod.accounted && !pod.finalizer => {}
                 false => self.insert(version, pod, now),
             }
         }
         self.floor = self.floor.max(version);
     }
 
-    fn left_list(&mut self, went: &impl Fn(&String, &Known) -> bool, now: Now) {
+    fn left_list(&mut self, went: &impl Fn(&Arc<str>, &Known) -> bool, now: Now) {
         let gone = self.known.iter().filter(|(uid, known)| went(uid, known));
-        let gone = gone.map(|(uid, known)| (uid.clone(), known.tracked.pod.finalizer));
+        let gone = gone.map(|(uid, known)| (Arc::clone(uid), known.tracked.pod.finalizer));
         let gone: Vec<_> = gone.collect();
         for (uid, had_finalizer) in gone {
             if had_finalizer { self.lost_labels(&uid, now) } else { self.went(&uid, now) }
@@ -198,3 +215,6 @@ impl Pods {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,7 @@ impl Keeper {
         if !is_counted {
             self.let_go.sent(&uid);
         }
-        Some(Call::Release { uid, name: tracked.pod.name.clone(), is_counted })
+        Some(Call::Release { uid, name: tracked.pod.name.to_string(), is_counted })
     }
 
     pub(super) fn release_answered(

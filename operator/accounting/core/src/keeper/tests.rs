@@ -19,7 +19,7 @@ fn now(seconds: u64) -> Now {
 
 fn ended() -> Pod {
     let deletion = Some(Deletion { at: at(990), grace: 30 });
-    Pod { phase: Phase::Succeeded, containers: vec![ended_at(900, 0)], deletion, ..pod() }
+    Pod { phase: Phase::Succeeded, containers: [ended_at(900, 0)].into(), deletion, ..pod() }
 }
 
 /// What is sent at this time.
@@ -225,7 +225,7 @@ fn a_write_that_fails_is_tried_ever_more_rarely_though_reads_succeed() {
 #[test]
 fn a_train_job_that_cannot_be_read_is_as_the_watch_shows_it() {
     let phase = Phase::Failed;
-    let stopped = Pod { phase, containers: vec![ended_at(995, 143)], ..ended() };
+    let stopped = Pod { phase, containers: [ended_at(995, 143)].into(), ..ended() };
     let mut keeper = proven(stopped);
     for seconds in [4, 10] {
         let call = answer(&mut keeper, seconds, failed(Failure::Forbidden));

@@ -1,5 +1,7 @@
 //! What records add up to.
 
+use std::sync::Arc;
+
 use proptest::{prelude::*, sample::subsequence};
 use trainjob_api::lifecycle::v1alpha1::{
     record::Totals,
@@ -10,21 +12,21 @@ use super::*;
 use crate::{
     amounts::MOST,
     job::{Job, Suspension},
-    pod::Phase,
+    pod::{Phase, Template},
     share::share,
-    testing::{at, ended_at, pod},
+    testing::{at, ended_at, pod, template},
     verdict::Order,
 };
 
 /// A share of one GPU: attempt, verdict, and from when to when.
 fn gpu(restart: u64, verdict: Verdict, start: i64, end: i64) -> Share {
-    let containers = vec![ended_at(end, i32::from(verdict != Verdict::Succeeded))];
+    let amounts = [("nvidia.com/gpu".to_owned(), 1)].into();
     let pod = Pod {
-        name: format!("p-{restart}-{start}-{end}"),
+        name: format!("p-{restart}-{start}-{end}").into(),
         phase: Phase::Failed,
         bound_at: Some(at(start)),
-        amounts: [("nvidia.com/gpu".to_owned(), 1)].into(),
-        containers,
+        template: Arc::new(Template { amounts, ..template() }),
+        containers: [ended_at(end, i32::from(verdict != Verdict::Succeeded))].into(),
         restart,
         ..pod()
     };
@@ -136,7 +138,10 @@ fn restarts_are_those_of_all_job_sets() {
 
 #[test]
 fn a11_job_sets_are_numbered_by_their_first_pods_however_these_are_counted() {
-    let of = |uid: &str, created| Pod { job_set: uid.into(), created_at: at(created), ..pod() };
+    let of = |uid: &str, created| {
+        let template = Template { job_set: uid.into(), ..template() };
+        Pod { template: Arc::new(template), created_at: at(created), ..pod() }
+    };
     let (first, second) = (of("a", 10), of("b", 20));
     let settings = Settings::default();
     let mut ledger = Ledger::new(TrainJobRecordStatus::default(), &settings);

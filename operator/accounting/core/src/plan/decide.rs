@@ -96,7 +96,7 @@ impl<'a> Round<'a> {
                 }
                 Presence::Released | Presence::Gone => false,
             };
-            if held && settling.contains(tracked.pod.uid.as_str()) {
+            if held && settling.contains(&*tracked.pod.uid) {
                 round.kept.insert(&tracked.pod.uid);
             }
         }
@@ -153,7 +153,7 @@ impl<'a> Round<'a> {
             match tracked.backoff.wait(clock) {
                 Duration::ZERO if free > 0 => {
                     free -= 1;
-                    plan.actions.push(Action::Release(tracked.pod.uid.clone()));
+                    plan.actions.push(Action::Release(tracked.pod.uid.to_string()));
                 }
                 // An answer to one of those under way is news.
                 Duration::ZERO => {}
@@ -258,7 +258,7 @@ impl<'a> Round<'a> {
                 *lost = lost.saturating_add(count);
             }
         }
-        let held = batch.iter().map(|tracked| tracked.pod.uid.as_str());
+        let held = batch.iter().map(|tracked| &*tracked.pod.uid);
         let settling = self.kept.iter().copied().chain(held);
         status.settling = settling.map(Into::into).collect();
         self.tell_finish(&mut status);
@@ -316,7 +316,7 @@ impl<'a> Round<'a> {
         for tracked in uncounted {
             match self.opens(tracked) {
                 Some(at) if at <= clock && tracked.backoff.wait(clock).is_zero() => {
-                    plan.actions.push(Action::LetGo(tracked.pod.uid.clone()));
+                    plan.actions.push(Action::LetGo(tracked.pod.uid.to_string()));
                 }
                 opens => {
                     let wait = tracked.backoff.wait(clock);

@@ -30,7 +30,7 @@ pub(super) enum Standing {
 /// How this Pod stands.
 pub(super) fn standing(tracked: &Tracked, settling: &BTreeSet<&str>, now: Timestamp) -> Standing {
     let Tracked { pod, presence, .. } = tracked;
-    let counted = settling.contains(pod.uid.as_str());
+    let counted = settling.contains(&*pod.uid);
     match presence {
         Presence::Gone if counted || pod.accounted => Standing::Done,
         Presence::Stripped if pod.accounted => Standing::Done,
@@ -74,7 +74,7 @@ pub fn unwatched<'a>(
     let mut open = BTreeMap::<(&str, u64), u64>::new();
     for pod in listed {
         let told_of = as_of.is_some_and(|as_of| pod.created_at <= as_of);
-        if told_of && !pod.accounted && !settling.contains(pod.uid.as_str()) {
+        if told_of && !pod.accounted && !settling.contains(&*pod.uid) {
             *open.entry(attempt(pod)).or_default() += 1;
         }
     }
@@ -91,7 +91,7 @@ pub fn unwatched<'a>(
 }
 
 fn attempt(pod: &Pod) -> (&str, u64) {
-    (&pod.job_set, pod.restart)
+    (&pod.template.job_set, pod.restart)
 }
 
 pub(super) fn settling(status: &TrainJobRecordStatus) -> BTreeSet<&str> {

@@ -1,6 +1,6 @@
 //! One case for each rule of the algorithm.
 
-use std::{borrow::Borrow, slice, time::Duration};
+use std::{borrow::Borrow, slice, sync::Arc, time::Duration};
 
 use trainjob_api::lifecycle::v1alpha1::{
     record::{SETTLING, TrainJobRecordStatus},
@@ -17,9 +17,9 @@ use crate::{
     holding::Valve,
     job::{Finish, FinishedHow, Job, Suspension},
     ledger::Ledger,
-    pod::{Deletion, Phase, Pod},
+    pod::{Deletion, Phase, Pod, Template},
     settings::Settings,
-    testing::{at, ended_at, pod},
+    testing::{at, ended_at, pod, template},
     tracked::{Presence, Tracked},
 };
 
@@ -41,7 +41,8 @@ fn complete() -> Job {
 /// A Pod that succeeded, seen so long ago.
 fn ended(uid: &str, ago: u64) -> Tracked {
     let containers = vec![ended_at(900, 0)];
-    let pod = Pod { uid: uid.into(), phase: Phase::Succeeded, containers, ..pod() };
+    let pod =
+        Pod { uid: uid.into(), phase: Phase::Succeeded, containers: containers.into(), ..pod() };
     seen(pod, ago)
 }
 
@@ -171,7 +172,7 @@ fn ag5_nothing_is_stored_on_a_version_that_somebody_else_wrote() {
 
 #[test]
 fn row_7_the_train_job_is_read_before_it_is_asked() {
-    let ended = Pod { phase: Phase::Failed, containers: vec![ended_at(995, 143)], ..pod() };
+    let ended = Pod { phase: Phase::Failed, containers: [ended_at(995, 143)].into(), ..pod() };
     let stopped = seen(Pod { deletion: Some(Deletion { at: at(990), grace: 30 }), ..ended }, 9);
     assert_eq!(words(&planned(stored(&[], 1), &[stopped], &running())), ["read job"]);
 }
@@ -339,7 +340,8 @@ fn ah2_what_was_let_go_is_told_of_with_the_next_store() {
 #[test]
 fn a11_a_job_set_whose_first_pod_is_open_comes_before_one_of_which_a_pod_is_counted() {
     let mut later = deleted(ended("p2", 1));
-    (later.pod.job_set, later.pod.created_at) = ("s2".into(), at(200));
+    later.pod.template = Arc::new(Template { job_set: "s2".into(), ..template() });
+    later.pod.created_at = at(200);
     let record = Record { status: Some(Box::default()), evidence: PROVEN, ..Record::default() };
     let plan = planned(record, &[later, seen(pod(), 1)], &running());
     let stores = plan.actions.iter().filter_map(|action| match action {

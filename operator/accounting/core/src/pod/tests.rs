@@ -1,9 +1,13 @@
 //! Pods as the API server stores them.
 
 use serde_json::{Value, json};
+use trainjob_api::{
+    constants::JOBSET_UID_LABEL,
+    lifecycle::v1alpha1::{TRAIN_JOB_NAME_LABEL, TRAIN_JOB_UID_LABEL},
+};
 
 use super::*;
-use crate::testing::at;
+use crate::testing::{at, template};
 
 fn read(pod: &Value) -> Option<Pod> {
     Pod::read(&serde_json::from_value(pod.clone()).unwrap())
@@ -70,10 +74,7 @@ fn a_stored_pod_is_read() {
     let expected = Pod {
         name: "llm-node-0-0-abcde".into(),
         uid: "p1".into(),
-        job_name: "llm".into(),
-        job_uid: "j1".into(),
-        replicated_job: "node".into(),
-        job_set: "s1".into(),
+        template: Arc::new(Template { container_names: ["node".into()].into(), ..template() }),
         restart: 2,
         created_at: at(100),
         grace_period: 60,
@@ -84,15 +85,20 @@ fn a_stored_pod_is_read() {
         node: Some("n7".into()),
         bound_at: Some(at(105)),
         unready_since: Some(at(540)),
-        disruption: Some(Disruption { reason: "TerminationByKubelet".into(), at: Some(at(480)) }),
+        disruption: Some(Box::new(Disruption {
+            reason: "TerminationByKubelet".into(),
+            at: Some(at(480)),
+        })),
         generations: Some(Generations { current: 2, observed: 1 }),
-        containers: vec![
+        containers: Box::new([
             container("init", 0, State::Running(Some(at(120)))),
-            Container { last_end: Some(out_of_memory), ..container("node", 3, State::Waiting) },
+            Container {
+                last_end: Some(Box::new(out_of_memory)),
+                ..container("node", 3, State::Waiting)
+            },
             container("lost", 0, State::EndedUnseen),
             container("zero", 0, State::EndedUnseen),
-        ],
-        amounts: [("nvidia.com/gpu".to_owned(), 8)].into(),
+        ]),
         finalizer: true,
         accounted: false,
     };

@@ -11,7 +11,7 @@ use crate::{
 };
 
 fn failed(containers: Vec<Container>) -> Pod {
-    Pod { phase: Phase::Failed, containers, ..pod() }
+    Pod { phase: Phase::Failed, containers: containers.into(), ..pod() }
 }
 
 fn deleted(pod: Pod) -> Pod {
@@ -19,7 +19,7 @@ fn deleted(pod: Pod) -> Pod {
 }
 
 fn disrupted_by(reason: &str, pod: Pod) -> Pod {
-    Pod { disruption: Some(Disruption { reason: reason.into(), at: None }), ..pod }
+    Pod { disruption: Some(Box::new(Disruption { reason: reason.into(), at: None })), ..pod }
 }
 
 fn with_reason(reason: &str, pod: Pod) -> Pod {
@@ -83,7 +83,7 @@ fn ae2_row_4_a_pod_without_node_was_never_scheduled() {
 fn ae2_row_5_a_crash_loop_failed_although_its_pod_was_deleted() {
     let unseen = |code| Container { state: State::EndedUnseen, ..waiting_after(400, code) };
     let killed = Container {
-        last_end: out_of_memory_at(400).last_real_end().cloned(),
+        last_end: out_of_memory_at(400).last_real_end().cloned().map(Box::new),
         ..container(State::Waiting)
     };
     for (case, containers, expected) in [
@@ -114,18 +114,18 @@ fn ae2_row_5_a_crash_loop_failed_although_its_pod_was_deleted() {
             Row::Stopped,
         ),
     ] {
-        let pod = Pod { containers, ..deleted(pod()) };
+        let pod = Pod { containers: containers.into(), ..deleted(pod()) };
         assert_eq!(row(&pod, Order::DeletedFirst), expected, "{case}");
     }
 }
 
 #[test]
 fn ae2_row_5_the_failure_before_the_restart_is_at_fault() {
-    let pod = Pod { containers: vec![stopped_after(3, 5)], ..deleted(pod()) };
+    let pod = Pod { containers: [stopped_after(3, 5)].into(), ..deleted(pod()) };
     assert_eq!(culprit(&pod).map(|(_, end)| end.exit_code), Some(3));
     let pod = Pod { deletion: None, ..pod };
     assert_eq!(culprit(&pod).map(|(_, end)| end.exit_code), Some(143), "nobody deleted it");
-    let pod = Pod { containers: vec![stopped_after(0, 5)], ..deleted(pod) };
+    let pod = Pod { containers: [stopped_after(0, 5)].into(), ..deleted(pod) };
     assert_eq!(culprit(&pod).map(|(_, end)| end.exit_code), Some(143), "it had succeeded before");
 }
 
@@ -177,7 +177,7 @@ fn ae2_row_7_what_ended_by_its_deletion_was_stopped() {
         ("only SIGKILL", deleted(failed(vec![ended_at(600, 137)])), Order::Unknown),
         (
             "by force while it ran",
-            deleted(Pod { containers: vec![container(State::Running(None))], ..pod() }),
+            deleted(Pod { containers: [container(State::Running(None))].into(), ..pod() }),
             Order::Unknown,
         ),
     ] {
@@ -188,7 +188,7 @@ fn ae2_row_7_what_ended_by_its_deletion_was_stopped() {
 #[test]
 fn ae2_row_7_the_train_job_says_why_it_was_stopped() {
     let pod = deleted(Pod {
-        containers: vec![container(State::Running(None))],
+        containers: [container(State::Running(None))].into(),
         created_at: at(100),
         ..pod()
     });
@@ -251,6 +251,6 @@ fn the_culprit_is_the_earliest_failure_then_the_first_in_the_spec() {
         ("none", vec![named("a", ended_at(400, 0))], None),
     ] {
         let pod = failed(containers);
-        assert_eq!(culprit(&pod).map(|(it, _)| it.name.as_str()), expected, "{case}");
+        assert_eq!(culprit(&pod).map(|(it, _)| &*it.name), expected, "{case}");
     }
 }

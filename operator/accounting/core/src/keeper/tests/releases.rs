@@ -91,7 +91,7 @@ fn what_a_store_counts_that_was_under_way_is_not_told_of_as_let_go() {
 #[test]
 fn ah3_silence_about_the_train_job_is_silence_too() {
     let containers = vec![ended_at(900, 143)];
-    let mut keeper = proven(Pod { phase: Phase::Failed, containers, ..ended() });
+    let mut keeper = proven(Pod { phase: Phase::Failed, containers: containers.into(), ..ended() });
     let silent = |seconds, keeper: &mut Keeper| {
         let asked = answer(keeper, seconds, failed(Failure::Silent));
         assert_eq!(asked, Call::ReadJob);
