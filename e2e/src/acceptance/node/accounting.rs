@@ -1,5 +1,5 @@
-//! What only a real node does to Pods that are counted: ranks that catch SIGTERM, the kernel that kills, a crash loop, a kubelet
-//! that dies (traps 14 to 16 of `docs/accounting-tests.md`).
+//! What only a real node does to Pods that are counted: ranks that catch SIGTERM, the kernel that kills, a crash loop, an eviction,
+//! a kubelet that dies (traps 14 to 16 of `docs/accounting-tests.md`).
 
 use anyhow::{Context, Result, ensure};
 use invariants::accounting::Terms;
@@ -21,6 +21,8 @@ use crate::testenv::yaml;
 const ONCE: &str = "small-once";
 /// One whose containers are, until their Job gives up.
 const AGAIN: &str = "small-again";
+/// One whose Pods may store a mebibyte in `/scratch`.
+const SCRATCH: &str = "small-scratch";
 /// The grace period of their Pods.
 const GRACE: i64 = 5;
 const SETTINGS: &str = "{batchPeriod: 1s}";
@@ -38,7 +40,8 @@ while true; do sleep 0.2; done
 pub(super) async fn run(node: &Node, tell: &Tell) -> Result<()> {
     let world = &node.world;
     let once = runtime(ONCE, &json!({}), GRACE, None);
-    world.cluster.apply_yaml("default", &yaml::stream(&[once, again()?])).await?;
+    let runtimes = yaml::stream(&[once, again()?, scratch()?]);
+    world.cluster.apply_yaml("default", &runtimes).await?;
     install_accounting(&world.cluster).await?;
     let program = Accounting::start(&world.cluster, SETTINGS).await?;
     program.leads().await?;
@@ -46,7 +49,12 @@ pub(super) async fn run(node: &Node, tell: &Tell) -> Result<()> {
     let recorder = AccountingRecorder::start(world.cluster.client().await?).await?;
     world
         .test("counted", async |tenant| {
-            tokio::try_join!(ranks(tenant, tell), greedy(tenant, tell), loops(tenant, tell))?;
+            tokio::try_join!(
+                ranks(tenant, tell),
+                greedy(tenant, tell),
+                loops(tenant, tell),
+                evicted(tenant, tell),
+            )?;
             drop(program);
             let _program = unwatched_ranks(tenant, tell).await?;
             dead_kubelet(node, tenant, tell).await?;
@@ -66,6 +74,20 @@ fn again() -> Result<Value> {
         object.with_context(|| format!("no {place}"))?.insert(field.to_owned(), value);
     }
     Ok(again)
+}
+
+/// A runtime whose Pods are evicted when they store too much.
+fn scratch() -> Result<Value> {
+    let mut scratch = runtime(SCRATCH, &json!({}), GRACE, None);
+    let pod = "/spec/template/spec/replicatedJobs/0/template/spec/template/spec";
+    let pod = scratch.pointer_mut(pod).context("no Pod")?;
+    let volume = json!({"name": "scratch", "emptyDir": {"sizeLimit": "1Mi"}});
+    let mount = json!({"name": "scratch", "mountPath": "/scratch"});
+    let container = pod.pointer_mut("/containers/0").and_then(Value::as_object_mut);
+    container.context("no container")?.insert("volumeMounts".to_owned(), json!([mount]));
+    let pod = pod.as_object_mut().context("no spec")?;
+    pod.insert("volumes".to_owned(), json!([volume]));
+    Ok(scratch)
 }
 
 async fn create(tenant: &Tenant<'_>, job: &str, runtime: &str, trainer: Value) -> Result<()> {
@@ -116,6 +138,17 @@ async fn greedy(tenant: &Tenant<'_>, tell: &Tell) -> Result<()> {
     let status = becomes_final(tenant, "greedy").await?;
     ensure!(reasons(&status) == [("OOMKilled", 1)] && holds(&status, "Exact"), "{status:#?}");
     tell.say("what the kernel has killed for its memory counts so");
+    Ok(())
+}
+
+/// The kubelet evicts what stores too much, and says so.
+async fn evicted(tenant: &Tenant<'_>, tell: &Tell) -> Result<()> {
+    let fills = "head -c 8388608 /dev/zero > /scratch/full; while true; do sleep 0.2; done";
+    create(tenant, "evicted", SCRATCH, json!({"command": ["sh", "-c", fills]})).await?;
+    pods::ends(tenant, "evicted", FAILED).await?;
+    let status = becomes_final(tenant, "evicted").await?;
+    ensure!(reasons(&status) == [("Evicted", 1)] && holds(&status, "Exact"), "{status:#?}");
+    tell.say("a Pod that the kubelet has evicted counts so");
     Ok(())
 }
 

@@ -41,6 +41,8 @@ pub(super) async fn start(sandbox: &Sandbox, cluster: &Cluster) -> Result<Proces
         "clusterDomain": DOMAIN,
         "resolvConf": file("resolv.conf"),
         "volumePluginDir": file("volume-plugins"),
+        // It looks at what Pods store only so often, every minute if nothing is said.
+        "volumeStatsAggPeriod": "10s",
         // The machine is shared: what others store and use is no reason to evict.
         "imageGCHighThresholdPercent": 100,
         "evictionHard": {
