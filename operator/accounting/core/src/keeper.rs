@@ -61,6 +61,8 @@ enum Due {
     Read,
     /// Its Pods.
     List,
+    /// Its Pods, once more: the list that is under way may be older than what is to be compared with it.
+    ListAgain,
     /// Nothing.
     Nothing,
 }
@@ -87,12 +89,14 @@ impl Keeper {
         self.pods.forget(uid);
     }
 
-    /// The watch began anew and may have missed deletions: what is known is compared with a list.
+    /// The watch began anew and may have missed deletions: what is known is compared with a list. One that is under way
+    /// may show Pods that went before the watch began, of which nothing will come.
     pub const fn recheck(&mut self) {
-        match self.due {
-            Due::Nothing | Due::List => self.due = Due::List,
-            Due::Read => {}
-        }
+        self.due = match self.due {
+            Due::Read => Due::Read,
+            _ if self.pods.is_listing() => Due::ListAgain,
+            Due::Nothing | Due::List | Due::ListAgain => Due::List,
+        };
     }
 
     /// The record went, as its watch shows.
@@ -113,10 +117,10 @@ impl Keeper {
         let needs_record = self.record.recreated || !self.let_go.is_empty();
         let told = match self.due {
             Due::Read => false,
-            Due::List | Due::Nothing if has_record => {
+            Due::List | Due::ListAgain | Due::Nothing if has_record => {
                 self.record.is_final() && self.let_go.is_empty()
             }
-            Due::List | Due::Nothing => is_ending || !needs_record,
+            Due::List | Due::ListAgain | Due::Nothing => is_ending || !needs_record,
         };
         told && self.pods.is_empty() && !self.is_busy
     }
@@ -197,6 +201,9 @@ impl Keeper {
         self.is_busy = true;
         if let Call::List { .. } = call {
             self.pods.list_begins();
+            if self.due == Due::ListAgain {
+                self.due = Due::List;
+            }
         }
         calls.now.push(call);
         calls
@@ -208,7 +215,7 @@ impl Keeper {
         let is_over = job.is_over();
         match self.due {
             Due::Read => return Some(Call::Get { long_name }),
-            Due::List => return Some(Call::List { is_over }),
+            Due::List | Due::ListAgain => return Some(Call::List { is_over }),
             Due::Nothing => {}
         }
         Some(match planned? {
@@ -276,7 +283,7 @@ impl Keeper {
     }
 
     fn listed(&mut self, version: u64, pods: Vec<(u64, Pod)>, is_over: bool, now: Now) {
-        self.due = Due::Nothing;
+        self.due = if self.due == Due::ListAgain { Due::List } else { Due::Nothing };
         let status = self.record.status.as_deref();
         // It was created, so nobody has counted anything.
         let is_new = status.is_some_and(|status| status.as_of.is_none());

@@ -34,6 +34,11 @@ impl Keeper {
             Answer::Released { version } => self.pods.released(uid, version),
             Answer::Failed { failure, retry_after } => match for_pod(failure) {
                 ForPod::Absent if !self.pods.has_left(uid) => {
+                    // The watch shows that it left. What it does not show a list does.
+                    let tracked = self.pods.get(uid);
+                    if is_counted && tracked.is_some_and(|it| it.backoff.has_failed()) {
+                        self.recheck();
+                    }
                     return self.release_failed(uid, retry_after, now);
                 }
                 // It went, and nobody let it go: who else has counted it shows when the record is read.

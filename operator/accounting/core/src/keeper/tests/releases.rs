@@ -128,3 +128,57 @@ fn what_is_being_let_go_when_its_record_is_proven_is_told_of_once() {
         assert_eq!(store.status.lost, [("RecordUnwritable".to_owned(), 1)].into());
     }
 }
+
+/// One that has a Pod from this list of its own, which the watch has not shown and which has no finalizer any more.
+fn listed_only(meanwhile: fn(&mut Keeper)) -> Keeper {
+    let mut keeper = without_record(observed());
+    answer(&mut keeper, 2, record());
+    let calls = next(&mut keeper, 3);
+    let [list @ Call::List { .. }] = &calls[..] else { panic!("{calls:?}") };
+    meanwhile(&mut keeper);
+    let bare = Pod { uid: "p2".into(), finalizer: false, ..ended() };
+    let pods = Answer::Pods { version: 9, pods: vec![(5, observed()), (8, bare)] };
+    keeper.answered(list, pods, now(3));
+    keeper
+}
+
+#[test]
+fn what_went_between_a_list_and_a_new_watch_is_looked_for_with_another_list() {
+    let mut keeper = listed_only(Keeper::recheck);
+    let shown = Answer::Pods { version: 11, pods: vec![(5, observed())] };
+    assert_eq!(answer(&mut keeper, 4, shown), Call::List { is_over: false });
+    assert!(!matches!(&next(&mut keeper, 5)[..], [Call::List { .. }]), "once");
+    let gone = keeper.pod("p2").map(|tracked| tracked.presence);
+    assert_eq!(gone, Some(crate::tracked::Presence::Gone));
+}
+
+#[test]
+fn a_pod_that_is_not_found_twice_is_looked_for_with_a_list() {
+    let mut keeper = listed_only(|_| {});
+    answer(&mut keeper, 4, Answer::Stored { version: "10".into() });
+    let is_release = |call: &Call| matches!(call, Call::Release { .. });
+    assert!(is_release(&answer(&mut keeper, 5, failed(Failure::NotFound))));
+    let calls = next(&mut keeper, 5);
+    assert_eq!(calls, [], "the watch may show it");
+    assert!(is_release(&answer(&mut keeper, 6, failed(Failure::NotFound))));
+    let shown = Answer::Pods { version: 11, pods: vec![(5, observed())] };
+    assert_eq!(answer(&mut keeper, 6, shown), Call::List { is_over: false });
+    let calls = next(&mut keeper, 40);
+    let [Call::Store(store)] = &calls[..] else { panic!("{calls:?}") };
+    assert!(store.status.settling.is_empty(), "{:?}", store.status.settling);
+    assert!(keeper.pod("p2").is_none(), "nothing is kept of it");
+}
+
+#[test]
+fn a_pod_that_is_not_found_and_is_listed_is_released_again() {
+    let mut keeper = listed_only(|_| {});
+    answer(&mut keeper, 4, Answer::Stored { version: "10".into() });
+    for seconds in [5, 6] {
+        answer(&mut keeper, seconds, failed(Failure::NotFound));
+    }
+    let bare = Pod { uid: "p2".into(), finalizer: false, ..ended() };
+    let pods = vec![(5, observed()), (8, bare)];
+    answer(&mut keeper, 6, Answer::Pods { version: 11, pods });
+    let calls = next(&mut keeper, 7);
+    assert!(matches!(&calls[..], [Call::Release { .. }]), "{calls:?}");
+}
