@@ -71,6 +71,7 @@ enum Due {
 impl Keeper {
     /// The watch shows a version of a Pod.
     pub fn saw(&mut self, version: u64, pod: Pod, now: Now) {
+        self.may_show_let_go(&pod);
         self.pods.watched(version, pod, now);
     }
 
@@ -284,6 +285,10 @@ impl Keeper {
 
     fn listed(&mut self, version: u64, pods: Vec<(u64, Pod)>, is_over: bool, now: Now) {
         self.due = if self.due == Due::ListAgain { Due::List } else { Due::Nothing };
+        self.unread_job();
+        for (_, pod) in &pods {
+            self.may_show_let_go(pod);
+        }
         let status = self.record.status.as_deref();
         // It was created, so nobody has counted anything.
         let is_new = status.is_some_and(|status| status.as_of.is_none());
@@ -308,7 +313,7 @@ impl Keeper {
 
     fn stored(&mut self, store: &Store, version: String, now: Now) {
         self.settle();
-        self.job_read = JobRead::Watched;
+        self.unread_job();
         self.let_go.told(store.tells);
         self.let_go.counted(&store.status.settling);
         self.fence = Some(Fence { version, ..store.fence.clone() });
@@ -324,6 +329,9 @@ impl Keeper {
             return self.lost_record();
         }
         self.tries.failed(call, failure, now.clock, retry_after);
+        if let Call::Store(_) = call {
+            self.unread_job();
+        }
         let (valve, clock) = (self.record.valve, now.clock);
         let is_silent = failure == Failure::Silent;
         if let Call::ReadJob = call {
@@ -356,6 +364,11 @@ impl Keeper {
                 self.pods.forget_all();
             }
         }
+    }
+
+    /// What is to be stored next is newer than what was read of the TrainJob.
+    const fn unread_job(&mut self) {
+        self.job_read = JobRead::Watched;
     }
 
     /// There is no record. If there was one, somebody deleted it.

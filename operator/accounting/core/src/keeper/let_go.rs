@@ -60,6 +60,13 @@ impl LetGo {
         self.unsure_of.insert(uid.to_owned());
     }
 
+    /// Whether this version of a Pod shows that a request to let it go was carried out that failed. If another is under way,
+    /// its answer tells.
+    pub(super) fn is_shown_by(&self, pod: &Pod) -> bool {
+        let is_released = pod.accounted && !pod.finalizer;
+        is_released && self.may_have(&pod.uid) && !self.under_way.contains(&pod.uid)
+    }
+
     /// Whether one may have been carried out that failed.
     pub(super) fn may_have(&self, uid: &str) -> bool {
         self.unsure_of.contains(uid)

@@ -182,3 +182,80 @@ fn a_pod_that_is_not_found_and_is_listed_is_released_again() {
     let calls = next(&mut keeper, 7);
     assert!(matches!(&calls[..], [Call::Release { .. }]), "{calls:?}");
 }
+
+/// One whose record cannot be written, and the request that lets its Pod go at 304, with the store that is sent beside it.
+fn lets_go_beside_a_store() -> (Keeper, Call, Call) {
+    let mut keeper = proven(ended());
+    answer(&mut keeper, 4, failed(Failure::Forbidden));
+    let calls = next(&mut keeper, 304);
+    let [release @ Call::Release { is_counted: false, .. }, store @ Call::Store(_)] = &calls[..]
+    else {
+        panic!("{calls:?}")
+    };
+    (keeper, release.clone(), store.clone())
+}
+
+#[test]
+fn ag11_what_is_being_let_go_is_active_until_it_is_told_of() {
+    let (mut keeper, release, store) = lets_go_beside_a_store();
+    let Call::Store(first) = &store else { panic!("{store:?}") };
+    assert_eq!(first.status.totals.pods.active, 1, "a successor finds that it is not there");
+    keeper.answered(&store, Answer::Stored { version: "8".into() }, now(304));
+    keeper.answered(&release, Answer::Released { version: 9 }, now(304));
+    let calls = next(&mut keeper, 305);
+    let [Call::Store(second)] = &calls[..] else { panic!("{calls:?}") };
+    assert_eq!(second.status.totals.pods.active, 0);
+    assert_eq!(second.status.lost, [("RecordUnwritable".to_owned(), 1)].into());
+}
+
+#[test]
+fn ah2_what_was_let_go_and_is_shown_before_its_answer_comes_is_told_of_once() {
+    fn released(pod: Pod) -> Pod {
+        Pod { finalizer: false, accounted: true, ..pod }
+    }
+    let watched = |keeper: &mut Keeper| keeper.saw(9, released(ended()), now(304));
+    let listed = |keeper: &mut Keeper| {
+        let pods = vec![(9, released(ended()))];
+        let list = Call::List { is_over: false };
+        keeper.answered(&list, Answer::Pods { version: 9, pods }, now(304));
+    };
+    for shows in [watched as fn(&mut Keeper), listed] {
+        let (mut keeper, release, store) = lets_go_beside_a_store();
+        keeper.answered(&release, failed(Failure::Unanswered), now(304));
+        shows(&mut keeper);
+        keeper.answered(&store, failed(Failure::Unavailable), now(304));
+        let calls = next(&mut keeper, 340);
+        let [Call::Store(store)] = &calls[..] else { panic!("{calls:?}") };
+        assert_eq!(store.status.lost, [("RecordUnwritable".to_owned(), 1)].into());
+        assert_eq!(store.status.totals.pods.active, 0);
+    }
+}
+
+#[test]
+fn ah3_an_api_server_that_is_silent_to_a_release_lets_none_go() {
+    let mut keeper = proven(ended());
+    answer(&mut keeper, 4, Answer::Stored { version: "8".into() });
+    keeper.saw(9, Pod { uid: "p2".into(), ..ended() }, now(5));
+    let calls = next(&mut keeper, 6);
+    let [release @ Call::Release { .. }, store @ Call::Store(_)] = &calls[..] else {
+        panic!("{calls:?}")
+    };
+    keeper.answered(store, failed(Failure::Forbidden), now(6));
+    keeper.answered(release, failed(Failure::Silent), now(250));
+    assert_eq!(let_go(&mut keeper, 549), None);
+    assert!(let_go(&mut keeper, 550).is_some());
+}
+
+#[test]
+fn a_store_that_failed_is_sent_again_with_what_the_train_job_says_then() {
+    let phase = Phase::Failed;
+    let stopped = Pod { phase, containers: vec![ended_at(995, 143)], ..ended() };
+    let mut keeper = proven(stopped.clone());
+    assert_eq!(answer(&mut keeper, 4, Answer::Job), Call::ReadJob);
+    assert!(matches!(answer(&mut keeper, 5, failed(Failure::Unavailable)), Call::Store(_)));
+    assert_eq!(answer(&mut keeper, 10, Answer::Job), Call::ReadJob);
+    keeper.recheck();
+    let pods = Answer::Pods { version: 9, pods: vec![(5, stopped)] };
+    assert_eq!(answer(&mut keeper, 11, pods), Call::List { is_over: false });
+    assert_eq!(answer(&mut keeper, 12, Answer::Job), Call::ReadJob, "after a list, too");
+}
