@@ -103,7 +103,10 @@ impl Rules {
         self.must(fits, Rule::A6, || format!("{counted} counted, {excused} gone of {all}"));
         let tells = excused == 0 || counted > 0 || !record.inexact.is_empty();
         self.must(tells, Rule::A6, || format!("{excused} went, none is counted, and it is exact"));
-        if plot.is_comparable() && self.let_go.is_empty() && self.forced.is_empty() {
+        // What one of two leaders has asked to let go it may tell of as lost, though the other has counted it.
+        let no_doubt = plot.second.is_none() || self.given_up_by.is_empty();
+        let none_let_go = self.let_go.is_empty() && no_doubt;
+        if plot.is_comparable() && none_let_go && self.forced.is_empty() {
             let (found, expected) = (comparable(record), comparable(&undisturbed(pods)));
             let fits = found == expected;
             self.must(fits, Rule::A11, || format!("{found:?}, expected {expected:?}"));
