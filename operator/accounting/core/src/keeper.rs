@@ -294,14 +294,16 @@ impl Keeper {
         let is_new = status.is_some_and(|status| status.as_of.is_none());
         let unwatched = match self.record.evidence {
             Evidence::Unproven => {
-                let told = status.map(|status| unwatched(status, pods.iter().map(|(_, pod)| pod)));
-                let let_go = self.let_go.count_unlisted(pods.iter().map(|(_, pod)| pod));
+                let listed = || pods.iter().map(|(_, pod)| pod);
+                let gone = status.map(|status| unwatched(status, listed())).unwrap_or_default();
+                // Those that were let go are told of as such.
+                let unseen = self.let_go.unseen(gone, listed());
+                let is_told = self.let_go.is_under_way() || !self.let_go.is_empty();
                 let forget = if is_new { Forget::Nothing } else { Forget::All };
                 self.pods.listed(version, pods, forget, now);
-                // Those that were let go are told of as such. A record is made because of a Pod (AG11).
-                let told = told.unwrap_or_default().saturating_sub(let_go);
-                let is_told = let_go > 0 || self.record.recreated;
-                told.max(u64::from(is_new && self.pods.is_empty() && !is_told))
+                // A record is made because of a Pod (AG11).
+                let is_told = is_told || self.record.recreated;
+                unseen.max(u64::from(is_new && self.pods.is_empty() && !is_told))
             }
             Evidence::Proven { unwatched, .. } => {
                 self.pods.listed(version, pods, Forget::Nothing, now);

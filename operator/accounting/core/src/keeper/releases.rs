@@ -9,6 +9,7 @@ use super::{
 use crate::{
     answer::{Failure, ForPod, for_pod, says_silence},
     clock::Now,
+    plan::Evidence,
     pod::Pod,
     tracked::Presence,
 };
@@ -30,7 +31,7 @@ impl Keeper {
         answer: &Answer,
         now: Now,
     ) {
-        self.let_go.answered(uid);
+        let is_withheld = self.let_go.answered(uid);
         if let Answer::Failed { failure: Failure::Silent, .. } = answer {
             self.record.valve = self.record.valve.silent(now.clock);
         }
@@ -47,6 +48,9 @@ impl Keeper {
                 }
                 // It went, and nobody let it go: who else has counted it shows when the record is read.
                 ForPod::Released | ForPod::Absent if !is_counted && !self.let_go.may_have(uid) => {
+                    if is_withheld {
+                        self.went_unseen();
+                    }
                     return self.pods.went(uid, now);
                 }
                 ForPod::Released | ForPod::Absent => self.pods.absent(uid),
@@ -69,6 +73,13 @@ impl Keeper {
         }
         if !is_counted {
             self.was_let_go(uid);
+        }
+    }
+
+    /// A list did not show a Pod, and what was to let it go did not (AG11).
+    const fn went_unseen(&mut self) {
+        if let Evidence::Proven { unwatched, .. } = &mut self.record.evidence {
+            *unwatched = unwatched.saturating_add(1);
         }
     }
 

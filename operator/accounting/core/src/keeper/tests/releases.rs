@@ -259,3 +259,17 @@ fn a_store_that_failed_is_sent_again_with_what_the_train_job_says_then() {
     assert_eq!(answer(&mut keeper, 11, pods), Call::List { is_over: false });
     assert_eq!(answer(&mut keeper, 12, Answer::Job), Call::ReadJob, "after a list, too");
 }
+
+#[test]
+fn ag11_what_went_while_it_was_to_be_let_go_is_told_of_as_unwatched() {
+    let (mut keeper, release, store) = lets_go_beside_a_store();
+    let Call::Store(sent) = &store else { panic!("{store:?}") };
+    keeper.answered(&store, failed(Failure::Unanswered), now(304));
+    let fence = Fence { version: "8".into(), ..sent.fence.clone() };
+    answer(&mut keeper, 340, Answer::Record(fence, Box::new(sent.status.clone())));
+    answer(&mut keeper, 341, Answer::Pods { version: 9, pods: vec![] });
+    keeper.answered(&release, failed(Failure::NotFound), now(342));
+    let calls = next(&mut keeper, 343);
+    let [Call::Store(store)] = &calls[..] else { panic!("{calls:?}") };
+    assert_eq!(store.status.lost, [("Unwatched".to_owned(), 1)].into());
+}
