@@ -7,7 +7,7 @@ use e2e::cluster::Options;
 use e2e::fixtures::{PATIENCE, RUNS, SYSTEM, Tenant, World};
 use e2e::operator::SERVICE_ACCOUNT;
 use e2e::until::until_ok;
-use kube::ResourceExt as _;
+use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use trainjob_api::lifecycle::v1alpha1::{

@@ -76,11 +76,13 @@ impl World {
         });
     }
 
+    /// Somebody deletes a Pod. One that no kubelet has, or that has ended, gets no grace, so nothing moves its deletion later.
     pub(super) fn delete(&mut self, pod: usize) {
         let at = self.instant();
         self.change(pod, "is deleted", |pod| {
             if pod.deletion.is_none() {
-                pod.deletion = Some(Deletion { at, grace: 30 });
+                let grace = if pod.node.is_none() || pod.is_terminal() { 0 } else { 30 };
+                pod.deletion = Some(Deletion { at, grace });
                 if let Some(generations) = &mut pod.generations {
                     generations.current += 1;
                 }

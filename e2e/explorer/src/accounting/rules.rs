@@ -15,7 +15,7 @@ use trainjob_api::{
 use super::{
     history::History,
     rule::Rule,
-    sums::{Sums, ended, numbers, of_replicated_jobs},
+    sums::{Sums, ended, numbers, of_replicated_jobs, unwatched},
 };
 use crate::violation::Violation;
 
@@ -41,6 +41,8 @@ pub(super) struct Rules {
     let_go: BTreeSet<String>,
     /// Which processes have decided to let a Pod go, by its UID.
     given_up_by: BTreeMap<String, BTreeSet<usize>>,
+    /// How many Pods each process has told of as unwatched in the record that is there, or in the last one.
+    unwatched_by: [u64; 2],
     /// UIDs of Pods that were deleted by force before their end was reported.
     forced: BTreeSet<String>,
     /// UIDs of Pods that a suspension deleted.
@@ -57,6 +59,8 @@ pub(super) struct Rules {
 pub(super) struct Change<'a> {
     pub(super) before: &'a TrainJobRecordStatus,
     pub(super) after: &'a TrainJobRecordStatus,
+    /// Which process planned it.
+    pub(super) by: usize,
     /// The time of who planned it.
     pub(super) planned_at: Timestamp,
     /// Whether who planned it has to know of suspensions.
@@ -128,6 +132,9 @@ impl Rules {
     pub(super) fn created(&mut self, is_first: bool) {
         self.must(is_first, Rule::A12, || "there are two records".into());
         self.counted_here.clear();
+        self.unwatched_by = [0; 2];
+        // Those that the record before has freed are held no longer, so this one counts them as they were last seen.
+        self.unprotected.append(&mut self.freed);
     }
 
     /// A status is written.
@@ -169,7 +176,10 @@ impl Rules {
     }
 
     pub(super) fn stored(&mut self, change: &Change<'_>) {
-        let Change { before, after, .. } = *change;
+        let Change { before, after, by, .. } = *change;
+        if let Some(told) = self.unwatched_by.get_mut(by) {
+            *told += unwatched(after).saturating_sub(unwatched(before));
+        }
         let new = |uid: &&String| !before.settling.contains(uid);
         let entered: Vec<_> = after.settling.iter().filter(new).collect();
         for uid in &entered {
@@ -201,7 +211,7 @@ impl Rules {
     /// A7: the shares of the Pods that entered are those of their last versions. What those come to whose end nobody
     /// had to see is not known here, but not less than nothing.
     fn judge_shares(&mut self, change: &Change<'_>, entered: &[&String]) {
-        let Change { before, after, planned_at, knows_job, pods } = *change;
+        let Change { before, after, planned_at, knows_job, pods, .. } = *change;
         let (mut least, mut most) = (Sums::default(), Sums::default());
         for uid in entered {
             let Some(pod) = pods.iter().map(|it| &it.last).find(|pod| *pod.uid == ***uid) else {

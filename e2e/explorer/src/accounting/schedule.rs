@@ -80,6 +80,7 @@ impl World {
 
     fn relist(&mut self, process: usize) {
         let now = self.now(process);
+        self.say(|| format!("the watch of {process} begins anew"));
         if let Some(process) = self.processes.get_mut(process) {
             process.relist(&self.pods, now);
         }

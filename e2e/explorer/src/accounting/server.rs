@@ -101,6 +101,7 @@ impl World {
         self.rules.stored(&Change {
             before: &record.status,
             after: &store.status,
+            by: by.process,
             planned_at: Timestamp(by.planned_at),
             knows_job: by.knows_job,
             pods: &self.pods,

@@ -4,7 +4,7 @@ use trainjob_accounting_core::pod::{Container, Phase, Pod};
 use trainjob_api::{
     lifecycle::v1alpha1::{
         record::{PodCounts, PodSums, TrainJobRecordStatus},
-        record_words::DeletedReason,
+        record_words::{DeletedReason, Loss},
     },
     time::Timestamp,
 };
@@ -82,6 +82,11 @@ fn parts(status: &TrainJobRecordStatus) -> impl Iterator<Item = &PodSums> {
 fn suspended(status: &TrainJobRecordStatus) -> u64 {
     let reason = DeletedReason::Suspended.as_str();
     parts(status).filter_map(|sums| sums.reasons.get(reason)).sum()
+}
+
+/// How many Pods a record says went unseen.
+pub(super) fn unwatched(status: &TrainJobRecordStatus) -> u64 {
+    status.lost.get(Loss::Unwatched.as_str()).copied().unwrap_or_default()
 }
 
 /// What never falls.

@@ -58,7 +58,7 @@ pub enum ForRecord {
 pub enum ForPod {
     /// There is nothing to release.
     Released,
-    /// There is nothing to release, if the watch shows so, too. Until then, the same again.
+    /// There is nothing to release, if the watch or a list shows so, too. Until then, the same again.
     Absent,
     /// The same again.
     Again,

@@ -25,6 +25,12 @@ impl Backoff {
         *self = Self::default();
     }
 
+    /// Whether the last try has failed.
+    #[must_use]
+    pub const fn has_failed(&self) -> bool {
+        self.failures > 0
+    }
+
     /// How long it is until the next try; zero: none failed, or it is due.
     #[must_use]
     pub const fn wait(&self, clock: Duration) -> Duration {

@@ -70,22 +70,19 @@ pub enum FinishedHow {
 }
 
 impl Job {
-    /// What the record says of it. The TrainJob may be gone after it had finished, so the outcome that is stored stays.
+    /// What the record says of it. The TrainJob may be gone after it had finished, and who stored how may know it better, since
+    /// none that has finished runs again: so the outcome that is stored stays.
     #[must_use]
     pub fn outcome(&self, stored: Option<Outcome>) -> Outcome {
+        let finished = stored.filter(|it| !matches!(it, Outcome::Running | Outcome::Deleted));
         match self {
-            Self::Running { .. } => Outcome::Running,
+            Self::Running { .. } => finished.unwrap_or(Outcome::Running),
             Self::Finished(Finish { how, .. }) => match how {
                 FinishedHow::Complete => Outcome::Complete,
                 FinishedHow::Failed => Outcome::Failed,
                 FinishedHow::DeadlineExceeded => Outcome::DeadlineExceeded,
             },
-            Self::Gone { .. } => match stored {
-                None | Some(Outcome::Running | Outcome::Deleted) => Outcome::Deleted,
-                Some(
-                    finished @ (Outcome::Complete | Outcome::Failed | Outcome::DeadlineExceeded),
-                ) => finished,
-            },
+            Self::Gone { .. } => finished.unwrap_or(Outcome::Deleted),
         }
     }
 
@@ -120,6 +117,21 @@ mod tests {
     use super::*;
 
     const UNKNOWN: Job = Job::Gone { suspension: Suspension::Never };
+
+    #[test]
+    fn a_job_that_runs_as_far_as_is_known_keeps_how_it_finished() {
+        let running = Job::Running { suspension: Suspension::Never };
+        for (stored, expected) in [
+            (None, Outcome::Running),
+            (Some(Outcome::Running), Outcome::Running),
+            (Some(Outcome::Complete), Outcome::Complete),
+            (Some(Outcome::Failed), Outcome::Failed),
+            (Some(Outcome::DeadlineExceeded), Outcome::DeadlineExceeded),
+            (Some(Outcome::Deleted), Outcome::Running),
+        ] {
+            assert_eq!(running.outcome(stored), expected, "{stored:?}");
+        }
+    }
 
     #[test]
     fn a_job_that_is_gone_keeps_the_outcome_that_was_stored() {

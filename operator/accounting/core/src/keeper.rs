@@ -61,6 +61,8 @@ enum Due {
     Read,
     /// Its Pods.
     List,
+    /// Its Pods, once more: the list that is under way may be older than what is to be compared with it.
+    ListAgain,
     /// Nothing.
     Nothing,
 }
@@ -69,6 +71,7 @@ enum Due {
 impl Keeper {
     /// The watch shows a version of a Pod.
     pub fn saw(&mut self, version: u64, pod: Pod, now: Now) {
+        self.may_show_let_go(&pod);
         self.pods.watched(version, pod, now);
     }
 
@@ -87,12 +90,14 @@ impl Keeper {
         self.pods.forget(uid);
     }
 
-    /// The watch began anew and may have missed deletions: what is known is compared with a list.
+    /// The watch began anew and may have missed deletions: what is known is compared with a list. One that is under way
+    /// may show Pods that went before the watch began, of which nothing will come.
     pub const fn recheck(&mut self) {
-        match self.due {
-            Due::Nothing | Due::List => self.due = Due::List,
-            Due::Read => {}
-        }
+        self.due = match self.due {
+            Due::Read => Due::Read,
+            _ if self.pods.is_listing() => Due::ListAgain,
+            Due::Nothing | Due::List | Due::ListAgain => Due::List,
+        };
     }
 
     /// The record went, as its watch shows.
@@ -113,10 +118,10 @@ impl Keeper {
         let needs_record = self.record.recreated || !self.let_go.is_empty();
         let told = match self.due {
             Due::Read => false,
-            Due::List | Due::Nothing if has_record => {
+            Due::List | Due::ListAgain | Due::Nothing if has_record => {
                 self.record.is_final() && self.let_go.is_empty()
             }
-            Due::List | Due::Nothing => is_ending || !needs_record,
+            Due::List | Due::ListAgain | Due::Nothing => is_ending || !needs_record,
         };
         told && self.pods.is_empty() && !self.is_busy
     }
@@ -197,6 +202,9 @@ impl Keeper {
         self.is_busy = true;
         if let Call::List { .. } = call {
             self.pods.list_begins();
+            if self.due == Due::ListAgain {
+                self.due = Due::List;
+            }
         }
         calls.now.push(call);
         calls
@@ -208,7 +216,7 @@ impl Keeper {
         let is_over = job.is_over();
         match self.due {
             Due::Read => return Some(Call::Get { long_name }),
-            Due::List => return Some(Call::List { is_over }),
+            Due::List | Due::ListAgain => return Some(Call::List { is_over }),
             Due::Nothing => {}
         }
         Some(match planned? {
@@ -276,20 +284,26 @@ impl Keeper {
     }
 
     fn listed(&mut self, version: u64, pods: Vec<(u64, Pod)>, is_over: bool, now: Now) {
-        self.due = Due::Nothing;
+        self.due = if self.due == Due::ListAgain { Due::List } else { Due::Nothing };
+        self.unread_job();
+        for (_, pod) in &pods {
+            self.may_show_let_go(pod);
+        }
         let status = self.record.status.as_deref();
         // It was created, so nobody has counted anything.
         let is_new = status.is_some_and(|status| status.as_of.is_none());
         let unwatched = match self.record.evidence {
             Evidence::Unproven => {
-                let told = status.map(|status| unwatched(status, pods.iter().map(|(_, pod)| pod)));
-                let let_go = self.let_go.count_unlisted(pods.iter().map(|(_, pod)| pod));
+                let listed = || pods.iter().map(|(_, pod)| pod);
+                let gone = status.map(|status| unwatched(status, listed())).unwrap_or_default();
+                // Those that were let go are told of as such.
+                let unseen = self.let_go.unseen(gone, listed());
+                let is_told = self.let_go.is_under_way() || !self.let_go.is_empty();
                 let forget = if is_new { Forget::Nothing } else { Forget::All };
                 self.pods.listed(version, pods, forget, now);
-                // Those that were let go are told of as such. A record is made because of a Pod (AG11).
-                let told = told.unwrap_or_default().saturating_sub(let_go);
-                let is_told = let_go > 0 || self.record.recreated;
-                told.max(u64::from(is_new && self.pods.is_empty() && !is_told))
+                // A record is made because of a Pod (AG11).
+                let is_told = is_told || self.record.recreated;
+                unseen.max(u64::from(is_new && self.pods.is_empty() && !is_told))
             }
             Evidence::Proven { unwatched, .. } => {
                 self.pods.listed(version, pods, Forget::Nothing, now);
@@ -301,7 +315,7 @@ impl Keeper {
 
     fn stored(&mut self, store: &Store, version: String, now: Now) {
         self.settle();
-        self.job_read = JobRead::Watched;
+        self.unread_job();
         self.let_go.told(store.tells);
         self.let_go.counted(&store.status.settling);
         self.fence = Some(Fence { version, ..store.fence.clone() });
@@ -317,6 +331,9 @@ impl Keeper {
             return self.lost_record();
         }
         self.tries.failed(call, failure, now.clock, retry_after);
+        if let Call::Store(_) = call {
+            self.unread_job();
+        }
         let (valve, clock) = (self.record.valve, now.clock);
         let is_silent = failure == Failure::Silent;
         if let Call::ReadJob = call {
@@ -349,6 +366,11 @@ impl Keeper {
                 self.pods.forget_all();
             }
         }
+    }
+
+    /// What is to be stored next is newer than what was read of the TrainJob.
+    const fn unread_job(&mut self) {
+        self.job_read = JobRead::Watched;
     }
 
     /// There is no record. If there was one, somebody deleted it.

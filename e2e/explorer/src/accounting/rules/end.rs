@@ -58,10 +58,17 @@ impl Rules {
     }
 
     /// Of two leaders one may let go what the other counts or lets go meanwhile. If no answer comes, it cannot know whose
-    /// request was done, and tells of a loss. How many Pods can have been told of once more in this way.
+    /// request was done, and tells of a loss. Or the other proves the record before that one tells of it, and finds a Pod less
+    /// than the record has: to it this one went unseen. How many Pods can have been told of once more in these ways.
     fn told_of_twice(&self) -> usize {
         let more = |uid: &String| usize::from(self.counted_here.contains(uid));
-        self.given_up_by.iter().map(|(uid, by)| by.len() - 1 + more(uid)).sum()
+        let given_up = self.given_up_by.iter().map(|(uid, by)| by.len() - 1 + more(uid));
+        let [first, second] = self.unwatched_by;
+        let unseen = [(0, second), (1, first)].map(|(process, told_by_other)| {
+            let given_up = self.given_up_by.values().filter(|by| by.contains(&process)).count();
+            given_up.min(usize::try_from(told_by_other).unwrap_or(usize::MAX))
+        });
+        given_up.chain(unseen).sum()
     }
 
     pub(in crate::accounting) fn at_rest(
@@ -96,7 +103,10 @@ impl Rules {
         self.must(fits, Rule::A6, || format!("{counted} counted, {excused} gone of {all}"));
         let tells = excused == 0 || counted > 0 || !record.inexact.is_empty();
         self.must(tells, Rule::A6, || format!("{excused} went, none is counted, and it is exact"));
-        if plot.is_comparable() && self.let_go.is_empty() && self.forced.is_empty() {
+        // What one of two leaders has asked to let go it may tell of as lost, though the other has counted it.
+        let no_doubt = plot.second.is_none() || self.given_up_by.is_empty();
+        let none_let_go = self.let_go.is_empty() && no_doubt;
+        if plot.is_comparable() && none_let_go && self.forced.is_empty() {
             let (found, expected) = (comparable(record), comparable(&undisturbed(pods)));
             let fits = found == expected;
             self.must(fits, Rule::A11, || format!("{found:?}, expected {expected:?}"));

@@ -15,6 +15,8 @@ pub(super) struct LetGo {
     unsure: Vec<Store>,
     /// UIDs of Pods of which a request to let them go is under way.
     under_way: BTreeSet<String>,
+    /// Those of them that a list did not show and that are not told of as unwatched, since their answers tell.
+    withheld: BTreeSet<String>,
     /// UIDs of Pods of which it is not known whether they were let go.
     unsure_of: BTreeSet<String>,
 }
@@ -37,9 +39,10 @@ impl LetGo {
         self.under_way.insert(uid.to_owned());
     }
 
-    /// It was answered, or failed.
-    pub(super) fn answered(&mut self, uid: &str) {
+    /// It was answered, or failed. Whether its Pod was left out of what is told of as unwatched.
+    pub(super) fn answered(&mut self, uid: &str) -> bool {
         self.under_way.remove(uid);
+        self.withheld.remove(uid)
     }
 
     /// Whether one is under way.
@@ -47,17 +50,30 @@ impl LetGo {
         !self.under_way.is_empty()
     }
 
-    /// How many were let go, those included that a list does not show while a request to let them go is under way: its answer
-    /// tells.
-    pub(super) fn count_unlisted<'p>(&self, listed: impl Iterator<Item = &'p Pod>) -> u64 {
+    /// How many of the Pods that a list does not show went unseen: those that were let go did not, nor is that known of those of
+    /// which a request to let them go is under way, whose answers tell.
+    pub(super) fn unseen<'p>(&mut self, gone: u64, listed: impl Iterator<Item = &'p Pod>) -> u64 {
         let listed: BTreeSet<_> = listed.map(|pod| &*pod.uid).collect();
-        let gone = self.under_way.iter().filter(|uid| !listed.contains(uid.as_str())).count();
-        self.count().saturating_add(gone.try_into().unwrap_or(u64::MAX))
+        let mut unseen = gone.saturating_sub(self.count());
+        for uid in self.under_way.iter().filter(|uid| !listed.contains(uid.as_str())) {
+            if unseen > 0 {
+                unseen -= 1;
+                self.withheld.insert(uid.clone());
+            }
+        }
+        unseen
     }
 
     /// It is not known whether a request to let a Pod go was carried out.
     pub(super) fn unsure_of(&mut self, uid: &str) {
         self.unsure_of.insert(uid.to_owned());
+    }
+
+    /// Whether this version of a Pod shows that a request to let it go was carried out that failed. If another is under way,
+    /// its answer tells.
+    pub(super) fn is_shown_by(&self, pod: &Pod) -> bool {
+        let is_released = pod.accounted && !pod.finalizer;
+        is_released && self.may_have(&pod.uid) && !self.under_way.contains(&*pod.uid)
     }
 
     /// Whether one may have been carried out that failed.

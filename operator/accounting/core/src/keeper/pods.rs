@@ -173,6 +173,11 @@ impl Pods {
         self.past = Some(BTreeSet::new());
     }
 
+    /// Whether one is under way.
+    pub(super) const fn is_listing(&self) -> bool {
+        self.past.is_some()
+    }
+
     /// The list failed.
     pub(super) fn list_failed(&mut self) {
         self.past = None;

@@ -7,8 +7,10 @@ use super::{
     call::{Answer, Call},
 };
 use crate::{
-    answer::{ForPod, for_pod, says_silence},
+    answer::{Failure, ForPod, for_pod, says_silence},
     clock::Now,
+    plan::Evidence,
+    pod::Pod,
     tracked::Presence,
 };
 
@@ -29,21 +31,34 @@ impl Keeper {
         answer: &Answer,
         now: Now,
     ) {
-        self.let_go.answered(uid);
+        let is_withheld = self.let_go.answered(uid);
+        if let Answer::Failed { failure: Failure::Silent, .. } = answer {
+            self.record.valve = self.record.valve.silent(now.clock);
+        }
         match *answer {
             Answer::Released { version } => self.pods.released(uid, version),
             Answer::Failed { failure, retry_after } => match for_pod(failure) {
                 ForPod::Absent if !self.pods.has_left(uid) => {
+                    // The watch shows that it left. What it does not show a list does.
+                    let tracked = self.pods.get(uid);
+                    if is_counted && tracked.is_some_and(|it| it.backoff.has_failed()) {
+                        self.recheck();
+                    }
                     return self.release_failed(uid, retry_after, now);
                 }
                 // It went, and nobody let it go: who else has counted it shows when the record is read.
                 ForPod::Released | ForPod::Absent if !is_counted && !self.let_go.may_have(uid) => {
+                    if is_withheld {
+                        self.went_unseen();
+                    }
                     return self.pods.went(uid, now);
                 }
                 ForPod::Released | ForPod::Absent => self.pods.absent(uid),
-                // A list does not show it any more, so that was carried out.
-                ForPod::Again
-                    if !is_counted && says_silence(failure) && self.pods.get(uid).is_none() => {}
+                // It is not shown any more, or as released, so this was carried out, or one before.
+                ForPod::Again | ForPod::Refused
+                    if !is_counted
+                        && self.pods.get(uid).is_none()
+                        && (says_silence(failure) || self.let_go.may_have(uid)) => {}
                 ForPod::Again | ForPod::Refused => {
                     if !is_counted && says_silence(failure) {
                         self.let_go.unsure_of(uid);
@@ -57,12 +72,30 @@ impl Keeper {
             }
         }
         if !is_counted {
-            self.record.valve = self.record.valve.let_go();
-            self.let_go.push(uid.to_owned());
-            // A store that was under way may have counted it.
-            if let Some(status) = &self.record.status {
-                self.let_go.counted(&status.settling);
-            }
+            self.was_let_go(uid);
+        }
+    }
+
+    /// A list did not show a Pod, and what was to let it go did not (AG11).
+    const fn went_unseen(&mut self) {
+        if let Evidence::Proven { unwatched, .. } = &mut self.record.evidence {
+            *unwatched = unwatched.saturating_add(1);
+        }
+    }
+
+    /// A Pod is shown, by which an earlier request to let it go may turn out to have been carried out.
+    pub(super) fn may_show_let_go(&mut self, pod: &Pod) {
+        if self.let_go.is_shown_by(pod) {
+            self.was_let_go(&pod.uid);
+        }
+    }
+
+    fn was_let_go(&mut self, uid: &str) {
+        self.record.valve = self.record.valve.let_go();
+        self.let_go.push(uid.to_owned());
+        // A store that was under way may have counted it.
+        if let Some(status) = &self.record.status {
+            self.let_go.counted(&status.settling);
         }
     }
 

@@ -52,6 +52,8 @@ struct Round<'a> {
     open: Vec<&'a Tracked>,
     uncounted: Vec<&'a Tracked>,
     counted: Vec<&'a Tracked>,
+    /// Those that are being let go. Until their loss is told of, `active` has them, so that a successor tells of it (AG11).
+    going: Vec<&'a Tracked>,
     under_way: usize,
     /// UIDs that stay in `settling`.
     kept: BTreeSet<&'a str>,
@@ -74,6 +76,7 @@ impl<'a> Round<'a> {
             open: Vec::new(),
             uncounted: Vec::new(),
             counted: Vec::new(),
+            going: Vec::new(),
             under_way: 0,
             kept: BTreeSet::new(),
             may_end: None,
@@ -87,6 +90,7 @@ impl<'a> Round<'a> {
                 Standing::Ended | Standing::Lost => round.uncounted.push(tracked),
                 Standing::Counted => round.counted.push(tracked),
                 Standing::Releasing => round.under_way += 1,
+                Standing::Going => round.going.push(tracked),
                 Standing::Done => {}
             }
             // A3: a UID is dropped only when its own release is known.
@@ -130,7 +134,7 @@ impl<'a> Round<'a> {
         };
         let room = SETTLING.saturating_sub(self.kept.len());
         let batch: Vec<_> = self.uncounted.iter().copied().take(room).collect();
-        let quiet = self.open.is_empty() && self.uncounted.is_empty() && self.kept.is_empty();
+        let quiet = self.untold().next().is_none() && self.kept.is_empty();
         let over = self.context.job.is_over();
         if over && quiet && !listed_after_end {
             plan.actions.push(Action::ListPods);
@@ -204,7 +208,7 @@ impl<'a> Round<'a> {
     fn active_due(&self) -> Option<Duration> {
         let status = self.status;
         let Context { now, .. } = self.context;
-        let active = u64::try_from(self.open.len() + self.uncounted.len()).unwrap_or(u64::MAX);
+        let active = u64::try_from(self.untold().count()).unwrap_or(u64::MAX);
         if status.totals.pods.active == active {
             return None;
         }
@@ -237,12 +241,13 @@ impl<'a> Round<'a> {
     fn store(&self, batch: &[&Tracked], unwatched: u64, is_final: bool) -> Action {
         let Context { settings, now, .. } = *self.context;
         let mut ledger = Ledger::new(self.status.clone(), settings);
-        ledger.meet(self.open.iter().chain(&self.uncounted).map(|tracked| &tracked.pod));
+        ledger.meet(self.untold().map(|tracked| &tracked.pod));
         for share in batch.iter().map(|tracked| self.share(tracked)) {
             ledger.count(&share);
         }
         let later = self.uncounted.iter().skip(batch.len());
-        ledger.set_open(self.open.iter().chain(later).map(|tracked| &tracked.pod));
+        let open = self.open.iter().chain(&self.going);
+        ledger.set_open(open.chain(later).map(|tracked| &tracked.pod));
         if self.is_recreated_untold() {
             ledger.note(RecordReason::Recreated);
         }
@@ -263,8 +268,7 @@ impl<'a> Round<'a> {
         status.settling = settling.map(Into::into).collect();
         self.tell_finish(&mut status);
         // Not before any Pod that `active` tells of, or AG11 would take that for lost: `now` may be behind.
-        let told_of =
-            self.open.iter().chain(&self.uncounted).map(|tracked| tracked.pod.created_at).max();
+        let told_of = self.untold().map(|tracked| tracked.pod.created_at).max();
         status.as_of = Some(told_of.map_or(now.server, |at| at.max(now.server)).into());
         condition::set(&mut status, is_final, now.server);
         Action::Store(Box::new(status))
@@ -317,6 +321,7 @@ impl<'a> Round<'a> {
             match self.opens(tracked) {
                 Some(at) if at <= clock && tracked.backoff.wait(clock).is_zero() => {
                     plan.actions.push(Action::LetGo(tracked.pod.uid.to_string()));
+                    self.going.push(tracked);
                 }
                 opens => {
                     let wait = tracked.backoff.wait(clock);
@@ -325,6 +330,11 @@ impl<'a> Round<'a> {
                 }
             }
         }
+    }
+
+    /// Pods that are neither counted nor told of as lost.
+    fn untold(&self) -> impl Iterator<Item = &'a Tracked> + '_ {
+        self.open.iter().chain(&self.uncounted).chain(&self.going).copied()
     }
 
     fn may_end(&self) -> Option<Duration> {

@@ -23,6 +23,8 @@ pub(super) enum Standing {
     Counted,
     /// It is counted, and is being released.
     Releasing,
+    /// It is not counted, and is being let go (AH2).
+    Going,
     /// Nothing has to be done about it.
     Done,
 }
@@ -38,8 +40,8 @@ pub(super) fn standing(tracked: &Tracked, settling: &BTreeSet<&str>, now: Timest
         Presence::Stripped if counted => Standing::Counted,
         Presence::Gone | Presence::Stripped => Standing::Lost,
         Presence::Releasing if counted || pod.accounted => Standing::Releasing,
-        // One that is under way and not counted is let go.
-        Presence::Releasing | Presence::Released => Standing::Done,
+        Presence::Releasing => Standing::Going,
+        Presence::Released => Standing::Done,
         // AG4: somebody put the finalizer back.
         Presence::Here if pod.accounted && pod.finalizer => Standing::Counted,
         Presence::Here if pod.accounted => Standing::Done,

@@ -128,3 +128,148 @@ fn what_is_being_let_go_when_its_record_is_proven_is_told_of_once() {
         assert_eq!(store.status.lost, [("RecordUnwritable".to_owned(), 1)].into());
     }
 }
+
+/// One that has a Pod from this list of its own, which the watch has not shown and which has no finalizer any more.
+fn listed_only(meanwhile: fn(&mut Keeper)) -> Keeper {
+    let mut keeper = without_record(observed());
+    answer(&mut keeper, 2, record());
+    let calls = next(&mut keeper, 3);
+    let [list @ Call::List { .. }] = &calls[..] else { panic!("{calls:?}") };
+    meanwhile(&mut keeper);
+    let bare = Pod { uid: "p2".into(), finalizer: false, ..ended() };
+    let pods = Answer::Pods { version: 9, pods: vec![(5, observed()), (8, bare)] };
+    keeper.answered(list, pods, now(3));
+    keeper
+}
+
+#[test]
+fn what_went_between_a_list_and_a_new_watch_is_looked_for_with_another_list() {
+    let mut keeper = listed_only(Keeper::recheck);
+    let shown = Answer::Pods { version: 11, pods: vec![(5, observed())] };
+    assert_eq!(answer(&mut keeper, 4, shown), Call::List { is_over: false });
+    assert!(!matches!(&next(&mut keeper, 5)[..], [Call::List { .. }]), "once");
+    let gone = keeper.pod("p2").map(|tracked| tracked.presence);
+    assert_eq!(gone, Some(crate::tracked::Presence::Gone));
+}
+
+#[test]
+fn a_pod_that_is_not_found_twice_is_looked_for_with_a_list() {
+    let mut keeper = listed_only(|_| {});
+    answer(&mut keeper, 4, Answer::Stored { version: "10".into() });
+    let is_release = |call: &Call| matches!(call, Call::Release { .. });
+    assert!(is_release(&answer(&mut keeper, 5, failed(Failure::NotFound))));
+    let calls = next(&mut keeper, 5);
+    assert_eq!(calls, [], "the watch may show it");
+    assert!(is_release(&answer(&mut keeper, 6, failed(Failure::NotFound))));
+    let shown = Answer::Pods { version: 11, pods: vec![(5, observed())] };
+    assert_eq!(answer(&mut keeper, 6, shown), Call::List { is_over: false });
+    let calls = next(&mut keeper, 40);
+    let [Call::Store(store)] = &calls[..] else { panic!("{calls:?}") };
+    assert!(store.status.settling.is_empty(), "{:?}", store.status.settling);
+    assert!(keeper.pod("p2").is_none(), "nothing is kept of it");
+}
+
+#[test]
+fn a_pod_that_is_not_found_and_is_listed_is_released_again() {
+    let mut keeper = listed_only(|_| {});
+    answer(&mut keeper, 4, Answer::Stored { version: "10".into() });
+    for seconds in [5, 6] {
+        answer(&mut keeper, seconds, failed(Failure::NotFound));
+    }
+    let bare = Pod { uid: "p2".into(), finalizer: false, ..ended() };
+    let pods = vec![(5, observed()), (8, bare)];
+    answer(&mut keeper, 6, Answer::Pods { version: 11, pods });
+    let calls = next(&mut keeper, 7);
+    assert!(matches!(&calls[..], [Call::Release { .. }]), "{calls:?}");
+}
+
+/// One whose record cannot be written, and the request that lets its Pod go at 304, with the store that is sent beside it.
+fn lets_go_beside_a_store() -> (Keeper, Call, Call) {
+    let mut keeper = proven(ended());
+    answer(&mut keeper, 4, failed(Failure::Forbidden));
+    let calls = next(&mut keeper, 304);
+    let [release @ Call::Release { is_counted: false, .. }, store @ Call::Store(_)] = &calls[..]
+    else {
+        panic!("{calls:?}")
+    };
+    (keeper, release.clone(), store.clone())
+}
+
+#[test]
+fn ag11_what_is_being_let_go_is_active_until_it_is_told_of() {
+    let (mut keeper, release, store) = lets_go_beside_a_store();
+    let Call::Store(first) = &store else { panic!("{store:?}") };
+    assert_eq!(first.status.totals.pods.active, 1, "a successor finds that it is not there");
+    keeper.answered(&store, Answer::Stored { version: "8".into() }, now(304));
+    keeper.answered(&release, Answer::Released { version: 9 }, now(304));
+    let calls = next(&mut keeper, 305);
+    let [Call::Store(second)] = &calls[..] else { panic!("{calls:?}") };
+    assert_eq!(second.status.totals.pods.active, 0);
+    assert_eq!(second.status.lost, [("RecordUnwritable".to_owned(), 1)].into());
+}
+
+#[test]
+fn ah2_what_was_let_go_and_is_shown_before_its_answer_comes_is_told_of_once() {
+    fn released(pod: Pod) -> Pod {
+        Pod { finalizer: false, accounted: true, ..pod }
+    }
+    let watched = |keeper: &mut Keeper| keeper.saw(9, released(ended()), now(304));
+    let listed = |keeper: &mut Keeper| {
+        let pods = vec![(9, released(ended()))];
+        let list = Call::List { is_over: false };
+        keeper.answered(&list, Answer::Pods { version: 9, pods }, now(304));
+    };
+    for shows in [watched as fn(&mut Keeper), listed] {
+        let (mut keeper, release, store) = lets_go_beside_a_store();
+        keeper.answered(&release, failed(Failure::Unanswered), now(304));
+        shows(&mut keeper);
+        keeper.answered(&store, failed(Failure::Unavailable), now(304));
+        let calls = next(&mut keeper, 340);
+        let [Call::Store(store)] = &calls[..] else { panic!("{calls:?}") };
+        assert_eq!(store.status.lost, [("RecordUnwritable".to_owned(), 1)].into());
+        assert_eq!(store.status.totals.pods.active, 0);
+    }
+}
+
+#[test]
+fn ah3_an_api_server_that_is_silent_to_a_release_lets_none_go() {
+    let mut keeper = proven(ended());
+    answer(&mut keeper, 4, Answer::Stored { version: "8".into() });
+    keeper.saw(9, Pod { uid: "p2".into(), ..ended() }, now(5));
+    let calls = next(&mut keeper, 6);
+    let [release @ Call::Release { .. }, store @ Call::Store(_)] = &calls[..] else {
+        panic!("{calls:?}")
+    };
+    keeper.answered(store, failed(Failure::Forbidden), now(6));
+    keeper.answered(release, failed(Failure::Silent), now(250));
+    assert_eq!(let_go(&mut keeper, 549), None);
+    assert!(let_go(&mut keeper, 550).is_some());
+}
+
+#[test]
+fn a_store_that_failed_is_sent_again_with_what_the_train_job_says_then() {
+    let phase = Phase::Failed;
+    let stopped = Pod { phase, containers: [ended_at(995, 143)].into(), ..ended() };
+    let mut keeper = proven(stopped.clone());
+    assert_eq!(answer(&mut keeper, 4, Answer::Job), Call::ReadJob);
+    assert!(matches!(answer(&mut keeper, 5, failed(Failure::Unavailable)), Call::Store(_)));
+    assert_eq!(answer(&mut keeper, 10, Answer::Job), Call::ReadJob);
+    keeper.recheck();
+    let pods = Answer::Pods { version: 9, pods: vec![(5, stopped)] };
+    assert_eq!(answer(&mut keeper, 11, pods), Call::List { is_over: false });
+    assert_eq!(answer(&mut keeper, 12, Answer::Job), Call::ReadJob, "after a list, too");
+}
+
+#[test]
+fn ag11_what_went_while_it_was_to_be_let_go_is_told_of_as_unwatched() {
+    let (mut keeper, release, store) = lets_go_beside_a_store();
+    let Call::Store(sent) = &store else { panic!("{store:?}") };
+    keeper.answered(&store, failed(Failure::Unanswered), now(304));
+    let fence = Fence { version: "8".into(), ..sent.fence.clone() };
+    answer(&mut keeper, 340, Answer::Record(fence, Box::new(sent.status.clone())));
+    answer(&mut keeper, 341, Answer::Pods { version: 9, pods: vec![] });
+    keeper.answered(&release, failed(Failure::NotFound), now(342));
+    let calls = next(&mut keeper, 343);
+    let [Call::Store(store)] = &calls[..] else { panic!("{calls:?}") };
+    assert_eq!(store.status.lost, [("Unwatched".to_owned(), 1)].into());
+}
