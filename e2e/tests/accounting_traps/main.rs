@@ -3,13 +3,13 @@
 mod bare;
 mod bulk;
 mod by_hand;
-mod clocks;
 mod commands;
 mod definitions;
 mod deletions;
 mod disruptions;
 mod forged;
 mod namespaces;
+mod node_clocks;
 mod observed;
 mod outages;
 mod outcomes;

@@ -285,7 +285,7 @@ impl Keeper {
 
     fn listed(&mut self, version: u64, pods: Vec<(u64, Pod)>, is_over: bool, now: Now) {
         self.due = if self.due == Due::ListAgain { Due::List } else { Due::Nothing };
-        self.unread_job();
+        self.forget_job_read();
         for (_, pod) in &pods {
             self.may_show_let_go(pod);
         }
@@ -315,7 +315,7 @@ impl Keeper {
 
     fn stored(&mut self, store: &Store, version: String, now: Now) {
         self.settle();
-        self.unread_job();
+        self.forget_job_read();
         self.let_go.told(store.tells);
         self.let_go.counted(&store.status.settling);
         self.fence = Some(Fence { version, ..store.fence.clone() });
@@ -332,7 +332,7 @@ impl Keeper {
         }
         self.tries.failed(call, failure, now.clock, retry_after);
         if let Call::Store(_) = call {
-            self.unread_job();
+            self.forget_job_read();
         }
         let (valve, clock) = (self.record.valve, now.clock);
         let is_silent = failure == Failure::Silent;
@@ -369,7 +369,7 @@ impl Keeper {
     }
 
     /// What is to be stored next is newer than what was read of the TrainJob.
-    const fn unread_job(&mut self) {
+    const fn forget_job_read(&mut self) {
         self.job_read = JobRead::Watched;
     }
 

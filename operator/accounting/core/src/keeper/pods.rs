@@ -23,6 +23,10 @@ pub(super) enum Forget {
     All,
 }
 
+/// Among how many Pods one with an equal template is looked for. Most records have few templates; without a bound, one in
+/// which each Pod has its own would make every version of a Pod cost as much as there are Pods.
+const SIBLINGS: usize = 64;
+
 /// The Pods of a record.
 #[derive(Debug, Default)]
 pub(super) struct Pods {
@@ -104,7 +108,7 @@ impl Pods {
     /// What the version before and other Pods have in the same words is kept once.
     fn share(&self, pod: &mut Pod) {
         let before = self.known.get(&pod.uid);
-        let mut all = before.into_iter().chain(self.known.values());
+        let mut all = before.into_iter().chain(self.known.values().take(SIBLINGS));
         let like = all.find(|known| known.tracked.pod.template == pod.template);
         for known in before.into_iter().chain(like) {
             pod.share_with(&known.tracked.pod);

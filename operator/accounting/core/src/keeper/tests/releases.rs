@@ -52,15 +52,9 @@ fn what_had_gone_before_it_was_let_go_is_not_told_of_as_let_go() {
 
 #[test]
 fn ah2_a_write_that_succeeds_while_a_pod_is_being_let_go_ends_the_haste() {
-    let mut keeper = proven(ended());
-    answer(&mut keeper, 4, failed(Failure::Forbidden));
-    let calls = next(&mut keeper, 304);
-    let [release @ Call::Release { is_counted: false, .. }, store @ Call::Store(_)] = &calls[..]
-    else {
-        panic!("{calls:?}")
-    };
-    keeper.answered(store, Answer::Stored { version: "8".into() }, now(305));
-    keeper.answered(release, Answer::Released { version: 9 }, now(305));
+    let (mut keeper, release, store) = lets_go_beside_a_store();
+    keeper.answered(&store, Answer::Stored { version: "8".into() }, now(305));
+    keeper.answered(&release, Answer::Released { version: 9 }, now(305));
     assert!(!keeper.is_unwritable());
 }
 
