@@ -100,7 +100,9 @@ pub fn mark_new(job_set: &mut JobSet, accounting: Accounting, name: &str, uid: &
 }
 
 fn mark(metadata: &mut ObjectMeta, mode: Mode, name: &str, uid: &str) {
-    label(metadata, name, uid);
+    let labels = metadata.labels.get_or_insert_default();
+    labels.insert(TRAIN_JOB_NAME_LABEL.into(), name.into());
+    labels.insert(TRAIN_JOB_UID_LABEL.into(), uid.into());
     if mode == Mode::Exact {
         metadata.finalizers.get_or_insert_default().push(ACCOUNTING_FINALIZER.into());
     }
@@ -127,17 +129,14 @@ pub fn keep_mark(built: &mut JobSet, stored: &JobSet, name: &str, uid: &str) {
     }
 }
 
-/// The same with our labels.
+/// The same with those of our labels that it lacks.
 fn labelled(metadata: &ObjectMeta, name: &str, uid: &str) -> ObjectMeta {
     let mut metadata = metadata.clone();
-    label(&mut metadata, name, uid);
-    metadata
-}
-
-fn label(metadata: &mut ObjectMeta, name: &str, uid: &str) {
     let labels = metadata.labels.get_or_insert_default();
-    labels.insert(TRAIN_JOB_NAME_LABEL.into(), name.into());
-    labels.insert(TRAIN_JOB_UID_LABEL.into(), uid.into());
+    for (key, value) in [(TRAIN_JOB_NAME_LABEL, name), (TRAIN_JOB_UID_LABEL, uid)] {
+        labels.entry(key.into()).or_insert_with(|| value.into());
+    }
+    metadata
 }
 
 /// What of it is ours.
