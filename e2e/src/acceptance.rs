@@ -5,6 +5,7 @@
 pub mod accounting;
 pub mod chart;
 mod guide;
+pub mod handover;
 pub mod image;
 pub mod kubectl;
 pub mod kueue;

@@ -10,7 +10,7 @@ use e2e::stopped::stopped;
 use launcher::say;
 
 /// Installs, upgrades and uninstalls the chart with the real Helm, follows the guide from Kubeflow Trainer to it
-/// and back, deletes by retention policies with the chart's RBAC, tries what the chart lets the accounting program do to Pods,
+/// and back, hands marked JobSets to operators that know no marks, deletes by retention policies with the chart's RBAC, tries what the chart lets the accounting program do to Pods,
 /// fills dashboards and sets off alerts in a real Prometheus, uses the Python SDK and kubectl as users do, and queues
 /// jobs with the real Kueue, on real control planes on 127.0.0.1. Also runs the programs as the image has
 /// them, which `.ci/image target/image` makes, does much of it again on older releases of Kubernetes and JobSet, and
@@ -31,6 +31,7 @@ enum Part {
     Image,
     Retention,
     Accounting,
+    Handover,
     Migration,
     Monitoring,
     Sdk,
@@ -75,6 +76,9 @@ async fn all(tell: &(dyn Fn(&str) + Sync), only: &[Part]) -> Result<()> {
     }
     if wanted(Part::Accounting) {
         acceptance::accounting::run(tell).await?;
+    }
+    if wanted(Part::Handover) {
+        acceptance::handover::run(tell).await?;
     }
     if wanted(Part::Migration) {
         acceptance::migration::run(tell).await?;

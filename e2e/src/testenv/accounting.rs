@@ -1,5 +1,7 @@
 //! The accounting program under test: the real binary, with an account of its own.
 
+pub mod marked;
+
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::SystemTime;

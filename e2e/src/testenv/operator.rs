@@ -1,6 +1,7 @@
 //! The operator under test: the real binary, with the permissions the chart gives it.
 
 use std::ops::Deref;
+use std::path::Path;
 
 use anyhow::Result;
 use invariants::RbacRule;
@@ -25,7 +26,16 @@ impl Operator {
     /// Starts an operator; whether it is ready is another question: [`Product::wait_ready`].
     pub async fn start(cluster: &Cluster, options: OperatorOptions) -> Result<Self> {
         let binary = tokio::task::spawn_blocking(workspace::operator).await??;
-        Ok(Self(Product::start(cluster, "operator", &binary, options)?))
+        Self::start_file(cluster, &binary, options)
+    }
+
+    /// The same with the file of another version of it.
+    pub(crate) fn start_file(
+        cluster: &Cluster,
+        file: &Path,
+        options: OperatorOptions,
+    ) -> Result<Self> {
+        Ok(Self(Product::start(cluster, "operator", file, options)?))
     }
 }
 

@@ -8,6 +8,7 @@ mod definitions;
 mod deletions;
 mod disruptions;
 mod forged;
+mod marked_updates;
 mod namespaces;
 mod node_clocks;
 mod observed;
@@ -58,10 +59,20 @@ async fn judged_in(
     prefix: &str,
     trap: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>,
 ) -> Result<()> {
+    judged_by(&Terms::default(), counted, prefix, trap).await
+}
+
+/// The same on these terms.
+async fn judged_by(
+    terms: &Terms,
+    counted: &Counted,
+    prefix: &str,
+    trap: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>,
+) -> Result<()> {
     let recorder = AccountingRecorder::start(counted.world.cluster.client().await?).await?;
     let judge = async |tenant: &Tenant<'_>| {
         Box::pin(trap(tenant)).await?;
-        recorder.judge(&[&tenant.namespace], &[], &Terms::default()).await
+        recorder.judge(&[&tenant.namespace], &[], terms).await
     };
     counted.test(prefix, judge).await
 }

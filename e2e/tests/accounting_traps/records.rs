@@ -4,6 +4,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::accounting::{becomes_final, holds, reason, records};
 use e2e::fixtures::{COMPLETES, PATIENCE, RUNS};
 use e2e::until::until_ok;
+use invariants::accounting::Terms;
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::json;
@@ -11,37 +12,35 @@ use trainjob_api::lifecycle::v1alpha1::record::{
     PodCounts, RecordedJob, TrainJobRecord, TrainJobRecordSpec,
 };
 
-use super::{counted, judged, no_pods, nodes, run_held};
+use super::{counted, judged, judged_by, no_pods, nodes, run_held};
 
 #[tokio::test]
 async fn a_record_that_is_deleted_by_hand_is_made_anew_and_says_that_it_is_not_exact() -> Result<()>
 {
-    let counted = counted().await?;
-    counted
-        .test("remade", async |tenant| {
-            tenant.create("remade", RUNS, nodes(2)).await?;
-            run_held(tenant, "remade", 2).await?;
-            let record = until_ok("there is a record", PATIENCE, || async {
-                records(tenant, "remade").await?.pop().context("there is none")
-            })
-            .await?;
-            let api: Api<TrainJobRecord> =
-                Api::namespaced(tenant.client.clone(), &tenant.namespace);
-            api.delete(&record.name_any(), &DeleteParams::default()).await?;
-            until_ok("there is another", PATIENCE, || async {
-                let other = records(tenant, "remade").await?.pop().context("there is none")?;
-                ensure!(other.uid() != record.uid(), "it is the same");
-                Ok(())
-            })
-            .await?;
-            tenant.delete("remade").await?;
-            no_pods(tenant, "remade").await?;
-            let status = becomes_final(tenant, "remade").await?;
-            ensure!(status.totals.pods.deleted == 2, "{status:#?}");
-            ensure!(reason(&status, "Exact") == Some("Recreated"), "{status:#?}");
+    let terms = Terms { records_go: true, ..Terms::default() };
+    judged_by(&terms, &*counted().await?, "remade", async |tenant| {
+        tenant.create("remade", RUNS, nodes(2)).await?;
+        run_held(tenant, "remade", 2).await?;
+        let record = until_ok("there is a record", PATIENCE, || async {
+            records(tenant, "remade").await?.pop().context("there is none")
+        })
+        .await?;
+        let api: Api<TrainJobRecord> = Api::namespaced(tenant.client.clone(), &tenant.namespace);
+        api.delete(&record.name_any(), &DeleteParams::default()).await?;
+        until_ok("there is another", PATIENCE, || async {
+            let other = records(tenant, "remade").await?.pop().context("there is none")?;
+            ensure!(other.uid() != record.uid(), "it is the same");
             Ok(())
         })
-        .await
+        .await?;
+        tenant.delete("remade").await?;
+        no_pods(tenant, "remade").await?;
+        let status = becomes_final(tenant, "remade").await?;
+        ensure!(status.totals.pods.deleted == 2, "{status:#?}");
+        ensure!(reason(&status, "Exact") == Some("Recreated"), "{status:#?}");
+        Ok(())
+    })
+    .await
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! Pods with our finalizer and none of our labels (`docs/accounting.md`, AH7): no watch shows them, so they are looked for.
 //!
-//! Somebody took their labels while no program watched, or before it was known what their record says. Nobody knows which record they belong to, so they are released
-//! without being counted.
+//! Somebody took their labels while no program watched, or before it was known what their record says; or an operator that
+//! does not know them took them from the template of a suspended JobSet, in which the finalizer stays. Nobody knows which
+//! record they belong to, so they are released without being counted.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -11,7 +12,7 @@ use kube::{
     Api, Client, ResourceExt as _,
     api::{ListParams, PartialObjectMeta},
 };
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use trainjob_api::{
     constants::JOBSET_UID_LABEL,
     lifecycle::v1alpha1::{ACCOUNTING_FINALIZER, TRAIN_JOB_UID_LABEL},
@@ -24,20 +25,25 @@ use crate::{
     requests::{Annotation, PAGE, release as release_pod},
 };
 
-/// How often they are looked for.
-const EVERY: Duration = Duration::from_hours(1);
+/// How long until they are looked for again, at least.
+const SOONEST: Duration = Duration::from_mins(2);
+/// And at most.
+const LATEST: Duration = Duration::from_hours(1);
+/// In between, as many times as long as it took: a cluster with a hundred thousand Pods that are not marked takes seconds.
+const SHARE: u32 = 100;
 /// How long until the next try after one that failed, and after a Pod has left.
 const AGAIN: Duration = Duration::from_secs(30);
 /// How many are released at once.
 const AT_ONCE: usize = 16;
 
-/// Releases them whenever this process leads: at the start, once an hour, and after a Pod has left the watch with our
-/// finalizer.
+/// Releases them whenever this process leads: at the start, every two minutes or with a hundredth of its time, and after a
+/// Pod has left the watch with our finalizer.
 pub async fn release(accountant: Arc<Accountant>) -> Infallible {
     loop {
         accountant.leader.granted().await;
+        let begun = Instant::now();
         let wait = match look(&accountant).await {
-            Ok(()) => EVERY,
+            Ok(()) => until_next(begun.elapsed()),
             Err(error) => {
                 tracing::warn!(%error, "cannot look for Pods that have lost our labels");
                 AGAIN
@@ -49,6 +55,11 @@ pub async fn release(accountant: Arc<Accountant>) -> Infallible {
             () = accountant.lost_labels.notified() => sleep(AGAIN).await,
         }
     }
+}
+
+/// How long to wait after a search that took so long.
+fn until_next(took: Duration) -> Duration {
+    took.saturating_mul(SHARE).clamp(SOONEST, LATEST)
 }
 
 async fn look(accountant: &Accountant) -> Result<(), RequestError> {
@@ -94,6 +105,19 @@ pub async fn unlabelled(client: &Client) -> Result<Vec<PartialObjectMeta<Pod>>, 
         params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
         if params.continue_token.is_none() {
             return Ok(found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ah7_a_search_is_repeated_soon_unless_it_is_expensive() {
+        for (took, expected) in [(0, 120), (1, 120), (10, 1_000), (60, 3_600)] {
+            let expected = Duration::from_secs(expected);
+            assert_eq!(until_next(Duration::from_secs(took)), expected, "{took} s");
         }
     }
 }

@@ -304,7 +304,8 @@ fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -
     let snapshot = live.map(|runtime| snapshot::render(manifest, runtime)).transpose();
     match snapshot.and_then(|snapshot| Ok((snapshot, build::build(manifest, runtime)?))) {
         Ok((snapshot, mut objects)) => {
-            mark::keep_mark(&mut objects.job_set, current);
+            let (name, uid) = (&observed.job.key.name, &observed.job.uid);
+            mark::keep_mark(&mut objects.job_set, current, name, uid);
             let mut actions: Vec<_> =
                 snapshot.map(|it| Action::CreateSnapshot(Box::new(it))).into_iter().collect();
             let difference = build::fixed_difference(current, &objects.job_set);

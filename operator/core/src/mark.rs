@@ -110,17 +110,33 @@ fn mark(metadata: &mut ObjectMeta, mode: Mode, name: &str, uid: &str) {
 
 /// Gives a JobSet that is built for an update what the stored one has of ours, and nothing else of ours (AM3). So neither
 /// a mark nor its absence is a difference.
-pub fn keep_mark(built: &mut JobSet, stored: &JobSet) {
+///
+/// Half a mark is made whole: an operator that does not know ours replaces all labels and keeps the finalizer.
+pub fn keep_mark(built: &mut JobSet, stored: &JobSet, name: &str, uid: &str) {
     for job in built.spec.replicated_jobs.iter_mut().flatten() {
         let mut known = stored.spec.replicated_jobs.iter().flatten();
         let known = known.find(|known| known.name == job.name).and_then(template);
         let (Some(template), Some(known)) = (template_mut(job), known) else { continue };
         let nothing = ObjectMeta::default();
         let known = known.metadata.as_ref().unwrap_or(&nothing);
-        if ours(template.metadata.as_ref().unwrap_or(&nothing)) != ours(known) {
+        let built = template.metadata.as_ref().unwrap_or(&nothing);
+        // If users wrote our finalizer while accounting was off, it marks nothing.
+        let whole = (is_held(known) && !is_held(built)).then(|| labelled(known, name, uid));
+        let known = whole.as_ref().unwrap_or(known);
+        if ours(built) != ours(known) {
             keep(template.metadata.get_or_insert_default(), known);
         }
     }
+}
+
+/// The same with those of our labels that it lacks.
+fn labelled(metadata: &ObjectMeta, name: &str, uid: &str) -> ObjectMeta {
+    let mut metadata = metadata.clone();
+    let labels = metadata.labels.get_or_insert_default();
+    for (key, value) in [(TRAIN_JOB_NAME_LABEL, name), (TRAIN_JOB_UID_LABEL, uid)] {
+        labels.entry(key.into()).or_insert_with(|| value.into());
+    }
+    metadata
 }
 
 /// What of it is ours.
@@ -288,7 +304,7 @@ mod tests {
             let forged = json!({"labels": {"team": "b", TRAIN_JOB_UID_LABEL: "forged"}});
             for built in [forged, json!({"finalizers": ["x/y"]}), json!(null)] {
                 let mut kept = of(&built);
-                keep_mark(&mut kept, &stored);
+                keep_mark(&mut kept, &stored, "llm", "u1");
                 let nothing = ObjectMeta::default();
                 let metadata = |of| {
                     let template: &PodTemplateSpec = templates(of).next().unwrap();
@@ -301,6 +317,20 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn am3_a_finalizer_without_our_labels_gets_them_back() {
+        let stripped = of(&json!({"labels": {"team": "a"}, "finalizers": [ACCOUNTING_FINALIZER]}));
+        let mut kept = of(&json!({"labels": {"team": "b"}}));
+        keep_mark(&mut kept, &stripped, "llm", "u1");
+        let labels = json!({"team": "b", TRAIN_JOB_NAME_LABEL: "llm", TRAIN_JOB_UID_LABEL: "u1"});
+        assert_eq!(kept, of(&json!({"labels": labels, "finalizers": [ACCOUNTING_FINALIZER]})));
+
+        // With accounting off, a runtime may have it.
+        let mut forged = stripped.clone();
+        keep_mark(&mut forged, &stripped, "llm", "u1");
+        assert_eq!(forged, stripped);
     }
 
     #[test]
@@ -322,7 +352,7 @@ mod tests {
         let forged = marked(&[ACCOUNTING_FINALIZER]);
         let mut job_set = forged.clone();
         assert_eq!(new(Mode::Off, LIVES, &mut job_set), Marking::Off);
-        keep_mark(&mut job_set, &forged);
+        keep_mark(&mut job_set, &forged, "llm", "u1");
         assert_eq!(job_set, forged);
     }
 }

@@ -94,7 +94,7 @@ fn accounting_changes_nothing_while_it_is_off_and_nothing_else_while_it_is_on() 
             let created = created(&job, Accounting { mode, program });
             assert_eq!(created != bytes, marked, "{case} {mode:?}");
             let mut kept: JobSet = serde_json::from_str(&created).unwrap();
-            mark::keep_mark(&mut kept, &built);
+            mark::keep_mark(&mut kept, &built, "job", "uid");
             assert_eq!(marked_parts_emptied(kept), marked_parts_emptied(built.clone()), "{case}");
         }
     }

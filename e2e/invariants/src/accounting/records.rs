@@ -16,15 +16,16 @@ use super::{
 /// The history of one record.
 struct Life<'a> {
     versions: &'a [&'a RecordVersion],
+    records: &'a BTreeMap<&'a str, Vec<&'a RecordVersion>>,
     pods: &'a BTreeMap<&'a str, Vec<&'a PodVersion>>,
     terms: &'a Terms,
 }
 
 pub(super) fn check(history: &AccountingHistory, terms: &Terms) -> Vec<Violation> {
     let mut found = Vec::new();
-    let pods = history.by_pod();
-    for versions in history.by_record().values() {
-        let life = Life { versions, pods: &pods, terms };
+    let (pods, records) = (history.by_pod(), history.by_record());
+    for versions in records.values() {
+        let life = Life { versions, records: &records, pods: &pods, terms };
         found.extend(life.settling());
         found.extend(life.steps());
         found.extend(life.each());
@@ -126,32 +127,53 @@ impl Life<'_> {
     /// A6 and A12.
     fn end(&self) -> Vec<Violation> {
         let mut found = Vec::new();
-        let final_version =
-            self.versions.iter().rfind(|version| !version.gone && is_final(version));
-        if let Some(version) = final_version {
-            let marked = |versions: &&Vec<&PodVersion>| {
-                versions
-                    .first()
-                    .is_some_and(|pod| pod.job == version.job && pod.revision < version.revision)
-            };
-            let all: Vec<_> = self.pods.values().filter(marked).collect();
-            let marked = all.len() as u64;
-            let lost: u64 = version.status.lost.values().sum();
-            let told = counted(version.status.totals.pods) + lost;
-            let uid_is_excused = |it: &&&Vec<&PodVersion>| {
-                it.first().is_some_and(|it| self.terms.excused.contains(&it.uid))
-            };
-            let is_excused = all.iter().any(|it| uid_is_excused(&it));
-            if told > marked || (!is_excused && (told < marked || lost > 0)) {
-                let what =
-                    format!("tells of {told} Pods, {lost} of them lost, where {marked} were");
-                found.push(broken(Invariant::A6, version, what));
-            }
+        let mut all = self.versions.iter();
+        if let Some(version) = all.rfind(|version| !version.gone && is_final(version)) {
+            found.extend(self.tells_of_all(version));
         }
         let gone = self.versions.iter().find(|version| version.gone && !self.terms.records_go);
         found.extend(gone.map(|it| broken(Invariant::A12, it, "is gone".to_owned())));
         found
     }
+
+    /// A6, of a version that is final. A record that is made anew is to tell of what the one before had not counted; what
+    /// that one had counted and not released, both may count.
+    fn tells_of_all(&self, version: &RecordVersion) -> Option<Violation> {
+        let marked: BTreeSet<_> = self
+            .pods
+            .iter()
+            .filter(|(_, pod)| {
+                let first = pod.first();
+                first.is_some_and(|it| it.job == version.job && it.revision < version.revision)
+            })
+            .map(|(uid, _)| *uid)
+            .collect();
+        let told_before = self.counted_before(version);
+        let told_before = told_before.intersection(&marked).count() as u64;
+        let lost: u64 = version.status.lost.values().sum();
+        let told = counted(version.status.totals.pods) + told_before + lost;
+        let number = marked.len() as u64;
+        let is_excused = marked.iter().any(|uid| self.terms.excused.contains(*uid));
+        let breaks = told > number || (!is_excused && (told < number || lost > 0));
+        let what = format!("tells of {told} Pods, {lost} of them lost, where {number} were");
+        breaks.then(|| broken(Invariant::A6, version, what))
+    }
+
+    /// What records of the same TrainJob that were deleted had counted, and this one did not count again.
+    fn counted_before(&self, version: &RecordVersion) -> BTreeSet<&str> {
+        let here: BTreeSet<_> = settled(self.versions).collect();
+        let is_deleted = |versions: &&Vec<&RecordVersion>| {
+            let gone = |it: &&RecordVersion| it.gone && it.revision < version.revision;
+            versions.iter().any(|it| it.job == version.job && gone(it))
+        };
+        let before = self.records.values().filter(is_deleted);
+        before.flat_map(|it| settled(it)).filter(|uid| !here.contains(uid)).collect()
+    }
+}
+
+/// The UIDs that ever were in `settling`.
+fn settled<'a>(versions: &[&'a RecordVersion]) -> impl Iterator<Item = &'a str> {
+    versions.iter().flat_map(|it| it.status.settling.iter().map(String::as_str))
 }
 
 fn is_final(version: &RecordVersion) -> bool {

@@ -224,6 +224,46 @@ fn a6_a_pod_that_a_final_record_does_not_tell_of() {
     assert_eq!(lost, [Invariant::A6], "nothing happened that excuses a loss");
 }
 
+/// The record of [`good`] is deleted in this revision, before it was final, and another takes its place.
+fn made_anew(deleted: u64, then: Vec<RecordVersion>) -> AccountingHistory {
+    let mut history = good();
+    history.records.retain(|version| version.revision < deleted);
+    let last = history.records.last().unwrap().status.clone();
+    let gone = RecordVersion { gone: true, ..record(deleted, last) };
+    let other = |version| RecordVersion { uid: "r2".into(), ..version };
+    history.records.push(gone);
+    history.records.extend(then.into_iter().map(other));
+    history
+}
+
+#[test]
+fn a6_a_record_that_is_made_anew_tells_of_what_the_one_before_had_not_counted() {
+    let terms = Terms { records_go: true, ..Terms::default() };
+    let judged = |deleted, then: Vec<RecordVersion>| -> Vec<_> {
+        let found = check(&made_anew(deleted, then), &terms);
+        found.into_iter().map(|violation| violation.invariant).collect()
+    };
+    let ends = |counted, revision| record(revision, is_final(status(0, counted, &[])));
+    let counts = |revision| record(revision, status(0, 2, &["p1", "p2"]));
+    // Deleted before it had counted anything.
+    assert_eq!(judged(5, vec![counts(7), ends(2, 11)]), []);
+    // Once it had counted both, which the other finds released, or counts again.
+    assert_eq!(judged(8, vec![ends(0, 12)]), []);
+    assert_eq!(judged(8, vec![counts(9), ends(2, 11)]), []);
+
+    let lost = |counted, revision| {
+        let mut lost = ends(counted, revision);
+        lost.status.lost.insert("Unwatched".into(), 1);
+        lost
+    };
+    assert_eq!(judged(8, vec![lost(0, 12)]), [Invariant::A6], "what was counted is not lost");
+    let mut uncounted = made_anew(8, vec![ends(0, 12)]);
+    uncounted.pods.push(PodVersion { finalizer: false, ..pod(2, "p3") });
+    let found = check(&uncounted, &terms);
+    let found: Vec<_> = found.into_iter().map(|violation| violation.invariant).collect();
+    assert_eq!(found, [Invariant::A6], "a Pod of which neither tells");
+}
+
 #[test]
 fn a7_a_share_that_does_not_follow_from_its_pod() {
     let found = broken(|it| {
