@@ -1,12 +1,17 @@
 //! A real Prometheus looks on while the programs of a release live through a bad minute: what dashboards and
 //! alerts make of it.
 
+mod accounting;
 mod alerts;
+mod companions;
 mod dashboards;
 mod faults;
 mod prometheus;
+mod refusals;
 mod replicas;
+mod retention;
 mod scenario;
+mod site;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +20,9 @@ use anyhow::Result;
 
 use crate::testenv::release::Release;
 use crate::testenv::workspace;
-use prometheus::{Prometheus, now};
+use alerts::Suite;
+use companions::Companions;
+use prometheus::{Prometheus, Span, now};
 use scenario::Scenario;
 
 /// The tests of the alerts.
@@ -29,34 +36,86 @@ const DRAW: &str = "panels.py";
 
 /// Shows all of it; `tell` hears of each step, and where the drawings are.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
+    let folder = empty_folder()?;
+    operator(&folder, tell).await?;
+    let release = companions::install().await?;
+    Box::pin(companions(&release, &folder, tell)).await?;
+    let drawn = release.tools.python(DRAW, &[&folder]).await?;
+    drawn.lines().for_each(|picture| tell(&format!("drawn: {picture}")));
+    Ok(())
+}
+
+/// Operator and webhook, of two replicas each.
+async fn operator(folder: &Path, tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let release = Release::with_runtimes(&[]).await?;
     let program = release.tools.prometheus()?;
     check_rules(&release, &program, tell).await?;
-    let prometheus = Prometheus::start(&release.cluster, &program, &alerts::hurried()?).await?;
+    let rules = alerts::OPERATOR.hurried()?;
+    let prometheus = Prometheus::start(&release.cluster, &program, &rules).await?;
     let begun = now()?;
     let mut scenario = Scenario::start(&release, &prometheus).await?;
     tell(
         "two operators and two webhooks run with what the chart gives them, and Prometheus scrapes them",
     );
     Box::pin(scenario.play(tell)).await?;
-
-    let alerts = alerts::have_something_to_compare(&prometheus).await?;
-    tell(&format!("{alerts} alerts: every expression is evaluated, and has something to compare"));
-    let folder = empty_folder()?;
+    have_something_to_compare(&alerts::OPERATOR, &prometheus, tell).await?;
     let span = dashboards::span(begun, now()?);
-    for name in dashboards::NAMES {
-        let count = dashboards::fill(&prometheus, name, span, &folder).await?;
-        let (queries, with_data) = (count.queries, count.with_data);
-        tell(&format!("dashboard {name}: {with_data} of {queries} queries have data, none fails"));
-    }
+    fill(&prometheus, &dashboards::OPERATOR, (span, folder), tell).await?;
     scenario.end().await?;
-    alerts::no_others_fired(&prometheus).await?;
+    no_others_fired(&alerts::OPERATOR, &prometheus, tell).await
+}
+
+/// The accounting program and the retention engine.
+async fn companions(release: &Release, folder: &Path, tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
+    let suite = &alerts::COMPANIONS;
+    let program = release.tools.prometheus()?;
+    let prometheus = Prometheus::start(&release.cluster, &program, &suite.hurried()?).await?;
+    let begun = now()?;
+    let mut companions = Box::pin(Companions::start(release, &prometheus)).await?;
+    Box::pin(companions.play(tell)).await?;
+    have_something_to_compare(suite, &prometheus, tell).await?;
+    let span = dashboards::span(begun, now()?);
+    let files = [dashboards::GPU_HOURS, dashboards::RETENTION];
+    fill(&prometheus, &files, (span, folder), tell).await?;
+    companions.agree_with_the_records(span, tell).await?;
+    companions.end().await?;
+    no_others_fired(suite, &prometheus, tell).await
+}
+
+async fn have_something_to_compare(
+    suite: &Suite,
+    prometheus: &Prometheus,
+    tell: &(dyn Fn(&str) + Sync),
+) -> Result<()> {
+    let alerts = suite.have_something_to_compare(prometheus).await?;
+    tell(&format!("{alerts} alerts: every expression is evaluated, and has something to compare"));
+    Ok(())
+}
+
+async fn fill(
+    prometheus: &Prometheus,
+    files: &[&str],
+    (span, folder): (Span, &Path),
+    tell: &(dyn Fn(&str) + Sync),
+) -> Result<()> {
+    for file in files {
+        let count = dashboards::fill(prometheus, file, span, folder).await?;
+        let (queries, with_data) = (count.queries, count.with_data);
+        tell(&format!("{file}: {with_data} of {queries} queries have data, none fails"));
+    }
+    Ok(())
+}
+
+async fn no_others_fired(
+    suite: &Suite,
+    prometheus: &Prometheus,
+    tell: &(dyn Fn(&str) + Sync),
+) -> Result<()> {
+    suite.no_others_fired(prometheus).await?;
     tell(&format!(
         "everything stopped: {} alerts have fired in all, as they should, and no others",
-        alerts::fired(&prometheus).await?.len()
+        alerts::fired(prometheus).await?.len()
     ));
-    let drawn = release.tools.python(DRAW, &[&folder]).await?;
-    drawn.lines().for_each(|picture| tell(&format!("drawn: {picture}")));
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use crate::testenv::until::until_ok;
 use crate::testenv::{workspace, yaml};
 
 /// The targets of the release: Jobs with their Pods and the JobSets that own them, and TrainJobs.
-const TARGETS: &str = "retention.targets=[\
+pub(super) const TARGETS: &str = "retention.targets=[\
     {\"apiGroup\":\"batch\",\"kind\":\"Job\",\"resource\":\"jobs\",\"pods\":true,\"ownerDelete\":true,\
      \"owners\":[{\"apiGroup\":\"jobset.x-k8s.io\",\"resource\":\"jobsets\"}]},\
     {\"apiGroup\":\"trainer.kubeflow.org\",\"kind\":\"TrainJob\",\"resource\":\"trainjobs\"}]";
@@ -279,7 +279,7 @@ impl Trial {
 }
 
 /// A policy that deletes after a second, with more in its rule.
-fn policy(
+pub(super) fn policy(
     kind: &str,
     name: &str,
     (group, target): (&str, &str),

@@ -28,7 +28,7 @@ use trainjob_core::facts::ObjectKey;
 use self::{entry::Entry, records::Records};
 pub use self::{
     entry::{Answered, Change, Step},
-    numbers::{Numbers, Running},
+    numbers::{Numbers, Running, Source},
 };
 use crate::{key::JobKey, requests::versioned, train_jobs::TrainJobs};
 

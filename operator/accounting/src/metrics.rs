@@ -4,13 +4,17 @@ mod gauges;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use prometheus::{Histogram, IntCounter, IntCounterVec, Opts, Registry};
 use trainjob_accounting_core::settings::Settings;
 use trainjob_api::lifecycle::v1alpha1::{
     record::TrainJobRecordStatus,
-    record_words::{FailedReason, Loss, RecordCondition, RecordReason},
+    record_words::{DeletedReason, FailedReason, Loss, RecordCondition, RecordReason},
 };
 use trainjob_engine::lease;
 use trainjob_process::{
@@ -90,6 +94,8 @@ pub struct Metrics {
     namespaces: Option<Values>,
     /// The pairs of namespace and queue with names.
     queues: Values,
+    /// Namespaces and queues as they are shown, whose counters have begun.
+    begun: Mutex<BTreeSet<(Arc<str>, Arc<str>)>>,
 }
 
 impl Metrics {
@@ -153,6 +159,7 @@ impl Metrics {
             )?,
             namespaces: namespaces.map(|most| Values::new(most, OTHER)),
             queues: Values::new(namespaces.unwrap_or_default().max(QUEUES), OTHER),
+            begun: Mutex::default(),
             registry,
         }))
     }
@@ -203,6 +210,31 @@ impl Metrics {
         if *shown == *pair { queue.into() } else { OTHER.into() }
     }
 
+    /// Begins the counters of a namespace and of one of its queues at zero, if they have not begun.
+    ///
+    /// Prometheus knows what a counter has gained only if it has seen it before. Records are counted in few steps, many in one,
+    /// so what the first step adds must not be the beginning.
+    pub(crate) fn begin(&self, namespace: &str, queue: &str) {
+        let namespace = self.namespace(namespace);
+        let queue = self.queue(&namespace, queue);
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        if !begun.insert((Arc::clone(&namespace), Arc::clone(&queue))) {
+            return;
+        }
+        for class in CLASSES {
+            self.pods.with_label_values(&[&namespace, class]);
+        }
+        for resource in RESOURCES {
+            self.seconds.with_label_values(&[&namespace, &queue, resource]);
+        }
+        for reason in FailedReason::ALL {
+            self.failures.with_label_values(&[&namespace, reason.as_str()]);
+        }
+        for cause in causes() {
+            self.wasted.with_label_values(&[&namespace, cause]);
+        }
+    }
+
     /// A status was stored, of a record in this namespace whose TrainJob is in this queue.
     pub fn stored(&self, (namespace, queue): (&str, &str), change: &Change, settings: &Settings) {
         let Change { before, after } = change;
@@ -210,19 +242,19 @@ impl Metrics {
         let queue = self.queue(&namespace, queue);
         let (was, is) = (before.totals.pods, after.totals.pods);
         let mut batch = 0_u64;
+        let [succeeded, failed, deleted] = CLASSES;
         for (class, was, is) in [
-            ("succeeded", was.succeeded, is.succeeded),
-            ("failed", was.failed, is.failed),
-            ("deleted", was.deleted, is.deleted),
+            (succeeded, was.succeeded, is.succeeded),
+            (failed, was.failed, is.failed),
+            (deleted, was.deleted, is.deleted),
         ] {
             batch += added(&self.pods, &[&namespace, class], was, is);
         }
         if batch > 0 {
             self.batch.observe(f64::from(u32::try_from(batch).unwrap_or(u32::MAX)));
         }
-        for ((resource, was), (_, is)) in
-            seconds(before, settings).into_iter().zip(seconds(after, settings))
-        {
+        let (was, is) = (seconds(before, settings), seconds(after, settings));
+        for (resource, (was, is)) in RESOURCES.into_iter().zip(was.into_iter().zip(is)) {
             added(&self.seconds, &[&namespace, &queue, resource], was, is);
         }
         let known = reasons(before);
@@ -241,10 +273,21 @@ impl Metrics {
     }
 }
 
+/// How Pods end, as metrics call it.
+const CLASSES: [&str; 3] = ["succeeded", "failed", "deleted"];
+/// What is counted in seconds, as metrics call it.
+const RESOURCES: [&str; 3] = ["gpu", "cpu", "memory_mib"];
+
+/// What the work of an attempt can be lost by (AW1).
+fn causes() -> impl Iterator<Item = &'static str> {
+    let stopped = [DeletedReason::Suspended, DeletedReason::Stopped];
+    FailedReason::ALL.iter().map(|it| it.as_str()).chain(stopped.map(DeletedReason::as_str))
+}
+
 /// How many pairs of namespace and queue have names, at least.
 const QUEUES: usize = 1_000;
 
-/// Adds a difference; returns it. A series that stays at zero is not begun.
+/// Adds a difference; returns it. A series that is not [begun](Metrics::begin) and stays at zero is not begun here.
 fn added(counters: &IntCounterVec, labels: &[&str], was: u64, is: u64) -> u64 {
     let more = is.saturating_sub(was);
     if more > 0 {
@@ -264,12 +307,13 @@ fn becomes_final(before: &TrainJobRecordStatus, after: &TrainJobRecordStatus) ->
     !was_told && of(after).is_some_and(|(is_final, _)| is_final)
 }
 
-fn seconds(status: &TrainJobRecordStatus, settings: &Settings) -> [(&'static str, u64); 3] {
+/// In the order of [`RESOURCES`].
+fn seconds(status: &TrainJobRecordStatus, settings: &Settings) -> [u64; 3] {
     let all = &status.totals.seconds;
     let gpus = all.iter().filter(|(name, _)| settings.is_gpu(name)).map(|(_, it)| *it);
     let of = |name: &str| all.get(name).copied().unwrap_or_default();
     let gpus = gpus.fold(0, u64::saturating_add);
-    [("gpu", gpus), ("cpu", of("cpu")), ("memory_mib", of("memory"))]
+    [gpus, of("cpu"), of("memory")]
 }
 
 /// How many Pods failed, by reason.

@@ -23,6 +23,7 @@ use self::{
 use crate::{
     cluster_state::{ClusterState, KindState, Numbers, PolicyKey, Stored},
     key::TargetId,
+    metrics::Metrics,
     remover::Remover,
     status::is_ready,
 };
@@ -45,6 +46,7 @@ pub fn show(remover: &Arc<Remover>, server_time: Arc<ServerTime>) -> Result<()> 
         work.set_time(time(&counting, &server_time));
         let (kinds, policies) = lines(&counting);
         let shown = counting.metrics();
+        begin(shown, &kinds, &policies);
         findings.set_kinds(&kinds, &shown.kinds);
         findings.set_loops(counting.loops());
         findings.set_policies(&policies, &shown.policies);
@@ -65,6 +67,18 @@ fn ahead(clock: SystemTime, other: SystemTime) -> f64 {
         .map_or_else(|before| behind(before.duration()), |ahead| ahead.as_secs_f64())
 }
 
+/// Begins the counters of kinds and policies, those in Audit, too, which may enforce next.
+fn begin(metrics: &Metrics, kinds: &[KindLine], policies: &[PolicyLine]) {
+    for line in kinds {
+        metrics.begin_kind(&line.kind);
+    }
+    for line in policies {
+        if let Some(kind) = &line.kind {
+            metrics.begin_policy(&line.policy, kind);
+        }
+    }
+}
+
 /// What is known of kinds and policies.
 fn lines(remover: &Remover) -> (Vec<KindLine>, Vec<PolicyLine>) {
     let (mut kinds, mut policies) = (Vec::new(), Vec::new());
@@ -80,8 +94,8 @@ fn lines(remover: &Remover) -> (Vec<KindLine>, Vec<PolicyLine>) {
         for (key, stored) in state.policies() {
             let (target, kind) = state.kind_of(stored);
             let is_gone = target.is_some_and(|target| remover.is_gone(target));
-            let numbers = target.and_then(|target| kinds.get(target.0)).map(|kind| &kind.numbers);
-            policies.push(policy_line(&state, (key, stored), (kind, is_gone), numbers));
+            let line = target.and_then(|target| kinds.get(target.0));
+            policies.push(policy_line(&state, (key, stored), (kind, is_gone), line));
         }
     }
     (kinds, policies)
@@ -91,14 +105,15 @@ fn policy_line(
     state: &ClusterState,
     (key, stored): (&PolicyKey, &Stored),
     kind: (KindState, bool),
-    numbers: Option<&Numbers>,
+    line: Option<&KindLine>,
 ) -> PolicyLine {
     let policy = stored.as_ref().ok().map(|stored| &stored.policy);
     let uid = policy.map(|policy| &policy.uid);
     let missing = uid.map(|uid| state.missing_rules(uid)).unwrap_or_default();
-    let would_delete = uid.and_then(|uid| numbers?.would_delete.get(uid).copied());
+    let would_delete = uid.and_then(|uid| line?.numbers.would_delete.get(uid).copied());
     PolicyLine {
         policy: Arc::clone(&key.name),
+        kind: policy.and(line).map(|line| line.kind.clone()),
         mode: policy.map(|policy| policy.mode),
         is_forbidden: policy.is_some() && (kind.0 == KindState::NotATarget || !missing.is_empty()),
         is_ready: is_ready(stored, kind, missing),

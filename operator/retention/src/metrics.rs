@@ -4,7 +4,8 @@
 //! looked up when somebody reads the page is in [`gauges`](crate::gauges). No label has more values than the page says.
 
 use std::{
-    sync::Arc,
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -56,6 +57,8 @@ pub struct Metrics {
     pub kinds: Values,
     /// The values of the label `policy`.
     pub policies: Values,
+    /// Policies and kinds as they are shown, whose counters have begun.
+    begun: Mutex<BTreeSet<(Arc<str>, Arc<str>)>>,
 }
 
 #[derive(Debug)]
@@ -138,6 +141,7 @@ impl Metrics {
             events_dropped,
             kinds: Values::new(MOST_KINDS, OTHER),
             policies: Values::new(MOST_POLICIES, OTHER),
+            begun: Mutex::default(),
         }))
     }
 
@@ -162,6 +166,31 @@ impl Metrics {
         &self.registry
     }
 
+    /// Begins the counter of failures of a kind at zero, if it has not begun.
+    pub fn begin_kind(&self, kind: &str) {
+        let kind = self.kinds.shown(kind);
+        for reason in FailureReason::ALL {
+            self.deletions.failed.with_label_values(&[&*kind, reason.name()]);
+        }
+    }
+
+    /// Begins the counters of a policy for this kind at zero, if they have not begun.
+    ///
+    /// Prometheus knows what a counter has gained only if it has seen it before, and a policy may delete everything at once.
+    pub fn begin_policy(&self, policy: &str, kind: &str) {
+        let (policy, kind) = (self.policies.shown(policy), self.kinds.shown(kind));
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        if !begun.insert((Arc::clone(&policy), Arc::clone(&kind))) {
+            return;
+        }
+        for outcome in Outcome::ALL.map(outcome) {
+            for source in SOURCES {
+                let labels = [&*policy, &*kind, outcome, source];
+                self.deletions.accepted.with_label_values(&labels);
+            }
+        }
+    }
+
     /// A deletion of an object of this kind was accepted at `now`, a time of the API server's clock.
     pub fn deleted(&self, kind: &str, deletion: &Deletion, now: SystemTime) {
         self.accepted(kind, deletion, source(deletion), now);
@@ -169,7 +198,7 @@ impl Metrics {
 
     /// The deletion of a Pod of an object of this kind, which goes before it, was accepted at `now`.
     pub fn pod_deleted(&self, kind: &str, deletion: &Deletion, now: SystemTime) {
-        self.accepted(kind, deletion, "pods", now);
+        self.accepted(kind, deletion, PODS, now);
     }
 
     fn accepted(&self, kind: &str, deletion: &Deletion, source: &str, now: SystemTime) {
@@ -216,9 +245,16 @@ const fn outcome(outcome: Outcome) -> &'static str {
     }
 }
 
+/// The source of the deletion of a Pod, and of that of an owner.
+const PODS: &str = "pods";
+const OWNER_SOURCE: &str = "owner";
+/// All values of the label `source`.
+const SOURCES: [&str; 7] =
+    ["policy", "count", "annotation", "own_ttl", "maximum", PODS, OWNER_SOURCE];
+
 const fn source(deletion: &Deletion) -> &'static str {
     match (&deletion.owner, deletion.due.source) {
-        (Some(_), _) => "owner",
+        (Some(_), _) => OWNER_SOURCE,
         (None, Source::Policy) => "policy",
         (None, Source::Count) => "count",
         (None, Source::Annotation) => "annotation",

@@ -11,8 +11,12 @@ use crate::testenv::chart::CHART;
 use crate::testenv::release::NAMESPACE;
 use crate::testenv::workspace;
 
-/// The files in the chart.
-pub(super) const NAMES: [&str; 3] = ["operator", "lifecycle", "cleanup"];
+/// The files in the chart about operator and webhook, without their ending.
+pub(super) const OPERATOR: [&str; 3] =
+    ["dashboards/operator", "dashboards/lifecycle", "dashboards/cleanup"];
+/// That about accounting, and that about retention.
+pub(super) const GPU_HOURS: &str = "accounting-dashboards/gpu-hours";
+pub(super) const RETENTION: &str = "retention-dashboards/retention";
 /// How many points a line has.
 const POINTS: u64 = 240;
 /// The queries that find nothing in the scenario, by dashboard and panel, and why that is right.
@@ -71,7 +75,7 @@ struct Defaults {
     unit: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 struct Query {
     expr: String,
     #[serde(default)]
@@ -114,12 +118,12 @@ pub(super) struct Count {
 /// writes what is to be drawn to `NAME.json` in `folder`.
 pub(super) async fn fill(
     prometheus: &Prometheus,
-    name: &str,
+    file: &str,
     span: Span,
     folder: &Path,
 ) -> Result<Count> {
-    let text = workspace::read(&format!("{CHART}/files/dashboards/{name}.json"))?;
-    let dashboard: Dashboard = serde_json::from_str(&text)?;
+    let name = file.rsplit('/').next().unwrap_or(file);
+    let dashboard = read(file)?;
     can_be_chosen(prometheus, &dashboard.templating.list).await?;
     let (mut panels, mut count) = (Vec::new(), Count::default());
     for panel in dashboard.panels {
@@ -145,6 +149,23 @@ pub(super) async fn fill(
     let drawing = Drawing { title: dashboard.title, panels };
     fs::write(folder.join(format!("{name}.json")), serde_json::to_string(&drawing)?)?;
     Ok(count)
+}
+
+/// What the first query of a panel gives at the end of a time.
+pub(super) async fn of_panel(
+    prometheus: &Prometheus,
+    (file, title): (&str, &str),
+    span: Span,
+) -> Result<Vec<Series>> {
+    let mut panels = read(file)?.panels.into_iter();
+    let panel = panels.find(|panel| panel.title == title && !panel.targets.is_empty());
+    let panel = panel.with_context(|| format!("{file} has no panel {title}"))?;
+    let query = panel.targets.first().context("no query")?;
+    ask(prometheus, &Query { instant: true, ..query.clone() }, span).await
+}
+
+fn read(file: &str) -> Result<Dashboard> {
+    Ok(serde_json::from_str(&workspace::read(&format!("{CHART}/files/{file}.json"))?)?)
 }
 
 /// Sees that the variable on top of the dashboard offers the namespace of the release.

@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
-use serde_json::Value;
 
 use super::prometheus::{Prometheus, Target};
 use crate::testenv::ports::Port;
 use crate::testenv::product::{Options, Product};
-use crate::testenv::release::programs::{Program, configuration};
+use crate::testenv::release::programs::Program;
 use crate::testenv::release::{NAMESPACE, PATIENCE, RELEASE, Release};
 use crate::testenv::service::Service;
 use crate::testenv::until::until_ok;
@@ -23,7 +22,6 @@ const LEASE: &str = "trainer.kubeflow.org";
 pub(super) struct Replicas<'a> {
     release: &'a Release,
     prometheus: &'a Prometheus,
-    config: Value,
     /// Where the webhook configurations expect a webhook.
     webhooks: Service,
     running: BTreeMap<&'static str, Replica>,
@@ -39,17 +37,18 @@ struct Replica {
 impl<'a> Replicas<'a> {
     /// None yet.
     pub(super) async fn new(release: &'a Release, prometheus: &'a Prometheus) -> Result<Self> {
-        let config = configuration(&release.tools, RELEASE, NAMESPACE).await?;
         let webhooks = Service::listen(&release.webhook_address()).await?;
-        Ok(Self { release, prometheus, config, webhooks, running: BTreeMap::new() })
+        Ok(Self { release, prometheus, webhooks, running: BTreeMap::new() })
     }
 
     /// Starts one that is called so, and does not wait until it is ready.
     pub(super) async fn start(&mut self, program: Program, name: &'static str) -> Result<()> {
         let kubeconfig = program.kubeconfig(&self.release.cluster, NAMESPACE).await?;
-        let (mut config, reviews) = (self.config.clone(), Port::take()?);
-        let port = config.pointer_mut("/webhook/port").context("no port of the webhook")?;
-        *port = reviews.number().into();
+        let reviews = Port::take()?;
+        let mut config = program.configuration(&self.release.tools, RELEASE, NAMESPACE).await?;
+        if let Some(port) = config.pointer_mut("/webhook/port") {
+            *port = reviews.number().into();
+        }
         let options = Options {
             config_yaml: yaml::stream(&[config]),
             env: [("HOSTNAME", name), ("POD_NAMESPACE", NAMESPACE)]
@@ -83,7 +82,7 @@ impl<'a> Replicas<'a> {
         drop(self.running);
     }
 
-    /// Waits until one of them leads, and says which.
+    /// Waits until one of the operators leads, and says which.
     pub(super) async fn leader(&self) -> Result<&'static str> {
         let leases: Api<Lease> = Api::namespaced(self.release.cluster.client().await?, NAMESPACE);
         until_ok("one of them leads", PATIENCE, || async {

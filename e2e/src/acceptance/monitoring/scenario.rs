@@ -1,11 +1,9 @@
 //! What happens while Prometheus looks on: jobs of every kind, a leader that is killed, missing RBAC permissions.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use super::alerts::{self, BY_FAULTS};
+use super::alerts::{self, OPERATOR};
 use super::faults::{self, RbacBackup, VETOED};
 use super::prometheus::Prometheus;
 use super::replicas::Replicas;
@@ -21,8 +19,6 @@ use crate::testenv::yaml;
 const OPERATORS: [&str; 2] = ["operator-1", "operator-2"];
 const WEBHOOKS: [&str; 2] = ["webhook-1", "webhook-2"];
 const REPLACEMENT: &str = "operator-3";
-/// Longer than any alert waits here, after the faults that it waits for.
-const ALERTED: Duration = Duration::from_mins(3);
 /// The label by which the jobs of one act are found again.
 const ACT: &str = "e2e.trainjob.dev/act";
 /// The job whose JobSet is kept by somebody's finalizer.
@@ -105,8 +101,8 @@ impl<'a> Scenario<'a> {
         let next = self.replicas.leader().await?;
         ensure!(next != leader && next != REPLACEMENT, "{next} leads after {leader}");
         tell("the leader was killed, and the other one leads");
-        let but_late = BY_FAULTS.into_iter().filter(|name| *name != "TrainJobCleanupLate");
-        self.alerted(&but_late.collect::<Vec<_>>()).await?;
+        let but_late = OPERATOR.by_faults.iter().filter(|name| **name != "TrainJobCleanupLate");
+        self.alerted(&but_late.copied().collect::<Vec<_>>()).await?;
         tell(
             "RBAC permissions are missing: alerts about deletions, releases, errors, watches, late deadlines",
         );
@@ -116,7 +112,7 @@ impl<'a> Scenario<'a> {
         faults::lift_veto(self.release).await?;
         self.replicas.ready().await?;
         self.replicas.scraped().await?;
-        self.alerted(&BY_FAULTS).await?;
+        self.alerted(OPERATOR.by_faults).await?;
         self.recovers().await?;
         tell("RBAC permissions are back: deletions go on, late, and nothing is unreleased");
         Ok(())
@@ -125,7 +121,7 @@ impl<'a> Scenario<'a> {
     /// Stops all programs, and waits until somebody is told.
     pub(super) async fn end(self) -> Result<()> {
         self.replicas.stop();
-        alerted(self.prometheus, &alerts::BY_ABSENCE).await
+        alerts::alerted(self.prometheus, OPERATOR.by_absence).await
     }
 
     async fn create(&self, act: &str, jobs: &[Value]) -> Result<()> {
@@ -169,7 +165,7 @@ impl<'a> Scenario<'a> {
     }
 
     async fn alerted(&self, expected: &[&str]) -> Result<()> {
-        alerted(self.prometheus, expected).await
+        alerts::alerted(self.prometheus, expected).await
     }
 
     /// Waits until the metrics say that every deadline is kept and nothing is unreleased. Deletions that failed are
@@ -186,11 +182,6 @@ impl<'a> Scenario<'a> {
         })
         .await
     }
-}
-
-async fn alerted(prometheus: &Prometheus, expected: &[&str]) -> Result<()> {
-    let what = format!("alerts fire: {}", expected.join(", "));
-    until_ok(what, ALERTED, || alerts::fire(prometheus, expected)).await
 }
 
 /// Jobs in every state, with every end, and with deadlines near and far.

@@ -29,6 +29,8 @@ pub(crate) enum Program {
     Retention,
     /// Which counts Pods, where the chart installs it.
     Accounting,
+    /// Which lets Pods go while that does not run.
+    Sweeper,
 }
 
 impl Program {
@@ -39,7 +41,37 @@ impl Program {
             Self::Webhook => "trainjob-webhook",
             Self::Retention => "trainjob-retention",
             Self::Accounting => "trainjob-accounting",
+            Self::Sweeper => "trainjob-accounting-sweeper",
         }
+    }
+
+    /// The command of the program that it is.
+    const fn command(self) -> Option<&'static str> {
+        match self {
+            Self::Operator | Self::Webhook | Self::Retention | Self::Accounting => None,
+            Self::Sweeper => Some("sweep"),
+        }
+    }
+
+    /// The `ConfigMap` of the chart for it belongs to this, beside the release.
+    const fn suffix(self) -> Option<&'static str> {
+        match self {
+            Self::Operator | Self::Webhook => None,
+            Self::Retention => Some("retention"),
+            Self::Accounting | Self::Sweeper => Some("accounting"),
+        }
+    }
+
+    /// The configuration file that the chart gives to it, without the addresses of the servers that all would listen on.
+    pub(crate) async fn configuration(
+        self,
+        tools: &Tools,
+        release: &str,
+        namespace: &str,
+    ) -> Result<Value> {
+        let prefix = self.suffix().map_or_else(|| release.into(), |it| format!("{release}-{it}"));
+        let file = file_of_config(tools, &prefix, namespace).await?;
+        file.with_context(|| format!("{prefix} has no configuration"))
     }
 
     /// Where the image has it.
@@ -53,7 +85,7 @@ impl Program {
             Self::Operator => OPERATOR,
             Self::Webhook => WEBHOOK,
             Self::Retention => RETENTION,
-            Self::Accounting => ACCOUNTING,
+            Self::Accounting | Self::Sweeper => ACCOUNTING,
         };
         cluster.service_account_kubeconfig(namespace, account).await
     }
@@ -64,8 +96,9 @@ impl Program {
             Self::Operator => ("operator", workspace::operator),
             Self::Webhook => ("webhook", workspace::webhook),
             Self::Retention => ("retention", workspace::retention),
-            Self::Accounting => ("accounting", workspace::accounting),
+            Self::Accounting | Self::Sweeper => ("accounting", workspace::accounting),
         };
+        let options = Options { command: options.command.or_else(|| self.command()), ..options };
         let binary = match options.root {
             Some(_) => self.file_of_image(),
             None => tokio::task::spawn_blocking(build).await??,
@@ -106,7 +139,7 @@ impl Programs {
         release: &str,
         namespace: &str,
     ) -> Result<Self> {
-        let config = configuration(tools, release, namespace).await?;
+        let config = Program::Operator.configuration(tools, release, namespace).await?;
         let start = async |program: Program, config: &Value| {
             let options = options(program, config, cluster, namespace).await?;
             program.start(cluster, Options { root: root.map(Path::to_owned), ..options }).await
@@ -140,8 +173,7 @@ pub(crate) async fn accounting_command(
     command: &'static str,
     flags: &[&str],
 ) -> Result<Product> {
-    let config = file_of_config(tools, &format!("{release}-accounting"), namespace).await?;
-    let config = config.context("the accounting program has no configuration")?;
+    let config = Program::Accounting.configuration(tools, release, namespace).await?;
     let options = options(Program::Accounting, &config, cluster, namespace).await?;
     let extra_args = flags.iter().map(|flag| (*flag).to_owned()).collect();
     let options = Options { command: Some(command), extra_args, ..options };
@@ -161,11 +193,6 @@ async fn options(
         kubeconfig: Some(program.kubeconfig(cluster, namespace).await?),
         ..Options::default()
     })
-}
-
-/// The configuration file that the chart gives to operator and webhook.
-pub(crate) async fn configuration(tools: &Tools, release: &str, namespace: &str) -> Result<Value> {
-    file_of_config(tools, release, namespace).await?.context("the release has no configuration")
 }
 
 /// A configuration file of the chart, if there is one, without the addresses of the servers that all would listen on:

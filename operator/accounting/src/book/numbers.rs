@@ -1,6 +1,10 @@
 //! What gauges show.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use trainjob_accounting_core::{
     clock::Now,
@@ -13,8 +17,11 @@ use super::{
     entry::{Entry, is_held},
 };
 
+/// A namespace, and the queue that a TrainJob of it was submitted to; empty if to none.
+pub type Source = (Arc<str>, String);
+
 /// GPUs of Pods that run, by namespace and queue.
-pub type Running = BTreeMap<(Arc<str>, String), u64>;
+pub type Running = BTreeMap<Source, u64>;
 
 /// What gauges show.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,6 +40,8 @@ pub struct Numbers {
     pub records: [usize; 2],
     /// GPUs of Pods that run.
     pub gpus: Running,
+    /// Where the TrainJobs are whose records are not final.
+    pub sources: BTreeSet<Source>,
 }
 
 impl Book {
@@ -42,12 +51,17 @@ impl Book {
         let mut numbers = Numbers { records: self.records.count(), ..Numbers::default() };
         for (key, entry) in &self.entries {
             numbers.add(entry, now);
+            let queue = self.jobs.queue(key).unwrap_or_default().to_owned();
+            let source = (Arc::clone(&key.namespace), queue);
             let gpus = entry.keeper.pods().filter(|it| runs(it)).map(|it| gpus(it, settings));
             let gpus = gpus.fold(0, u64::saturating_add);
             if gpus > 0 {
-                let queue = self.jobs.queue(key).unwrap_or_default().to_owned();
-                let of = numbers.gpus.entry((Arc::clone(&key.namespace), queue)).or_default();
+                let of = numbers.gpus.entry(source.clone()).or_default();
                 *of = of.saturating_add(gpus);
+            }
+            // Of a TrainJob that nobody has read yet, the queue is not known.
+            if self.jobs.has(key) {
+                numbers.sources.insert(source);
             }
         }
         numbers

@@ -85,6 +85,9 @@ impl Gauges {
         for (gauge, number) in self.records.iter().zip(numbers.records) {
             set(gauge, number);
         }
+        for (namespace, queue) in &numbers.sources {
+            metrics.begin(namespace, queue);
+        }
         self.gpus.reset();
         for ((namespace, queue), gpus) in &numbers.gpus {
             let namespace = metrics.namespace(namespace);
@@ -96,14 +99,12 @@ impl Gauges {
     }
 }
 
-/// Shows gauges of one GPU that runs, among these metrics.
+/// Shows these numbers of a leader, among these metrics.
 #[cfg(test)]
-pub(super) fn show_numbers(metrics: &Arc<Metrics>) {
+pub(super) fn show_numbers(metrics: &Arc<Metrics>, numbers: Numbers) {
     let mut sampled = Sampled::default();
     let gauges = Gauges::new(&mut sampled).unwrap();
     let shown = Arc::clone(metrics);
-    let gpus = [(("a".into(), "q".to_owned()), 1)].into();
-    let numbers = Numbers { gpus, ..Numbers::default() };
     let look = move || gauges.set(true, &numbers, &shown);
     sampled.register(metrics.registry(), look).unwrap();
 }

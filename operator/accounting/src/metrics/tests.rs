@@ -6,6 +6,7 @@ use trainjob_api::lifecycle::v1alpha1::record::{
 };
 
 use super::*;
+use crate::book::Numbers;
 
 fn lines(metrics: &Metrics) -> Vec<String> {
     let page = TextEncoder::new().encode_to_string(&metrics.registry().gather()).unwrap();
@@ -50,6 +51,40 @@ fn what_a_store_adds_is_counted_by_namespace_queue_class_and_reason() {
     ] {
         assert!(lines.iter().any(|line| line == expected), "no {expected} in {lines:#?}");
     }
+}
+
+#[test]
+fn counters_of_an_open_record_begin_at_zero_before_anything_is_counted() {
+    let metrics = Metrics::new(Some(10)).unwrap();
+    let sources = [("team-a".into(), "gpu".to_owned()), ("team-a".into(), String::new())];
+    gauges::show_numbers(&metrics, Numbers { sources: sources.into(), ..Numbers::default() });
+    // What the page begins is on the next page at the latest.
+    lines(&metrics);
+    let begun: BTreeSet<_> = lines(&metrics).into_iter().collect();
+    for expected in [
+        r#"pods_total{class="deleted",namespace="team-a"} 0"#,
+        r#"pod_failures_total{namespace="team-a",reason="OOMKilled"} 0"#,
+        r#"resource_seconds_total{namespace="team-a",queue="gpu",resource="gpu"} 0"#,
+        r#"resource_seconds_total{namespace="team-a",queue="",resource="memory_mib"} 0"#,
+        r#"wasted_gpu_seconds_total{namespace="team-a",reason="Suspended"} 0"#,
+    ] {
+        let expected = format!("{PREFIX}_{expected}");
+        assert!(begun.contains(&expected), "no {expected} in {begun:#?}");
+    }
+    let mut done = status(5, 1, 160);
+    let condition = serde_json::json!({
+        "type": "Final", "status": "True", "reason": "AllCounted", "message": "",
+        "lastTransitionTime": "2026-11-22T06:00:00Z",
+    });
+    done.conditions.push(serde_json::from_value(condition).unwrap());
+    done.totals.wasted_by_cause.insert("OOMKilled".into(), 40);
+    let change = Change { before: TrainJobRecordStatus::default(), after: done };
+    metrics.stored(("team-a", "gpu"), &change, &Settings::default());
+    let names = |lines: &BTreeSet<String>| -> BTreeSet<String> {
+        lines.iter().filter_map(|line| Some(line.rsplit_once(' ')?.0.to_owned())).collect()
+    };
+    // No step begins a series that nobody has seen at zero.
+    assert_eq!(names(&begun), names(&lines(&metrics).into_iter().collect()));
 }
 
 #[test]
@@ -125,7 +160,8 @@ fn every_metric_is_documented_and_nothing_else() {
     done.conditions.push(serde_json::from_value(condition).unwrap());
     let change = Change { before: TrainJobRecordStatus::default(), after: done };
     metrics.stored(("a", "q"), &change, &Settings::default());
-    gauges::show_numbers(&metrics);
+    let gpus = [(("a".into(), "q".to_owned()), 1)].into();
+    gauges::show_numbers(&metrics, Numbers { gpus, ..Numbers::default() });
     let families = metrics.registry().gather();
     let own = families.iter().filter_map(|family| {
         let name = family.name().strip_prefix(PREFIX)?.strip_prefix('_')?;

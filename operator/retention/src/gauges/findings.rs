@@ -18,6 +18,8 @@ pub(super) struct KindLine {
 #[derive(Debug, Clone)]
 pub(super) struct PolicyLine {
     pub(super) policy: Arc<str>,
+    /// The kind that it deletes; `None`: it is not understood, or its kind is none of the configuration.
+    pub(super) kind: Option<String>,
     /// `None`: it is not understood.
     pub(super) mode: Option<Mode>,
     pub(super) is_ready: bool,

@@ -8,7 +8,7 @@ use prometheus::{
     proto::{Metric, MetricType},
 };
 use trainjob_api::time::Timestamp;
-use trainjob_engine::error::RequestError;
+use trainjob_engine::error::{FailureReason, RequestError};
 use trainjob_retention_core::{
     outcome::Outcome,
     plan::{Due, Source, State},
@@ -17,16 +17,17 @@ use trainjob_retention_core::{
 };
 
 use super::*;
-use crate::{
-    cluster_state::Deletion,
-    metrics::{Metrics, PREFIX},
-};
+use crate::{cluster_state::Deletion, metrics::PREFIX};
 
+/// How many values the labels of deletions have.
+const OUTCOMES: usize = 4;
+const SOURCES: usize = 7;
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
 
 fn line(policy: &str, mode: Option<Mode>) -> PolicyLine {
     PolicyLine {
         policy: policy.into(),
+        kind: mode.map(|_| "Job".to_owned()),
         mode,
         is_ready: mode.is_some(),
         is_forbidden: false,
@@ -51,6 +52,7 @@ fn page(kinds: &[KindLine], policies: &[PolicyLine]) -> (Arc<Metrics>, Vec<Strin
     work.set_time(Time { is_good: true, offset: Some(-2.5) });
     findings.set_kinds(kinds, &metrics.kinds);
     findings.set_policies(policies, &metrics.policies);
+    begin(&metrics, kinds, policies);
     let text = TextEncoder::new().encode_to_string(&metrics.registry().gather()).unwrap();
     (metrics, text.lines().map(str::to_owned).collect())
 }
@@ -86,6 +88,24 @@ fn kinds_and_policies_of_one_name_are_added_up() {
             "clock_good 1",
         ],
     );
+}
+
+#[test]
+fn counters_of_kinds_and_policies_begin_at_zero_before_anything_is_deleted() {
+    let policies = [line("p", Some(Mode::Audit)), line("q", None)];
+    let (_, lines) = page(&[kind("Job", 0, 0)], &policies);
+    says(
+        &lines,
+        &[
+            r#"deletions_total{kind="Job",outcome="failed",policy="p",source="pods"} 0"#,
+            r#"deletions_total{kind="Job",outcome="deactivated",policy="p",source="count"} 0"#,
+            r#"deletion_failures_total{kind="Job",reason="denied"} 0"#,
+        ],
+    );
+    let of = |name: &str| lines.iter().filter(|line| line.contains(name)).count();
+    // What is not understood deletes nothing.
+    assert_eq!(of("deletions_total{"), OUTCOMES * SOURCES);
+    assert_eq!(of("deletion_failures_total{"), FailureReason::ALL.len());
 }
 
 #[test]

@@ -47,6 +47,28 @@ fn deletion_is_counted_by_policy_kind_outcome_and_source_and_by_how_late_it_was(
 }
 
 #[test]
+fn no_deletion_begins_a_series_of_a_policy_that_was_seen_at_zero() {
+    let metrics = Metrics::new().unwrap();
+    metrics.begin_policy("p", "Job");
+    metrics.begin_kind("Job");
+    let names = || {
+        let lines = lines(&metrics).into_iter();
+        lines.filter_map(|line| Some(line.rsplit_once(' ')?.0.to_owned())).collect::<Vec<_>>()
+    };
+    let begun = names();
+    for at in [Source::Policy, Source::Count, Source::Annotation, Source::OwnTtl, Source::Maximum] {
+        for outcome in Outcome::ALL {
+            let mut deletion = Deletion { outcome, ..deletion("p", 1_000) };
+            deletion.due.source = at;
+            metrics.deleted("Job", &deletion, Timestamp(1_000).into());
+            metrics.pod_deleted("Job", &deletion, Timestamp(1_000).into());
+        }
+    }
+    metrics.failed("Job", &RequestError::Unbuildable("no version".into()));
+    assert_eq!(names(), begun);
+}
+
+#[test]
 fn series_of_a_thousand_policies_and_kinds_are_bounded() {
     let metrics = Metrics::new().unwrap();
     for number in 0..1_000 {
