@@ -32,7 +32,6 @@ use trainjob_engine::{
 use crate::{
     book::{Book, Step},
     key::{JobKey, Key, Position, Priority},
-    lists::{self, Lists},
     metrics::{LostReason, Metrics},
     news,
     requests::{Requests, failed},
@@ -53,8 +52,6 @@ pub struct Accountant {
     pub clock: Clock,
     /// For its requests.
     pub client: Client,
-    /// For lists of Pods.
-    pub lists: Arc<Lists>,
     /// Whether it may act.
     pub leader: LeaderGuard,
     /// Where events are handed in.
@@ -109,28 +106,13 @@ impl Accountant {
                 }
                 Step::Send(call) => call,
             };
-            if let Call::List { .. } = call {
-                self.list(job.clone(), call);
-                return Passed::Settled;
-            }
             let operation = operation(&call);
             if !place.enter(&Flow { namespace: Arc::clone(&job.namespace), operation }) {
                 return Passed::WaitsFor(operation);
             }
-            let answer =
-                place.ask().answer(self.send(job, &call)).await.map_err(Arc::new).flatten();
+            let answer = place.ask().answer(self.send(job, &call)).await.flatten();
             self.take(job, &call, answer);
         }
-    }
-
-    /// Lists the Pods of a record beside everything else, and goes on with it then.
-    fn list(self: &Arc<Self>, job: JobKey, call: Call) {
-        let accountant = Arc::clone(self);
-        tokio::spawn(async move {
-            let listed = accountant.send(&job, &call).await;
-            accountant.take(&job, &call, listed);
-            accountant.look(job);
-        });
     }
 
     fn look_at_pod(&self, job: &JobKey, uid: Arc<str>) {
@@ -150,7 +132,7 @@ impl Accountant {
         if !place.enter(&Flow { namespace: Arc::clone(&job.namespace), operation }) {
             return Passed::WaitsFor(operation);
         }
-        let answer = place.ask().answer(self.send(job, &call)).await.map_err(Arc::new).flatten();
+        let answer = place.ask().answer(self.send(job, &call)).await.flatten();
         let passed = if answer.is_ok() { Passed::Settled } else { Passed::Failed };
         // As it was before: the watch may have shown its release, after which nothing is known of it.
         if let (Call::Release { is_counted, .. }, true, Some(tracked)) =
@@ -164,7 +146,7 @@ impl Accountant {
     }
 
     /// Sends a request.
-    async fn send(&self, job: &JobKey, call: &Call) -> Result<Answer, Arc<RequestError>> {
+    async fn send(&self, job: &JobKey, call: &Call) -> Result<Answer, RequestError> {
         let requests = Requests { client: &self.client, job };
         let Operation { verb, kind } = operation(call);
         tracing::debug!(namespace = %job.namespace, job = %job.name, ?verb, kind, "a request is sent");
@@ -177,13 +159,10 @@ impl Accountant {
                 }
                 self.leader.check()?;
                 let (spec, labels) = self.book().jobs.record(job);
-                Ok(requests.create(*long_name, spec, labels).await?)
+                requests.create(*long_name, spec, labels).await
             }
-            Call::Get { long_name } => Ok(requests.get(*long_name).await?),
-            Call::List { .. } => {
-                let are_few = self.book().has_few(job, lists::FEW);
-                self.lists.pods(job, are_few).await
-            }
+            Call::Get { long_name } => requests.get(*long_name).await,
+            Call::List { .. } => requests.list().await,
             Call::ReadJob => {
                 self.read_job(&requests).await?;
                 Ok(Answer::Job)
@@ -191,11 +170,11 @@ impl Accountant {
             Call::Store(store) => {
                 self.leader.check()?;
                 let (spec, _) = self.book().jobs.record(job);
-                Ok(requests.store(spec, store).await?)
+                requests.store(spec, store).await
             }
             Call::Release { uid, name, .. } => {
                 self.leader.check()?;
-                Ok(requests.release(name, uid).await?)
+                requests.release(name, uid).await
             }
         }
     }
@@ -210,7 +189,7 @@ impl Accountant {
     }
 
     /// Takes an answer: into the book, the log, events and metrics.
-    fn take(&self, job: &JobKey, call: &Call, answer: Result<Answer, Arc<RequestError>>) {
+    fn take(&self, job: &JobKey, call: &Call, answer: Result<Answer, RequestError>) {
         let answer = answer.unwrap_or_else(|error| {
             self.tell_failure(job, call, &error);
             failed(&error, self.is_silent())

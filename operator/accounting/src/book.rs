@@ -108,12 +108,6 @@ impl Book {
         self.entries.get(key).is_some_and(|entry| entry.keeper.is_ending())
     }
 
-    /// Whether no more Pods of a record are known than so many.
-    #[must_use]
-    pub fn has_few(&self, key: &JobKey, few: usize) -> bool {
-        self.entries.get(key).is_none_or(|entry| entry.keeper.pods().take(few + 1).count() <= few)
-    }
-
     /// A Pod, with what is known of it.
     #[must_use]
     pub fn pod(&self, key: &JobKey, uid: &str) -> Option<&Tracked> {

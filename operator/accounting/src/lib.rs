@@ -15,7 +15,6 @@ pub mod config;
 pub mod drain;
 pub mod feed;
 pub mod key;
-mod lists;
 pub mod manual;
 pub mod metrics;
 pub mod news;

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, time::Duration};
 use k8s_openapi::{api::core::v1::Pod as StoredPod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
     Api, Client, ResourceExt as _,
-    api::{Patch, PatchParams, PostParams},
+    api::{ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::json;
 use trainjob_accounting_core::{
@@ -103,6 +103,26 @@ impl Requests<'_> {
             version: record.resource_version().unwrap_or_default(),
         };
         Answer::Record(fence, Box::new(record.status.unwrap_or_default()))
+    }
+
+    /// Lists the Pods, the most recent.
+    ///
+    /// # Errors
+    ///
+    /// What the request fails with.
+    pub async fn list(&self) -> Result<Answer, RequestError> {
+        let labels = format!("{TRAIN_JOB_UID_LABEL}={}", self.job.uid);
+        let mut params = ListParams::default().labels(&labels).limit(PAGE);
+        let mut pods = Vec::new();
+        loop {
+            let page = timed(self.pods().list(&params)).await?;
+            pods.extend(page.items.iter().filter_map(versioned));
+            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+            if params.continue_token.is_none() {
+                let version = page.metadata.resource_version.unwrap_or_default();
+                return Ok(Answer::Pods { version: versions::parse(&version), pods });
+            }
+        }
     }
 
     /// Reads the TrainJob; `None`: there is none of its name.
