@@ -3,16 +3,15 @@
 //! Nothing here counts. Whoever would is played: somebody holds its Lease.
 
 use anyhow::{Context, Result, ensure};
+use e2e::accounting::marked::Mark;
 use e2e::cluster::Options;
+use e2e::fixtures::finalizer::remove_finalizer;
 use e2e::fixtures::{PATIENCE, RUNS, SYSTEM, Tenant, World};
 use e2e::operator::SERVICE_ACCOUNT;
 use e2e::until::until_ok;
 use kube::ResourceExt;
-use kube::api::{Patch, PatchParams};
-use serde_json::{Value, json};
-use trainjob_api::lifecycle::v1alpha1::{
-    ACCOUNTING_FINALIZER, TRAIN_JOB_NAME_LABEL, TRAIN_JOB_UID_LABEL,
-};
+use serde_json::json;
+use trainjob_api::lifecycle::v1alpha1::{ACCOUNTING_FINALIZER, TRAIN_JOB_NAME_LABEL};
 
 const LEASE: &str = "trainjob-accounting";
 
@@ -60,37 +59,17 @@ async fn operator(world: &World, accounting: &str, alive: bool) -> Result<()> {
 
 /// What the template of a job's JobSet has of ours: the label with the UID, and whether it has the finalizer.
 async fn mark(tenant: &Tenant<'_>, job: &str) -> Result<(Option<String>, bool)> {
-    let job_set = serde_json::to_value(tenant.has_job_set(job).await?)?;
-    let template = "/spec/replicatedJobs/0/template/spec/template/metadata";
-    let metadata = job_set.pointer(template).cloned().unwrap_or_default();
-    let uid = metadata.pointer("/labels").and_then(|labels| labels.get(TRAIN_JOB_UID_LABEL));
-    let finalizers = metadata.pointer("/finalizers").and_then(Value::as_array);
-    let held = finalizers.into_iter().flatten().filter(|it| *it == ACCOUNTING_FINALIZER);
-    let is_held = held.count() == 1;
-    Ok((uid.and_then(Value::as_str).map(Into::into), is_held))
+    let Mark { uid, is_held, .. } = Mark::of(&tenant.has_job_set(job).await?);
+    Ok((uid, is_held))
 }
 
-/// Removes our finalizer from the Pods of a job that have it, as who counts would.
-///
-/// Fenced, as it would do that: a list from before the Job controller let a Pod go would put back the
-/// finalizer of that one, which then counts the Pod as failed (`backoffLimit` is 0).
+/// Removes our finalizer from the Pods of a job, as who counts would.
 async fn release(tenant: &Tenant<'_>, job: &str) -> Result<()> {
-    let ours = |it: &String| *it == ACCOUNTING_FINALIZER;
     for pod in tenant.pods_of(job).await? {
-        if !pod.finalizers().iter().any(ours) {
-            continue;
-        }
-        let others: Vec<_> = pod.finalizers().iter().filter(|it| !ours(it)).collect();
-        let metadata = json!({"resourceVersion": pod.resource_version(), "finalizers": others});
-        let patch = Patch::Merge(json!({"metadata": metadata}));
-        tenant.pods.patch(&pod.name_any(), &PatchParams::default(), &patch).await?;
+        let name = pod.name_any();
+        Box::pin(remove_finalizer(&tenant.pods, &name, ACCOUNTING_FINALIZER)).await?;
     }
     Ok(())
-}
-
-/// Does so until none of them has it.
-async fn released(tenant: &Tenant<'_>, job: &str) -> Result<()> {
-    until_ok(format!("the Pods of {job} are released"), PATIENCE, || release(tenant, job)).await
 }
 
 #[tokio::test]
@@ -131,7 +110,7 @@ async fn new_jobs_are_marked_as_the_mode_says_and_stored_ones_stay_as_they_are()
             tenant.runs("off").await?;
             ensure!(tenant.told("off", "AccountingSkipped").await?.is_empty());
             for job in ["exact", "queued"] {
-                released(tenant, job).await?;
+                release(tenant, job).await?;
             }
             Ok(())
         })
@@ -216,7 +195,7 @@ async fn jobs_that_run_or_have_run_are_not_remade_when_the_mode_changes() -> Res
                         tenant.told(job, "ChangeNotApplied").await?.is_empty(),
                         "{mode}, {job}"
                     );
-                    released(tenant, job).await?;
+                    release(tenant, job).await?;
                 }
             }
             Ok(())

@@ -5,9 +5,10 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::Options;
+use e2e::fixtures::finalizer::{hold, let_go};
 use e2e::fixtures::shared::Shared;
 use e2e::fixtures::status::{conditions_of, created_at, finished_at, now, on_time, time_until};
-use e2e::fixtures::tenant::{Tenant, hold, let_go};
+use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{COMPLETES, LATE, RUNS, World, consistently, runtime};
 use kube::ResourceExt as _;
 use serde_json::json;

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use e2e::cluster::Options;
-use e2e::fixtures::tenant::{hold, let_go};
+use e2e::fixtures::finalizer::{hold, let_go};
 use e2e::fixtures::{self, COMPLETES, PATIENCE, RUNS, Tenant, World};
 use e2e::until::until_ok;
 use e2e::webhook::{Webhook, WebhookOptions};

@@ -16,13 +16,12 @@ use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 use trainjob_api::conditions::{COMPLETE, FAILED, find_true};
-use trainjob_api::lifecycle::v1alpha1::ACCOUNTING_FINALIZER;
 use trainjob_api::lifecycle::v1alpha1::record::{PodCounts, TrainJobRecordStatus};
 
 use crate::testenv::accounting::marked::{
     Mark, PODS, change, is_marked, is_updated, marks, paused, queued, queued_on, resume,
 };
-use crate::testenv::accounting::{Counted, becomes_final, holds, start_operator};
+use crate::testenv::accounting::{Counted, becomes_final, holds, is_held, start_operator};
 use crate::testenv::apply::apply;
 use crate::testenv::binaries::{Binaries, Program};
 use crate::testenv::fixtures::status::conditions_of;
@@ -73,10 +72,6 @@ pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
         pods.list(&ListParams::default()).await?.items.iter().filter(|it| is_held(it)).count();
     ensure!(held == 0, "{held} Pods are held");
     Ok(())
-}
-
-fn is_held(pod: &Pod) -> bool {
-    pod.finalizers().iter().any(|finalizer| finalizer == ACCOUNTING_FINALIZER)
 }
 
 /// Sees that exactly so many Pods of a job are counted, and no other is told of.

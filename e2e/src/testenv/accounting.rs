@@ -11,8 +11,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::json;
-use trainjob_api::lifecycle::v1alpha1::TRAIN_JOB_NAME_LABEL;
 use trainjob_api::lifecycle::v1alpha1::record::{TrainJobRecord, TrainJobRecordStatus};
+use trainjob_api::lifecycle::v1alpha1::{ACCOUNTING_FINALIZER, TRAIN_JOB_NAME_LABEL};
 use trainjob_api::time::Timestamp;
 
 use crate::testenv::apply::apply;
@@ -276,6 +276,12 @@ pub async fn becomes_final(tenant: &Tenant<'_>, job: &str) -> Result<TrainJobRec
         Ok(status)
     })
     .await
+}
+
+/// Whether a Pod has our finalizer.
+#[must_use]
+pub fn is_held(pod: &Pod) -> bool {
+    pod.finalizers().iter().any(|finalizer| finalizer == ACCOUNTING_FINALIZER)
 }
 
 /// Whether a condition of a record is true.

@@ -5,6 +5,7 @@
 //! must not happen does not. When it fails, [`Tenant::explained`] adds what the cluster and the
 //! operator have to say about it.
 
+pub mod finalizer;
 mod limits;
 mod policy;
 mod pool;

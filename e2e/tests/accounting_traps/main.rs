@@ -28,16 +28,14 @@ use std::env;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use e2e::accounting::Counted;
+use e2e::accounting::{Counted, is_held};
 use e2e::fixtures::shared::Shared;
 use e2e::fixtures::{PATIENCE, Tenant};
 use e2e::recorder::AccountingRecorder;
 use e2e::until::until_ok;
 use invariants::accounting::Terms;
 use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt as _;
 use serde_json::{Value, json};
-use trainjob_api::lifecycle::v1alpha1::ACCOUNTING_FINALIZER;
 
 /// How long writes of a record may be refused here, before a Pod that somebody waits for is let go.
 const SETTINGS: &str = "{batchPeriod: 1s, holdLimit: 10s}";
@@ -86,10 +84,6 @@ fn scaled<T>(few: T, full: T) -> T {
 fn nodes(count: u32) -> Value {
     let gpus = json!({"limits": {"nvidia.com/gpu": "1"}});
     json!({"trainer": {"numNodes": count, "resourcesPerNode": gpus}})
-}
-
-fn is_held(pod: &Pod) -> bool {
-    pod.finalizers().iter().any(|finalizer| finalizer == ACCOUNTING_FINALIZER)
 }
 
 /// Waits until so many Pods of a job run with our finalizer.

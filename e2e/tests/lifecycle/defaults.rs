@@ -1,8 +1,8 @@
 //! The default configuration, of which `watch_and_config.rs` changes everything.
 
 use anyhow::{Result, ensure};
+use e2e::fixtures::finalizer::{hold, let_go};
 use e2e::fixtures::status::{deleted_at, finished_at, on_time, time_until};
-use e2e::fixtures::tenant::{hold, let_go};
 use e2e::fixtures::{COMPLETES, LATE, PATIENCE, RUNS, consistently};
 use e2e::until::until;
 use kube::ResourceExt as _;

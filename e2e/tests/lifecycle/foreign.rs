@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use e2e::fixtures::finalizer::{hold, let_go};
 use e2e::fixtures::status::{conditions_of, finished_at};
-use e2e::fixtures::tenant::{Tenant, hold, let_go};
+use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{COMPLETES, COMPLETES_AFTER, PATIENCE, RUNS, consistently};
 use e2e::until::{until, until_ok};
 use k8s_openapi::api::core::v1::ConfigMap;

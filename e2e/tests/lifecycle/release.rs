@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
+use e2e::fixtures::finalizer::{hold, let_go};
 use e2e::fixtures::status::{deleted_at, finished_at, is_failed_by_deadline, now};
-use e2e::fixtures::tenant::{hold, let_go};
 use e2e::fixtures::{Operation, PATIENCE, RUNS, STUBBORN, Verdict, consistently};
 use e2e::until::until;
 use futures::future;

@@ -1,8 +1,8 @@
 //! When a job is removed, and when it is not.
 
 use anyhow::{Context, Result, bail, ensure};
+use e2e::fixtures::finalizer::{hold, let_go};
 use e2e::fixtures::status::{created_at, deleted_at, finished_at, now, on_time, time_until};
-use e2e::fixtures::tenant::{hold, let_go};
 use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, consistently};
 use e2e::until::{until, until_ok};
 use futures::{StreamExt, TryStreamExt};

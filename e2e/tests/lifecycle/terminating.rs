@@ -1,8 +1,8 @@
 //! A job that is being deleted and kept by somebody's finalizer.
 
 use anyhow::{Result, ensure};
+use e2e::fixtures::finalizer::{hold, let_go};
 use e2e::fixtures::status::{created_at, deleted_at, time_until};
-use e2e::fixtures::tenant::{hold, let_go};
 use e2e::fixtures::{COMPLETES, RUNS, consistently};
 use serde_json::json;
 use trainjob_api::conditions::SUSPENDED;

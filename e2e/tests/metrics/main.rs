@@ -9,7 +9,8 @@ mod readers;
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
-use e2e::fixtures::tenant::{Tenant, hold, let_go};
+use e2e::fixtures::finalizer::{hold, let_go};
+use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{COMPLETES, FAILS, PATIENCE, POOL, RUNS, SYSTEM};
 use e2e::metrics_page::{self, Documented};
 use e2e::operator::{Operator, SERVICE_ACCOUNT, install_operator_rbac};

@@ -27,7 +27,7 @@ pub struct Mark {
     pub job: Option<String>,
     /// The label with the UID of its TrainJob.
     pub uid: Option<String>,
-    /// Whether it has the finalizer.
+    /// Whether it has the finalizer, once.
     pub is_held: bool,
 }
 
@@ -41,10 +41,11 @@ impl Mark {
             labels.and_then(|labels| labels.get(name)?.as_str()).map(str::to_owned)
         };
         let finalizers = metadata.and_then(|metadata| metadata.get("finalizers")?.as_array());
+        let ours = finalizers.into_iter().flatten().filter(|it| *it == ACCOUNTING_FINALIZER);
         Self {
             job: label(TRAIN_JOB_NAME_LABEL),
             uid: label(TRAIN_JOB_UID_LABEL),
-            is_held: finalizers.is_some_and(|all| all.iter().any(|it| it == ACCOUNTING_FINALIZER)),
+            is_held: ours.count() == 1,
         }
     }
 
