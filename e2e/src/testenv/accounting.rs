@@ -305,15 +305,16 @@ pub fn reasons(status: &TrainJobRecordStatus) -> Vec<(&str, u64)> {
     reasons.map(|(reason, count)| (reason.as_str(), *count)).collect()
 }
 
-/// Waits until these Pods are older than now.
+/// Waits until these Pods are older than a suspension that comes now.
 ///
-/// Instants are whole seconds: of a Pod that is as old as the suspension nobody can say which came first.
+/// Instants are whole seconds: of a Pod that is as old as the suspension nobody can say which came first. The operator writes
+/// down its estimate of the time, which may be a moment behind, so that the next second is not enough.
 pub async fn become_older(pods: &[Pod]) -> Result<()> {
     let created = pods.iter().filter_map(ResourceExt::creation_timestamp).max();
     let created = Timestamp::from(&created.context("no Pod")?);
     until_ok("they are older", PATIENCE, || async {
         let now = Timestamp::from(SystemTime::now());
-        ensure!(now > created, "they are not");
+        ensure!(now > created.plus(1), "they are not");
         Ok(())
     })
     .await

@@ -10,7 +10,6 @@ use kube::api::{Api, DeleteParams, ListParams};
 use serde_json::{Value, json};
 use trainjob_api::conditions;
 use trainjob_api::lifecycle::v1alpha1::ACCOUNTING_FINALIZER;
-use trainjob_api::time::Timestamp;
 
 use super::ground::{Ground, RESTARTS};
 use super::judge::{Judgement, Lived};
@@ -21,8 +20,7 @@ use crate::faults::left;
 use crate::faults::life::{Life, Player};
 use crate::faults::proxy::{Proxy, Scope};
 use crate::faults::scenario::Scenario;
-use crate::testenv::accounting::{holds, records};
-use crate::testenv::fixtures::status::now;
+use crate::testenv::accounting::{become_older, holds, records};
 use crate::testenv::fixtures::{COMPLETES, RUNS, Tenant};
 use crate::testenv::until::until_ok;
 
@@ -129,14 +127,7 @@ impl Playing<'_> {
 
     /// Suspends it, lets its Pods go, and resumes it.
     async fn suspend_and_resume(&self) -> Result<()> {
-        let created = self.runs().await?.iter().filter_map(ResourceExt::creation_timestamp).max();
-        let created = Timestamp::from(&created.context("no Pod")?);
-        // Instants are whole seconds: of a Pod that is as old as the suspension nobody can say which came first.
-        until_ok("its Pods are older", PATIENCE, || async {
-            ensure!(now() > created, "they are not");
-            Ok(())
-        })
-        .await?;
+        become_older(&self.runs().await?).await?;
         self.tenant.patch(JOB, &json!({"spec": {"suspend": true}})).await?;
         self.becomes(conditions::SUSPENDED).await?;
         // A program that starts when the TrainJob has gone cannot know that it was suspended.
@@ -168,6 +159,16 @@ impl Playing<'_> {
             Ok(())
         })
         .await
+    }
+
+    /// Sees that what goes with its Pods has gone, which takes the garbage collector a moment longer.
+    async fn leaves_what_stays(&self) -> Result<()> {
+        let left = left::objects(self.tenant).await?;
+        let job_set = left.iter().find(|it| it.starts_with("jobset "));
+        ensure!(!self.goes() || job_set.is_none(), "its JobSet is there");
+        let is_gone = self.tenant.jobs.get_opt(JOB).await?.is_none();
+        ensure!(!is_gone || left.is_empty(), "{left:?} are there");
+        Ok(())
     }
 
     /// Whether its Pods go in the end.
@@ -241,6 +242,7 @@ impl Player for Playing<'_> {
             let held = pods.iter().filter(|pod| pod.finalizers().iter().any(is_held)).count();
             ensure!(held == 0, "{held} Pods are held");
             ensure!(!self.goes() || pods.is_empty(), "{} Pods are there", pods.len());
+            self.leaves_what_stays().await?;
             let records = records(self.tenant, JOB).await?;
             ensure!(!self.needs_record || !records.is_empty(), "there is no record");
             for record in records {
