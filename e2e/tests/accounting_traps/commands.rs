@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use e2e::accounting::{Accounting, Counted, becomes_final, holds, status};
 use e2e::apply::apply;
+use e2e::fixtures::status::conditions_of;
 use e2e::fixtures::{COMPLETES_AFTER, RUNS, Tenant, runtime};
 use e2e::until::until_ok;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use trainjob_api::conditions;
 
 use super::{SETTINGS, is_held, no_pods, nodes, run_held, scaled};
 
@@ -146,15 +148,23 @@ async fn ah8_drain_holds_up_no_restart_and_leaves_nothing_when_a_storm_of_them_i
         let named = format!("{}/{job}", tenant.namespace);
         ensure!(log.lines().any(|line| line == named), "{job} is not named: {log}");
     }
-    let abandoned = Accounting::command(cluster, "drain", &["--timeout=4m", "--abandon"]).await?;
-    for job in JOBS {
-        until_ok(format!("{job} has failed for good"), SWEPT_WITHIN, || async {
-            tenant.becomes(job, "Failed").await
-        })
-        .await?;
+    // It may end between two restarts, when there is no Pod. What is made later waits for who drains again.
+    let begun = Instant::now();
+    loop {
+        let abandoned =
+            Accounting::command(cluster, "drain", &["--timeout=4m", "--abandon"]).await?;
+        let ended = abandoned.wait(SWEPT_WITHIN).await?;
+        ensure!(ended.success(), "{ended}: {}", abandoned.log()?);
+        let mut failed = true;
+        for job in JOBS {
+            let job = tenant.jobs.get(job).await?;
+            failed &= conditions::find_true(conditions_of(&job), conditions::FAILED).is_some();
+        }
+        if failed {
+            break;
+        }
+        ensure!(begun.elapsed() < SWEPT_WITHIN, "not all have failed for good");
     }
-    let ended = abandoned.wait(SWEPT_WITHIN).await?;
-    ensure!(ended.success(), "{ended}: {}", abandoned.log()?);
     for job in JOBS {
         let held = tenant.pods_of(job).await?.into_iter().filter(is_held).count();
         ensure!(held == 0, "{held} Pods of {job} are held");

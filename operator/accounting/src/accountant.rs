@@ -34,7 +34,7 @@ use crate::{
     key::{JobKey, Key, Position, Priority},
     metrics::{LostReason, Metrics},
     news,
-    requests::{Requests, failed},
+    requests::{Requests, failed, list},
 };
 
 /// The queue.
@@ -104,6 +104,11 @@ impl Accountant {
                     self.queue.retry(&key, after);
                     return Passed::Settled;
                 }
+                Step::Share => {
+                    self.queue.retry(&key, None);
+                    self.look_at_list(Arc::clone(&job.namespace));
+                    return Passed::Settled;
+                }
                 Step::Send(call) => call,
             };
             let operation = operation(&call);
@@ -111,6 +116,7 @@ impl Accountant {
                 return Passed::WaitsFor(operation);
             }
             let answer = place.ask().answer(self.send(job, &call)).await.flatten();
+            let answer = answer.unwrap_or_else(|error| self.failure(job, &call, &error));
             self.take(job, &call, answer);
         }
     }
@@ -119,6 +125,44 @@ impl Accountant {
         let key = Key::Pod(job.clone(), uid);
         if let Some(position) = self.position(&key) {
             self.queue.add(key, position);
+        }
+    }
+
+    fn look_at_list(&self, namespace: Arc<str>) {
+        let key = Key::SharedList(namespace);
+        if let Some(position) = self.position(&key) {
+            self.queue.add(key, position);
+        }
+    }
+
+    /// Lists the Pods of those that have asked for them in a namespace.
+    async fn shared_list(&self, namespace: &Arc<str>, place: &Place) -> Passed {
+        loop {
+            let asked = self.book().shared_list(namespace);
+            if asked.is_empty() {
+                return Passed::Settled;
+            }
+            if !place.enter(&Flow { namespace: Arc::clone(namespace), operation: LIST }) {
+                return Passed::WaitsFor(LIST);
+            }
+            tracing::debug!(%namespace, jobs = asked.len(), "the Pods of TrainJobs are listed");
+            let uids: Vec<_> = asked.iter().map(|(job, _)| &*job.uid).collect();
+            let listed = place.ask().answer(list(&self.client, namespace, &uids)).await.flatten();
+            match listed {
+                Ok(mut listed) => {
+                    for (job, call) in &asked {
+                        self.take(job, call, listed.take(&job.uid));
+                    }
+                }
+                Err(error) => {
+                    for (job, call) in &asked {
+                        self.take(job, call, self.failure(job, call, &error));
+                    }
+                }
+            }
+            for (job, _) in asked {
+                self.look(JobKey::clone(&job));
+            }
         }
     }
 
@@ -140,6 +184,7 @@ impl Accountant {
         {
             self.tell_release(job, &tracked, *is_counted);
         }
+        let answer = answer.unwrap_or_else(|error| self.failure(job, &call, &error));
         self.take(job, &call, answer);
         self.look(job.clone());
         passed
@@ -162,7 +207,10 @@ impl Accountant {
                 requests.create(*long_name, spec, labels).await
             }
             Call::Get { long_name } => requests.get(*long_name).await,
-            Call::List { .. } => requests.list().await,
+            Call::List { .. } => {
+                let mut listed = list(&self.client, &job.namespace, &[&job.uid]).await?;
+                Ok(listed.take(&job.uid))
+            }
             Call::ReadJob => {
                 self.read_job(&requests).await?;
                 Ok(Answer::Job)
@@ -188,12 +236,17 @@ impl Accountant {
         Ok(())
     }
 
+    /// What a failed request means, which is told of.
+    fn failure(&self, job: &JobKey, call: &Call, error: &RequestError) -> Answer {
+        tracing::debug!(namespace = %job.namespace, job = %job.name, ?call, %error, "a request failed");
+        if let Some(event) = news::failed(job, self.record_of(job), call, error) {
+            self.events.record(event);
+        }
+        failed(error, self.is_silent())
+    }
+
     /// Takes an answer: into the book, the log, events and metrics.
-    fn take(&self, job: &JobKey, call: &Call, answer: Result<Answer, RequestError>) {
-        let answer = answer.unwrap_or_else(|error| {
-            self.tell_failure(job, call, &error);
-            failed(&error, self.is_silent())
-        });
+    fn take(&self, job: &JobKey, call: &Call, answer: Answer) {
         let queue = self.book().jobs.queue(job).unwrap_or_default().to_owned();
         let answered = self.book().answered(job, call, answer, self.now());
         for tracked in &answered.forgotten {
@@ -235,13 +288,6 @@ impl Accountant {
         self.metrics.lost(reason);
     }
 
-    fn tell_failure(&self, job: &JobKey, call: &Call, error: &RequestError) {
-        tracing::debug!(namespace = %job.namespace, job = %job.name, ?call, %error, "a request failed");
-        if let Some(event) = news::failed(job, self.record_of(job), call, error) {
-            self.events.record(event);
-        }
-    }
-
     fn record_of(&self, job: &JobKey) -> Option<(String, String)> {
         self.book().record(job)
     }
@@ -249,12 +295,14 @@ impl Accountant {
 
 /// Later than anything that is due.
 const NEVER: Timestamp = Timestamp(i64::MAX);
+/// What lists Pods.
+const LIST: Operation = Operation { verb: Verb::List, kind: "pods" };
 
 const fn operation(call: &Call) -> Operation {
     let (verb, kind) = match call {
         Call::Create { .. } => (Verb::Create, "trainjobrecords"),
         Call::Get { .. } => (Verb::Get, "trainjobrecords"),
-        Call::List { .. } => (Verb::List, "pods"),
+        Call::List { .. } => return LIST,
         Call::ReadJob => (Verb::Get, "trainjobs"),
         Call::Store(_) => (Verb::Update, "trainjobrecords"),
         Call::Release { .. } => (Verb::Patch, "pods"),
@@ -283,12 +331,13 @@ impl Controller for Accountant {
 
     fn position(&self, key: &Key) -> Option<Position> {
         let book = self.book();
-        let priority =
-            if book.is_awaited(key.job()) { Priority::Awaited } else { Priority::Unawaited };
-        let is_there = match key {
-            Key::Record(job) => book.has(job),
-            Key::Pod(job, uid) => book.release(job, uid).is_some(),
+        let (is_there, is_awaited) = match key {
+            Key::Record(job) => (book.has(job), book.is_awaited(job)),
+            Key::Pod(job, uid) => (book.release(job, uid).is_some(), book.is_awaited(job)),
+            // Among so many there may be one that is awaited.
+            Key::SharedList(namespace) => (book.is_asked(namespace), true),
         };
+        let priority = if is_awaited { Priority::Awaited } else { Priority::Unawaited };
         is_there.then_some(Position { priority, due: NEVER })
     }
 
@@ -296,6 +345,7 @@ impl Controller for Accountant {
         match key {
             Key::Record(job) => self.record(job, place).await,
             Key::Pod(job, uid) => self.pod(job, uid, place).await,
+            Key::SharedList(namespace) => self.shared_list(namespace, place).await,
         }
     }
 }

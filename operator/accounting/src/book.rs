@@ -3,6 +3,7 @@
 //! Of a Pod that is counted and released nothing is kept. While another process acts, nothing is kept either of a Pod that
 //! went: the other one counts it.
 
+mod asked;
 mod entry;
 mod numbers;
 mod records;
@@ -25,7 +26,7 @@ use trainjob_accounting_core::{
 use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecord;
 use trainjob_core::facts::ObjectKey;
 
-use self::{entry::Entry, records::Records};
+use self::{asked::Asked, entry::Entry, records::Records};
 pub use self::{
     entry::{Answered, Change, Step},
     numbers::{Numbers, Running, Source},
@@ -44,6 +45,8 @@ pub struct Book {
     /// UIDs of the Pods in a list that is being delivered.
     listed: Option<HashSet<Arc<str>>>,
     records: Records,
+    /// TrainJobs whose Pods are listed together.
+    asked: Asked,
     /// Whether this process acts.
     leads: bool,
     /// Whether a Pod has left the watch that may have our finalizer and none of our labels.
@@ -60,6 +63,7 @@ impl Book {
             pods: HashMap::new(),
             listed: None,
             records: Records::default(),
+            asked: Asked::default(),
             leads: false,
             lost_labels: false,
         }
@@ -296,11 +300,33 @@ impl Book {
         let job = self.jobs.job(key);
         let Some(entry) = self.entries.get_mut(key) else { return (Step::Done, Vec::new()) };
         let (step, releases) = entry.step(&job, settings, now);
-        if matches!(step, Step::Done) {
-            self.entries.remove(key);
-            self.jobs.forget(&key.uid);
+        match step {
+            Step::Done => {
+                self.entries.remove(key);
+                self.jobs.forget(&key.uid);
+            }
+            Step::Share if !std::mem::replace(&mut entry.is_asked, true) => {
+                let shared = self.shared(key.clone());
+                self.asked.ask(shared);
+            }
+            Step::Share | Step::Send(_) | Step::Wait(_) => {}
         }
         (step, releases)
+    }
+
+    /// The TrainJobs that the next shared list of a namespace is about, each with its call.
+    #[must_use]
+    pub fn shared_list(&self, namespace: &str) -> Vec<(Arc<JobKey>, Call)> {
+        let asked = self.asked.next(namespace).into_iter();
+        asked
+            .filter_map(|key| Some((Arc::clone(&key), self.entries.get(&key)?.call.clone()?)))
+            .collect()
+    }
+
+    /// Whether there is anybody in a namespace whom a shared list would be about.
+    #[must_use]
+    pub fn is_asked(&self, namespace: &str) -> bool {
+        self.asked.waits(namespace)
     }
 
     /// The release of a Pod that is to be sent.
@@ -311,8 +337,11 @@ impl Book {
 
     /// Takes the answer to a call.
     pub fn answered(&mut self, key: &JobKey, call: &Call, answer: Answer, now: Now) -> Answered {
-        let entry = self.entries.get_mut(key);
-        entry.map_or_else(Answered::default, |entry| entry.answered(call, answer, now))
+        let Some(entry) = self.entries.get_mut(key) else { return Answered::default() };
+        if matches!(call, Call::List { .. }) && std::mem::take(&mut entry.is_asked) {
+            self.asked.answered(key);
+        }
+        entry.answered(call, answer, now)
     }
 }
 

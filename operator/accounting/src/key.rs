@@ -33,21 +33,16 @@ pub enum Key {
     Record(JobKey),
     /// The release of a Pod of it, by its UID.
     Pod(JobKey, Arc<str>),
-}
-
-impl Key {
-    /// The TrainJob that it is about.
-    #[must_use]
-    pub const fn job(&self) -> &JobKey {
-        match self {
-            Self::Record(job) | Self::Pod(job, _) => job,
-        }
-    }
+    /// One list of the Pods of many TrainJobs of this namespace.
+    SharedList(Arc<str>),
 }
 
 impl QueueKey for Key {
     fn namespace(&self) -> &Arc<str> {
-        &self.job().namespace
+        match self {
+            Self::Record(job) | Self::Pod(job, _) => &job.namespace,
+            Self::SharedList(namespace) => namespace,
+        }
     }
 }
 

@@ -2,7 +2,11 @@
 
 mod failure;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use k8s_openapi::{api::core::v1::Pod as StoredPod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
@@ -105,26 +109,6 @@ impl Requests<'_> {
         Answer::Record(fence, Box::new(record.status.unwrap_or_default()))
     }
 
-    /// Lists the Pods, the most recent.
-    ///
-    /// # Errors
-    ///
-    /// What the request fails with.
-    pub async fn list(&self) -> Result<Answer, RequestError> {
-        let labels = format!("{TRAIN_JOB_UID_LABEL}={}", self.job.uid);
-        let mut params = ListParams::default().labels(&labels).limit(PAGE);
-        let mut pods = Vec::new();
-        loop {
-            let page = timed(self.pods().list(&params)).await?;
-            pods.extend(page.items.iter().filter_map(versioned));
-            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
-            if params.continue_token.is_none() {
-                let version = page.metadata.resource_version.unwrap_or_default();
-                return Ok(Answer::Pods { version: versions::parse(&version), pods });
-            }
-        }
-    }
-
     /// Reads the TrainJob; `None`: there is none of its name.
     ///
     /// # Errors
@@ -172,6 +156,45 @@ impl Requests<'_> {
     pub async fn release(&self, name: &str, uid: &str) -> Result<Answer, RequestError> {
         let version = release(&self.pods(), name, uid, Annotation::Set).await?;
         Ok(Answer::Released { version })
+    }
+}
+
+/// The Pods of some TrainJobs of one namespace, the most recent.
+#[derive(Debug)]
+pub struct Listed {
+    /// The version of the list.
+    version: u64,
+    /// The Pods by the UID of their TrainJob, each with its version.
+    pods: HashMap<Arc<str>, Vec<(u64, Pod)>>,
+}
+
+impl Listed {
+    /// Those of one TrainJob, once.
+    pub fn take(&mut self, uid: &str) -> Answer {
+        Answer::Pods { version: self.version, pods: self.pods.remove(uid).unwrap_or_default() }
+    }
+}
+
+/// Lists the Pods of TrainJobs of one namespace.
+///
+/// # Errors
+///
+/// What a request fails with.
+pub async fn list(client: &Client, namespace: &str, uids: &[&str]) -> Result<Listed, RequestError> {
+    let api: Api<StoredPod> = Api::namespaced(client.clone(), namespace);
+    let labels = format!("{TRAIN_JOB_UID_LABEL} in ({})", uids.join(","));
+    let mut params = ListParams::default().labels(&labels).limit(PAGE);
+    let mut pods: HashMap<_, Vec<_>> = HashMap::new();
+    loop {
+        let page = timed(api.list(&params)).await?;
+        for (version, pod) in page.items.iter().filter_map(versioned) {
+            pods.entry(Arc::clone(&pod.template.job_uid)).or_default().push((version, pod));
+        }
+        params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+        if params.continue_token.is_none() {
+            let version = page.metadata.resource_version.unwrap_or_default();
+            return Ok(Listed { version: versions::parse(&version), pods });
+        }
     }
 }
 

@@ -15,7 +15,10 @@ use trainjob_accounting_core::{
     settings::Settings,
     tracked::{Presence, Tracked},
 };
-use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecordStatus;
+use trainjob_api::lifecycle::v1alpha1::record::{PodCounts, TrainJobRecordStatus};
+
+/// A TrainJob with more Pods has a list of its own.
+pub(super) const FEW: u64 = 100;
 
 /// A record with something left to do.
 #[derive(Debug, Default)]
@@ -31,6 +34,8 @@ pub(super) struct Entry {
     pub(super) is_awaited: bool,
     /// Whether the watch shows a record that is not final.
     pub(super) is_open: bool,
+    /// Whether its Pods are asked for together with those of others.
+    pub(super) is_asked: bool,
 }
 
 /// What to do about a record.
@@ -40,6 +45,8 @@ pub enum Step {
     Done,
     /// Send this; then ask again.
     Send(Call),
+    /// Its Pods are listed with those of others; then ask again.
+    Share,
     /// Ask again after this time.
     Wait(Option<Duration>),
 }
@@ -77,7 +84,7 @@ impl Entry {
         now: Now,
     ) -> (Step, Vec<Arc<str>>) {
         if let Some(call) = &self.call {
-            return (Step::Send(call.clone()), Vec::new());
+            return (self.sends(call), Vec::new());
         }
         if self.keeper.is_done() && self.releases.is_empty() {
             return (Step::Done, Vec::new());
@@ -99,8 +106,25 @@ impl Entry {
                 | Call::Store(_) => self.call = Some(call),
             }
         }
-        let step = self.call.clone().map_or(Step::Wait(calls.after), Step::Send);
+        let step = self.call.as_ref().map_or(Step::Wait(calls.after), |call| self.sends(call));
         (step, releases)
+    }
+
+    /// An API server looks at all Pods of a namespace for each list by label, so few Pods are listed with those of others.
+    /// For many, nobody else is to wait.
+    fn sends(&self, call: &Call) -> Step {
+        match call {
+            Call::List { .. } if self.is_asked || self.has_few_pods() => Step::Share,
+            call => Step::Send(call.clone()),
+        }
+    }
+
+    fn has_few_pods(&self) -> bool {
+        let counted = self.keeper.status().map_or(0, |status| {
+            let PodCounts { active: _, succeeded, failed, deleted } = status.totals.pods;
+            succeeded + failed + deleted
+        });
+        self.keeper.pods().count() as u64 + counted <= FEW
     }
 
     /// Takes the answer to a call.

@@ -173,11 +173,54 @@ fn a_request_is_sent_again_until_it_is_answered() {
     let fence = Fence { name: "llm-1".into(), uid: "r1".into(), version: "1".into() };
     let answer = Answer::Record(fence, Box::default());
     book.answered(&key(), &call, answer, NOW);
-    let (Step::Send(next), _) = book.step(&key(), &settings, NOW) else {
-        panic!("nothing follows")
-    };
-    assert!(matches!(next, Call::List { .. }), "{next:?}");
+    assert!(matches!(book.step(&key(), &settings, NOW), (Step::Share, _)));
     assert_eq!(book.record(&key()), Some(("llm-1".into(), "r1".into())));
+}
+
+/// A book that is to list the Pods of a record next.
+fn about_to_list() -> Book {
+    let mut book = leader();
+    book.pod_seen(&running(), NOW);
+    let (Step::Send(call), _) = book.step(&key(), &Settings::default(), NOW) else {
+        panic!("nothing is sent")
+    };
+    let fence = Fence { name: "llm-1".into(), uid: "r1".into(), version: "1".into() };
+    book.answered(&key(), &call, Answer::Record(fence, Box::default()), NOW);
+    book
+}
+
+fn more_pods(book: &mut Book, number: u64) {
+    for number in 0..number {
+        book.pod_seen(&pod(5, json!({"uid": format!("more-{number}")})), NOW);
+    }
+}
+
+#[test]
+fn one_request_at_a_time_is_about_a_record_also_while_its_pods_are_listed_with_those_of_others() {
+    let mut book = about_to_list();
+    let settings = Settings::default();
+    assert!(!book.is_asked("a"));
+    for _ in 0..2 {
+        assert!(matches!(book.step(&key(), &settings, NOW), (Step::Share, _)));
+        assert_eq!(book.shared_list("a").len(), 1, "it is asked for once");
+    }
+    more_pods(&mut book, entry::FEW);
+    assert!(matches!(book.step(&key(), &settings, NOW), (Step::Share, _)), "it is under way");
+    let (asked, call) = book.shared_list("a").remove(0);
+    assert_eq!(*asked, key());
+    book.answered(&key(), &call, Answer::Pods { version: 9, pods: Vec::new() }, NOW);
+    assert!(!book.is_asked("a"));
+    let (next, _) = book.step(&key(), &settings, NOW);
+    assert!(!matches!(next, Step::Share | Step::Send(Call::List { .. })), "{next:?}");
+}
+
+#[test]
+fn many_pods_have_a_list_of_their_own() {
+    let mut book = about_to_list();
+    more_pods(&mut book, entry::FEW);
+    let (step, _) = book.step(&key(), &Settings::default(), NOW);
+    assert!(matches!(step, Step::Send(Call::List { .. })), "{step:?}");
+    assert!(!book.is_asked("a"));
 }
 
 #[test]
