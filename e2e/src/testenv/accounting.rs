@@ -36,6 +36,10 @@ pub const LEASE: &str = "trainjob-accounting";
 /// How many lines of its log a failed test shows.
 const SHOWN: usize = 40;
 
+/// The part of the configuration by which another takes over a few seconds after one was killed.
+const SHORT_LIVED: &str =
+    "leaderElection: {leaseDuration: 6s, renewDeadline: 5s, retryPeriod: 1s}\n";
+
 const RULES: Rules = Rules {
     cluster: "accounting-cluster-rules.yaml",
     namespace: "accounting-namespace-rules.yaml",
@@ -66,8 +70,17 @@ impl Accounting {
         section: &str,
         kubeconfig: PathBuf,
     ) -> Result<Self> {
-        let election = "leaderElection: {leaseDuration: 6s, renewDeadline: 5s, retryPeriod: 1s}\n";
-        let program = Self::with(cluster, section, election, kubeconfig).await?;
+        let program = Self::with(cluster, section, SHORT_LIVED, kubeconfig).await?;
+        program.wait_ready().await?;
+        Ok(program)
+    }
+
+    /// Starts one as it ships, but that another takes over a few seconds after it was killed, and waits until it is ready.
+    pub async fn as_shipped(cluster: &Cluster, kubeconfig: PathBuf) -> Result<Self> {
+        let mut options =
+            Options { kubeconfig: Some(kubeconfig), extra_args: Vec::new(), ..options("{}") };
+        options.config_yaml.push_str(SHORT_LIVED);
+        let program = Self::run(cluster, options).await?;
         program.wait_ready().await?;
         Ok(program)
     }

@@ -91,7 +91,11 @@ impl Accountant {
     async fn record(self: &Arc<Self>, job: &JobKey, place: &Place) -> Passed {
         let key = Key::Record(job.clone());
         loop {
-            let (step, releases) = self.book().step(job, &self.settings, self.now());
+            if let Some(rest) = self.book().rests(job, self.now()) {
+                self.queue.retry(&key, Some(rest));
+                return Passed::Settled;
+            }
+            let (step, releases) = self.step(job);
             for uid in releases {
                 self.look_at_pod(job, uid);
             }
@@ -119,6 +123,15 @@ impl Accountant {
             let answer = answer.unwrap_or_else(|error| self.failure(job, &call, &error));
             self.take(job, &call, answer);
         }
+    }
+
+    fn step(&self, job: &JobKey) -> (Step, Vec<Arc<str>>) {
+        let mut book = self.book();
+        let begun = self.now();
+        let step = book.step(job, &self.settings, begun);
+        let now = self.now();
+        book.looked(job, now.clock.saturating_sub(begun.clock), now);
+        step
     }
 
     fn look_at_pod(&self, job: &JobKey, uid: Arc<str>) {

@@ -13,6 +13,7 @@ mod tests;
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
+    time::Duration,
 };
 
 use k8s_openapi::api::core::v1::Pod as StoredPod;
@@ -32,6 +33,13 @@ pub use self::{
     numbers::{Numbers, Running, Source},
 };
 use crate::{key::JobKey, requests::versioned, train_jobs::TrainJobs};
+
+/// A look that takes less may follow at once upon another.
+const LONG_LOOK: Duration = Duration::from_millis(1);
+/// For how many times as long as a look took the next one waits, so that looks take a tenth of one core at most.
+const REST: u32 = 10;
+/// A record is stored four times a second at most (AG9), so nothing is lost by a look in a quarter of one.
+const LONGEST_REST: Duration = Duration::from_millis(250);
 
 /// Everything that is known.
 #[derive(Debug)]
@@ -312,6 +320,21 @@ impl Book {
             Step::Share | Step::Send(_) | Step::Wait(_) => {}
         }
         (step, releases)
+    }
+
+    /// A look at a record took so long. It grows with its Pods, and every release is a reason for another.
+    pub fn looked(&mut self, key: &JobKey, took: Duration, now: Now) {
+        if let Some(entry) = self.entries.get_mut(key).filter(|_| took >= LONG_LOOK) {
+            entry.rests_until = now.clock + (took * REST).min(LONGEST_REST);
+        }
+    }
+
+    /// How long a record is not looked at again; `None`: it may be, or a request about it is due.
+    #[must_use]
+    pub fn rests(&self, key: &JobKey, now: Now) -> Option<Duration> {
+        let entry = self.entries.get(key).filter(|entry| entry.call.is_none())?;
+        let left = entry.rests_until.saturating_sub(now.clock);
+        (!left.is_zero()).then_some(left)
     }
 
     /// The TrainJobs that the next shared list of a namespace is about, each with its call.

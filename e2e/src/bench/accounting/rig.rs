@@ -77,8 +77,7 @@ impl Rig {
 
     /// Starts the program as it ships, with a Lease of its own.
     pub(super) async fn launch(&self) -> Result<Accounting> {
-        let program =
-            Accounting::short_lived(&self.cluster, "{}", self.credentials.clone()).await?;
+        let program = Accounting::as_shipped(&self.cluster, self.credentials.clone()).await?;
         program.leads().await?;
         Ok(program)
     }

@@ -19,6 +19,8 @@ use trainjob_api::lifecycle::v1alpha1::record::{PodCounts, TrainJobRecordStatus}
 
 /// A TrainJob with more Pods has a list of its own.
 pub(super) const FEW: u64 = 100;
+/// More than [`FEW`] need not be counted.
+const MANY: usize = FEW as usize + 1;
 
 /// A record with something left to do.
 #[derive(Debug, Default)]
@@ -36,6 +38,8 @@ pub(super) struct Entry {
     pub(super) is_open: bool,
     /// Whether its Pods are asked for together with those of others.
     pub(super) is_asked: bool,
+    /// Until when it is not looked at again.
+    pub(super) rests_until: Duration,
 }
 
 /// What to do about a record.
@@ -124,7 +128,7 @@ impl Entry {
             let PodCounts { active: _, succeeded, failed, deleted } = status.totals.pods;
             succeeded + failed + deleted
         });
-        self.keeper.pods().count() as u64 + counted <= FEW
+        self.keeper.pods().take(MANY).count() as u64 + counted <= FEW
     }
 
     /// Takes the answer to a call.

@@ -238,3 +238,21 @@ fn of_an_open_pod_the_book_keeps_the_uid_and_the_key_that_are_known() {
     }
     assert_eq!(book.pods.len(), 2);
 }
+
+#[test]
+fn a_look_that_took_long_is_not_followed_by_another_at_once() {
+    let (mut book, ms) = (leader(), Duration::from_millis);
+    book.pod_seen(&running(), NOW);
+    for (took, rest) in [(ms(0), None), (ms(2), Some(ms(20))), (ms(90), Some(LONGEST_REST))] {
+        book.looked(&key(), took, NOW);
+        assert_eq!(book.rests(&key(), NOW), rest, "{took:?}");
+    }
+    let later = Now { clock: NOW.clock + ms(240), ..NOW };
+    assert_eq!(book.rests(&key(), later), Some(ms(10)));
+    let later = Now { clock: NOW.clock + LONGEST_REST, ..NOW };
+    assert_eq!(book.rests(&key(), later), None);
+    // What is to be sent does not wait.
+    let (step, _) = book.step(&key(), &Settings::default(), NOW);
+    assert!(matches!(step, Step::Send(_)), "{step:?}");
+    assert_eq!(book.rests(&key(), NOW), None);
+}

@@ -1,12 +1,18 @@
 //! What is looked up when somebody reads the page. Only the leader shows Pods and records.
 
-use std::sync::Arc;
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use prometheus::{IntGauge, IntGaugeVec, Opts, Result};
 use trainjob_process::metrics::Sampled;
 
 use super::{Metrics, PREFIX};
 use crate::{accountant::Accountant, book::Numbers};
+
+/// How often it is counted what there is, however often somebody reads.
+const COUNT_EVERY: Duration = Duration::from_secs(1);
 
 /// Shows what is looked up in the book, among the metrics of the accountant.
 ///
@@ -17,15 +23,32 @@ pub fn show(accountant: &Arc<Accountant>) -> Result<()> {
     let mut sampled = Sampled::default();
     let gauges = Gauges::new(&mut sampled)?;
     let shown = Arc::clone(accountant);
+    let recent = Mutex::new(Recent::default());
     sampled.register(accountant.metrics.registry(), move || {
-        let leads = shown.leader.holds();
-        let numbers = if leads {
-            shown.book().numbers(&shown.settings, shown.now())
-        } else {
-            Numbers::default()
-        };
-        gauges.set(leads, &numbers, &shown.metrics);
+        if !shown.leader.holds() {
+            return gauges.set(false, &Numbers::default(), &shown.metrics);
+        }
+        let mut recent = recent.lock().unwrap_or_else(PoisonError::into_inner);
+        gauges.set(true, recent.numbers(&shown), &shown.metrics);
     })
+}
+
+/// The numbers of a moment ago. Every Pod is looked at for them, while nobody else can look at any.
+#[derive(Default)]
+struct Recent {
+    numbers: Numbers,
+    counted: Option<Duration>,
+}
+
+impl Recent {
+    fn numbers(&mut self, accountant: &Accountant) -> &Numbers {
+        let now = accountant.now();
+        if self.counted.is_none_or(|counted| now.clock.saturating_sub(counted) >= COUNT_EVERY) {
+            self.numbers = accountant.book().numbers(&accountant.settings, now);
+            self.counted = Some(now.clock);
+        }
+        &self.numbers
+    }
 }
 
 struct Gauges {

@@ -104,11 +104,30 @@ impl<'a> Round<'a> {
                 round.kept.insert(&tracked.pod.uid);
             }
         }
-        round.uncounted.sort_by_cached_key(|tracked| {
-            let end = span(&tracked.pod, context.now.server).end();
-            (Reverse(is_waited_for(tracked)), end, &tracked.pod.uid)
-        });
         round
+    }
+
+    /// Of those that are not counted so many, those first that somebody waits for and that ended first. They are moved to the
+    /// front; of the others, of which there may be tens of thousands, the order is of no interest.
+    fn batch(&mut self, room: usize) -> Vec<&'a Tracked> {
+        let now = self.context.now.server;
+        let order = |tracked: &'a Tracked| {
+            let end = span(&tracked.pod, now).end();
+            (Reverse(is_waited_for(tracked)), end, &tracked.pod.uid)
+        };
+        let uncounted = mem::take(&mut self.uncounted).into_iter();
+        let mut ordered: Vec<_> = uncounted.map(|tracked| (order(tracked), tracked)).collect();
+        match room.checked_sub(1) {
+            Some(last) if last < ordered.len() => {
+                let (before, ..) =
+                    ordered.select_nth_unstable_by(last, |one, other| one.0.cmp(&other.0));
+                before.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+            }
+            Some(_) => ordered.sort_unstable_by(|one, other| one.0.cmp(&other.0)),
+            None => {}
+        }
+        self.uncounted.extend(ordered.into_iter().map(|(_, tracked)| tracked));
+        self.uncounted.iter().copied().take(room).collect()
     }
 
     /// Without a record nothing is stored. It is created, and what waits too long for that is let go.
@@ -133,7 +152,7 @@ impl<'a> Round<'a> {
             return plan;
         };
         let room = SETTLING.saturating_sub(self.kept.len());
-        let batch: Vec<_> = self.uncounted.iter().copied().take(room).collect();
+        let batch = self.batch(room);
         let quiet = self.untold().next().is_none() && self.kept.is_empty();
         let over = self.context.job.is_over();
         if over && quiet && !listed_after_end {

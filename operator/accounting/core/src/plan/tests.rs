@@ -147,6 +147,29 @@ fn ag2_deleted_pods_are_stored_first_and_no_more_than_fit() {
 }
 
 #[test]
+fn ag2_of_more_than_fit_those_are_stored_first_that_ended_first() {
+    const MORE: usize = SETTLING + 100;
+    let uid = |number: usize| format!("p{number:03}");
+    // The later in the order of UIDs, the earlier it has ended; every fiftieth is deleted.
+    let pod = |number: usize| {
+        let end = 900 - i64::try_from(number).unwrap();
+        let tracked = ended(&uid(number), 50);
+        let containers = vec![ended_at(end, 0)].into();
+        let tracked = Tracked { pod: Pod { containers, ..tracked.pod }, ..tracked };
+        if number.is_multiple_of(50) { deleted(tracked) } else { tracked }
+    };
+    let pods: Vec<_> = (0..MORE).map(pod).collect();
+    let plan = planned(stored(&[], 0), &pods, &running());
+    let Some(Action::Store(status)) = plan.actions.last() else { panic!("{:?}", words(&plan)) };
+    let [deleted, left]: [Vec<_>; 2] =
+        [true, false].map(|is| (0..MORE).filter(|it| it.is_multiple_of(50) == is).collect());
+    let first = left.into_iter().rev().take(SETTLING - deleted.len());
+    let expected: Vec<_> = deleted.into_iter().rev().chain(first).map(uid).collect();
+    assert_eq!(status.settling, expected);
+    assert_eq!(status.totals.pods.active, 100);
+}
+
+#[test]
 fn ag2_at_most_so_many_releases_are_under_way() {
     let uids: Vec<_> = (0..60).map(|n| format!("p{n}")).collect();
     let mut stored = stored(&[], 0);
