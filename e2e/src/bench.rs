@@ -60,12 +60,15 @@ pub enum Bench {
     Retention,
     /// The accounting program: memory, jobs that end and are deleted, completions.
     Accounting,
+    /// The accounting program: how much later a training is restarted.
+    AccountingRestarts,
 }
 
 /// How large a bench is. Where nothing is said, it is as large as its bars ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// TrainJobs of a round; finished objects of [`Bench::Retention`]; Pods of [`Bench::Accounting`].
+    /// TrainJobs of a round; finished objects of [`Bench::Retention`]; Pods of [`Bench::Accounting`];
+    /// restarts of [`Bench::AccountingRestarts`].
     pub jobs: Option<usize>,
     /// Rounds of each side.
     pub rounds: usize,
@@ -117,5 +120,6 @@ pub async fn run(bench: Bench, size: Size) -> Result<Report> {
         Bench::Admission => Box::pin(admission::run(size, &progress)).await,
         Bench::Retention => Box::pin(retention::run(size, &progress)).await,
         Bench::Accounting => Box::pin(accounting::run(size, &progress)).await,
+        Bench::AccountingRestarts => Box::pin(accounting::restarts::run(size, &progress)).await,
     }
 }

@@ -3,9 +3,9 @@
 //! One control plane, in three steps. Open: the program learns of Pods that run, half of them of one TrainJob, the others in
 //! TrainJobs of eight. Churn: jobs of eight Pods end, so many a minute, and the Pods of nine in ten are deleted. Completions:
 //! while no program runs all open Pods succeed; a raw client releases some others; then a program starts and counts and
-//! releases them all. After that, in another one with JobSet, a job is [restarted](restarts).
+//! releases them all.
 
-mod restarts;
+pub(super) mod restarts;
 mod rig;
 
 use std::collections::{HashMap, HashSet};
@@ -19,7 +19,6 @@ use tokio::task::JoinSet;
 use trainjob_api::TrainJob;
 use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecord;
 
-use self::restarts::Restarts;
 use self::rig::{GANG, Rig, There, WITHIN, delete, release, running, succeed};
 use super::Size;
 use super::calls::{Call, Calls, Micros};
@@ -35,14 +34,6 @@ use crate::testenv::until::until_ok;
 const PODS: usize = 100_000;
 /// Requests that each side has under way.
 const PLACES: usize = 64;
-/// Of so many Pods, one more restart is measured.
-const PODS_A_RESTART: usize = 2_000;
-/// How much later the next attempt may come than without accounting, in milliseconds.
-const RESTART_LATER: f64 = 2_000.0;
-/// The same after a deletion by force.
-const FORCED_LATER: f64 = 12_000.0;
-/// What makes no difference between two runs on a busy machine, in milliseconds.
-const NO_LATER: f64 = 500.0;
 /// Jobs that end in a minute of churn: 5,000 Pods.
 const JOBS_A_MINUTE: u32 = 625;
 /// One of so many is not deleted.
@@ -113,11 +104,7 @@ pub(super) async fn run(size: Size, progress: &Progress) -> Result<Report> {
     let stayed = churn.deleted.len() + churn.ended.len() - deleted.len() - ended.len();
     let waits = Waits { deleted: Times::of(deleted), ended: Times::of(ended), stayed };
     let completed = completions(&rig, &large, all, sample).await?;
-    drop(rig);
-    let restarted =
-        restarts::run((pods / PODS_A_RESTART).clamp(1, 50), size.fsync, progress).await?;
-    let report = report(size, known, &open, &waits, &completed);
-    Ok(with_restarts(report, &restarted))
+    Ok(report(size, known, &open, &waits, &completed))
 }
 
 /// Jobs of eight Pods end and are deleted, for so many seconds.
@@ -301,42 +288,4 @@ fn report(size: Size, pods: usize, open: &Open, waits: &Waits, completed: &Compl
             "raw_rate": completed.raw, "rate": completed.ours, "ratio": ratio, "seconds": completed.seconds, "writes_per_pod": completed.writes,
         }),
     }
-}
-
-/// The report, with how restarts went.
-fn with_restarts(mut report: Report, restarts: &Restarts) -> Report {
-    let Restarts { off, observe, exact, forced_off, forced_exact, missed } = restarts;
-    for (what, times) in [
-        ("a failure to the next attempt, Off", off),
-        ("a failure to the next attempt, Observe", observe),
-        ("a failure to the next attempt, Exact", exact),
-        ("a deletion by force to the next attempt, Off", forced_off),
-        ("a deletion by force to the next attempt, Exact", forced_exact),
-    ] {
-        let times = [times.p50, times.p99, times.last].map(|ms| format!("{ms:.0}"));
-        let line = [format!("from {what}")].into_iter().chain(times);
-        report.table.push(line.collect());
-    }
-    let later = |what: &str, times: &Times, than: &Times, most: f64| {
-        Bar::measured(what, times.p99 - than.p99, Bound::AtMost(most))
-    };
-    report.bars.extend([
-        later("p99 ms by which Exact delays the next attempt", exact, off, RESTART_LATER),
-        later("p99 ms by which Observe delays the next attempt", observe, off, NO_LATER),
-        later(
-            "p99 ms by which Exact delays the next attempt after a deletion by force",
-            forced_exact,
-            forced_off,
-            FORCED_LATER,
-        ),
-        Bar::none("restarts that did not come", *missed),
-    ]);
-    if let Some(figures) = report.figures.as_object_mut() {
-        let times = json!({
-            "off": off, "observe": observe, "exact": exact,
-            "forced_off": forced_off, "forced_exact": forced_exact,
-        });
-        figures.insert("restart_ms".to_owned(), times);
-    }
-    report
 }

@@ -17,8 +17,8 @@ struct Arguments {
     /// What to measure.
     #[arg(required = true)]
     benches: Vec<Bench>,
-    /// How many TrainJobs a round has, `retention` finished objects, or `accounting` Pods; by default as many as the bars are
-    /// about.
+    /// How many TrainJobs a round has, `retention` finished objects, `accounting` Pods, or `accounting-restarts` restarts; by
+    /// default as many as the bars are about.
     #[arg(long)]
     jobs: Option<usize>,
     /// How many rounds each side has.

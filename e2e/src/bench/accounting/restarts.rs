@@ -1,4 +1,4 @@
-//! How much later the next attempt of a training comes because its Pods are counted first (F2, AH1).
+//! `accounting-restarts`: how much later the next attempt of a training comes because its Pods are counted first (F2, AH1).
 //!
 //! A control plane with JobSet and simulated nodes, in which a job of a hundred Pods loses them and is restarted, again and
 //! again: first unmarked, then in `Observe`, then in `Exact`. They fail; or they are deleted by force and no kubelet tells of
@@ -18,8 +18,11 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use trainjob_api::conditions;
 
+use crate::bench::Size;
 use crate::bench::figures::Times;
 use crate::bench::progress::Progress;
+use crate::bench::report::{Bar, Bound, Report, row};
+use crate::bench::rig::store;
 use crate::testenv::accounting::{Accounting, install_accounting, start_operator};
 use crate::testenv::apply::apply;
 use crate::testenv::cluster::Options;
@@ -56,18 +59,32 @@ impl End {
 }
 
 /// Milliseconds from the first end of an attempt to the first Pod of the next one.
-pub(super) struct Restarts {
-    pub(super) off: Times,
-    pub(super) observe: Times,
-    pub(super) exact: Times,
-    pub(super) forced_off: Times,
-    pub(super) forced_exact: Times,
+struct Restarts {
+    off: Times,
+    observe: Times,
+    exact: Times,
+    forced_off: Times,
+    forced_exact: Times,
     /// Restarts that did not come.
-    pub(super) missed: usize,
+    missed: usize,
+}
+
+/// As many restarts as the bars are about.
+const RESTARTS: usize = 50;
+/// How much later the next attempt may come than without accounting, in milliseconds.
+const LATER: f64 = 2_000.0;
+/// The same after a deletion by force.
+const FORCED_LATER: f64 = 12_000.0;
+/// What makes no difference between two runs on a busy machine, in milliseconds.
+const NO_LATER: f64 = 500.0;
+
+pub(in crate::bench) async fn run(size: Size, progress: &Progress) -> Result<Report> {
+    let restarts = size.jobs.unwrap_or(RESTARTS).max(1);
+    Ok(report(size, restarts, &measure(restarts, size.fsync, progress).await?))
 }
 
 /// So many restarts in each mode, and a fifth of them, one at least, after a deletion by force.
-pub(super) async fn run(restarts: usize, fsync: bool, progress: &Progress) -> Result<Restarts> {
+async fn measure(restarts: usize, fsync: bool, progress: &Progress) -> Result<Restarts> {
     progress.step("starting a control plane for restarts", 0);
     let options = Options { fsync, ..Options::default() };
     let world = Box::pin(World::without_operator(options)).await?;
@@ -216,5 +233,44 @@ fn note(attempts: &mut Attempts, pod: &Pod, is_gone: bool) {
     attempt.began.get_or_insert(now);
     if is_gone || pod.metadata.deletion_timestamp.is_some() || phase(pod) == Some("Failed") {
         attempt.ended.get_or_insert(now);
+    }
+}
+
+fn report(size: Size, restarts: usize, measured: &Restarts) -> Report {
+    let Restarts { off, observe, exact, forced_off, forced_exact, missed } = measured;
+    let line = |what: &str, times: &Times| {
+        let times = [times.p50, times.p99, times.last].map(|ms| format!("{ms:.0}"));
+        [what.to_owned()].into_iter().chain(times).collect()
+    };
+    let later = |what: &str, times: &Times, than: &Times, most: f64| {
+        Bar::measured(what, times.p99 - than.p99, Bound::AtMost(most))
+    };
+    Report {
+        bench: "accounting-restarts",
+        title: format!("{restarts} restarts of {PODS} Pods; {}", store(size.fsync)),
+        table: vec![
+            row([&"to the next attempt; ms", &"p50", &"p99", &"last"]),
+            line("from a failure, Off", off),
+            line("from a failure, Observe", observe),
+            line("from a failure, Exact", exact),
+            line("from a deletion by force, Off", forced_off),
+            line("from a deletion by force, Exact", forced_exact),
+        ],
+        notes: Vec::new(),
+        bars: vec![
+            later("p99 ms by which Exact delays the next attempt", exact, off, LATER),
+            later("p99 ms by which Observe delays the next attempt", observe, off, NO_LATER),
+            later(
+                "p99 ms by which Exact delays the next attempt after a deletion by force",
+                forced_exact,
+                forced_off,
+                FORCED_LATER,
+            ),
+            Bar::none("restarts that did not come", *missed),
+        ],
+        figures: json!({
+            "restarts": restarts, "fsync": size.fsync, "off_ms": off, "observe_ms": observe, "exact_ms": exact,
+            "forced_off_ms": forced_off, "forced_exact_ms": forced_exact,
+        }),
     }
 }

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use trainjob_api::lifecycle::v1alpha1::record::SETTLING;
 
-/// Releases of one record that may be under way at once.
-pub(super) const RELEASES: usize = 48;
+/// Releases of one record that may be under way or wait to be sent. More than are sent at once, so that there are some
+/// between two looks at a record with many Pods; not so many that other records of the namespace wait long.
+pub(super) const RELEASES: usize = 128;
 /// For how long a deleted Pod waits for others that were deleted with it (AG9).
 pub(super) const GATHER: Duration = Duration::from_millis(100);
 /// The shortest time between two stores of a record (AG9).

@@ -171,7 +171,7 @@ fn ag2_of_more_than_fit_those_are_stored_first_that_ended_first() {
 
 #[test]
 fn ag2_at_most_so_many_releases_are_under_way() {
-    let uids: Vec<_> = (0..60).map(|n| format!("p{n}")).collect();
+    let uids: Vec<_> = (0..RELEASES + 12).map(|n| format!("p{n}")).collect();
     let mut stored = stored(&[], 0);
     status(&mut stored).settling.clone_from(&uids);
     let mut pods: Vec<_> = uids.iter().map(|uid| ended(uid, 1)).collect();
