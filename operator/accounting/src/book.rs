@@ -36,8 +36,8 @@ use crate::{key::JobKey, requests::versioned, train_jobs::TrainJobs};
 
 /// A look that takes less may follow at once upon another.
 const LONG_LOOK: Duration = Duration::from_millis(1);
-/// For how many times as long as a look took the next one waits, so that looks take a tenth of one core at most.
-const REST: u32 = 10;
+/// For how many times as long as a look took the next one waits, so that looks take a twentieth of one core.
+const REST: u32 = 20;
 /// A record is stored four times a second at most (AG9), so nothing is lost by a look in a quarter of one.
 const LONGEST_REST: Duration = Duration::from_millis(250);
 

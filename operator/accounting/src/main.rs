@@ -2,8 +2,13 @@
 
 use std::{env, ffi::OsString, process::ExitCode};
 
+use mimalloc::MiMalloc;
 use trainjob_accounting::{drain, manual, metrics, run, sweep};
 use trainjob_process::{Program, start};
+
+/// Decision 19: in the heap of glibc what stays of each Pod lies between holes that pages of lists have left.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 const PROGRAM: Program = Program {
     name: "trainjob-accounting",

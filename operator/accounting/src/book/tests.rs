@@ -243,7 +243,7 @@ fn of_an_open_pod_the_book_keeps_the_uid_and_the_key_that_are_known() {
 fn a_look_that_took_long_is_not_followed_by_another_at_once() {
     let (mut book, ms) = (leader(), Duration::from_millis);
     book.pod_seen(&running(), NOW);
-    for (took, rest) in [(ms(0), None), (ms(2), Some(ms(20))), (ms(90), Some(LONGEST_REST))] {
+    for (took, rest) in [(ms(0), None), (ms(2), Some(ms(40))), (ms(90), Some(LONGEST_REST))] {
         book.looked(&key(), took, NOW);
         assert_eq!(book.rests(&key(), NOW), rest, "{took:?}");
     }

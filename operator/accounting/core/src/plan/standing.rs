@@ -1,6 +1,6 @@
 //! How each Pod of a record stands.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 
 use trainjob_api::{lifecycle::v1alpha1::record::TrainJobRecordStatus, time::Timestamp};
 
@@ -30,7 +30,7 @@ pub(super) enum Standing {
 }
 
 /// How this Pod stands.
-pub(super) fn standing(tracked: &Tracked, settling: &BTreeSet<&str>, now: Timestamp) -> Standing {
+pub(super) fn standing(tracked: &Tracked, settling: &HashSet<&str>, now: Timestamp) -> Standing {
     let Tracked { pod, presence, .. } = tracked;
     let counted = settling.contains(&*pod.uid);
     match presence {
@@ -96,6 +96,7 @@ fn attempt(pod: &Pod) -> (&str, u64) {
     (&pod.template.job_set, pod.restart)
 }
 
-pub(super) fn settling(status: &TrainJobRecordStatus) -> BTreeSet<&str> {
+/// It is asked about every Pod of the record.
+pub(super) fn settling(status: &TrainJobRecordStatus) -> HashSet<&str> {
     status.settling.iter().map(String::as_str).collect()
 }
