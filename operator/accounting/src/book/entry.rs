@@ -18,9 +18,7 @@ use trainjob_accounting_core::{
 use trainjob_api::lifecycle::v1alpha1::record::{PodCounts, TrainJobRecordStatus};
 
 /// A TrainJob with more Pods has a list of its own.
-pub(super) const FEW: u64 = 100;
-/// More than [`FEW`] need not be counted.
-const MANY: usize = FEW as usize + 1;
+pub(super) const FEW: usize = 100;
 
 /// A record with something left to do.
 #[derive(Debug, Default)]
@@ -128,7 +126,9 @@ impl Entry {
             let PodCounts { active: _, succeeded, failed, deleted } = status.totals.pods;
             succeeded + failed + deleted
         });
-        self.keeper.pods().take(MANY).count() as u64 + counted <= FEW
+        // More than that need not be counted.
+        let open = self.keeper.pods().take(FEW + 1).count();
+        open as u64 + counted <= FEW as u64
     }
 
     /// Takes the answer to a call.

@@ -189,7 +189,7 @@ fn about_to_list() -> Book {
     book
 }
 
-fn more_pods(book: &mut Book, number: u64) {
+fn more_pods(book: &mut Book, number: usize) {
     for number in 0..number {
         book.pod_seen(&pod(5, json!({"uid": format!("more-{number}")})), NOW);
     }
