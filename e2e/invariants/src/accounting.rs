@@ -30,12 +30,15 @@ pub struct Terms {
     pub records_go: bool,
     /// How long a Pod that has ended and is deleted may be held.
     pub longest_hold: Millis,
+    /// By how much what a watch has shown may be behind what is stored, so that a Pod is counted by an older version (A7).
+    pub watch_behind: Millis,
 }
 
 impl Default for Terms {
     /// Those of an undisturbed program with its default configuration on a busy machine: 5 minutes and 15 seconds (AH4).
     fn default() -> Self {
-        Self { excused: BTreeSet::new(), records_go: false, longest_hold: 315_000 }
+        let excused = BTreeSet::new();
+        Self { excused, records_go: false, longest_hold: 315_000, watch_behind: 0 }
     }
 }
 

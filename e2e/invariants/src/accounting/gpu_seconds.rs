@@ -1,14 +1,37 @@
 //! GPU seconds, counted from the history alone.
 
+use std::ops::RangeInclusive;
+
 use trainjob_api::time::Timestamp;
 
 use super::history::{AccountingHistory, PodVersion, RecordVersion};
+use crate::history::Millis;
 
 /// What this Pod adds to its record in this version: by the last version of it before that. `None`: that does not follow from
 /// what is known of it.
 pub(super) fn added(pod: &[&PodVersion], record: &RecordVersion) -> Option<u64> {
     let before = pod.iter().rfind(|version| version.revision < record.revision)?;
     before.charge?.gpu_seconds(record.status.as_of.as_ref().map(Timestamp::from))
+}
+
+/// The least and the most that it may add, where a watch may be so far behind: the last version before that may have been the
+/// one that was followed by it.
+pub(super) fn may_add(
+    pod: &[&PodVersion],
+    record: &RecordVersion,
+    behind: Millis,
+) -> Option<RangeInclusive<u64>> {
+    let last = added(pod, record)?;
+    let as_of = record.status.as_of.as_ref().map(Timestamp::from);
+    let older = pod.windows(2).filter_map(|pair| {
+        let [version, next] = pair else { return None };
+        let recent = next.revision < record.revision && record.at - next.at < behind;
+        version.charge.filter(|_| recent)?.gpu_seconds(as_of)
+    });
+    Some(older.fold(last..=last, |range, it| {
+        let (least, most) = range.into_inner();
+        least.min(it)..=most.max(it)
+    }))
 }
 
 /// The GPU seconds of all Pods of a TrainJob that had our finalizer, each as it was before the version of the record that counted it.

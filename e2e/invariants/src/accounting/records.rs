@@ -1,6 +1,9 @@
 //! What must hold of each record: A1, A4 to A9 and A12.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::RangeInclusive,
+};
 
 use trainjob_api::lifecycle::v1alpha1::record::{
     ATTEMPTS, FAILURES, JOB_SETS, NAMES, PodCounts, RESOURCES, SETTLING, TrainJobRecordStatus,
@@ -8,7 +11,7 @@ use trainjob_api::lifecycle::v1alpha1::record::{
 
 use super::{
     Terms,
-    gpu_seconds::added,
+    gpu_seconds::may_add,
     history::{AccountingHistory, PodVersion, RecordVersion, Written},
     violation::{Invariant, Violation},
 };
@@ -70,8 +73,10 @@ impl Life<'_> {
                 found.push(broken(Invariant::A5, version, what));
             }
             let added = totals.gpu_seconds.saturating_sub(seconds);
-            if let Some(expected) = self.charged(&entered, version).filter(|it| *it != added) {
-                let what = format!("has added {added} GPU seconds, not {expected}");
+            let charged = self.charged(&entered, version);
+            if let Some(expected) = charged.filter(|it| !it.contains(&added)) {
+                let (least, most) = expected.into_inner();
+                let what = format!("has added {added} GPU seconds, not {least} to {most}");
                 found.push(broken(Invariant::A7, version, what));
             }
             (before, seconds) = (now, totals.gpu_seconds);
@@ -80,8 +85,11 @@ impl Life<'_> {
     }
 
     /// What these Pods are charged for, as they were before this version; `None`: that is not known of one of them.
-    fn charged(&self, uids: &[&str], version: &RecordVersion) -> Option<u64> {
-        uids.iter().map(|uid| added(self.pods.get(uid)?, version)).sum()
+    fn charged(&self, uids: &[&str], version: &RecordVersion) -> Option<RangeInclusive<u64>> {
+        uids.iter().try_fold(0..=0, |sum, uid| {
+            let pod = may_add(self.pods.get(uid)?, version, self.terms.watch_behind)?;
+            Some(sum.start() + pod.start()..=sum.end() + pod.end())
+        })
     }
 
     /// A4 and A9: from one version to the next.

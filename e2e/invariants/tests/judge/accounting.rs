@@ -276,6 +276,24 @@ fn a7_a_share_that_does_not_follow_from_its_pod() {
 }
 
 #[test]
+fn a7_a_pod_may_be_counted_by_what_a_watch_that_is_behind_has_shown() {
+    // Half a second before it is counted it turns out to have ended a second later.
+    let later = |it: &mut AccountingHistory| {
+        it.pods.iter_mut().find(|pod| pod.revision == 2).unwrap().charge = ended(2, "p2").charge;
+        let last = it.pods.iter_mut().find(|pod| pod.revision == 6).unwrap();
+        last.at = at(7) - 500;
+        last.charge.as_mut().unwrap().end = Timestamp(1_011);
+    };
+    assert_eq!(broken(later), [Invariant::A7]);
+    let mut history = good();
+    later(&mut history);
+    for (watch_behind, expected) in [(499, 1), (501, 0)] {
+        let terms = Terms { watch_behind, ..Terms::default() };
+        assert_eq!(check(&history, &terms).len(), expected, "{watch_behind}");
+    }
+}
+
+#[test]
 fn a8_a_pod_that_is_held_for_too_long_and_a_list_that_is_too_long() {
     let held = broken(|it| {
         it.end = 1_000_000;
