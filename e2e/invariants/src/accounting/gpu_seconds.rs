@@ -29,8 +29,8 @@ pub(super) fn may_add(
         version.charge.filter(|_| recent)?.gpu_seconds(as_of)
     });
     Some(older.fold(last..=last, |range, it| {
-        let (least, most) = range.into_inner();
-        least.min(it)..=most.max(it)
+        let (lowest, highest) = range.into_inner();
+        lowest.min(it)..=highest.max(it)
     }))
 }
 
