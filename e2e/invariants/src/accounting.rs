@@ -30,7 +30,7 @@ pub struct Terms {
     pub records_go: bool,
     /// How long a Pod that has ended and is deleted may be held.
     pub longest_hold: Millis,
-    /// By how much what a watch has shown may be behind what is stored, so that a Pod is counted by an older version (A7).
+    /// By how much the program's watch of Pods may be behind, so that a Pod may be counted by an older version (A7).
     pub watch_behind: Millis,
 }
 

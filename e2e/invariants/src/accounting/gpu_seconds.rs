@@ -14,8 +14,8 @@ pub(super) fn added(pod: &[&PodVersion], record: &RecordVersion) -> Option<u64> 
     before.charge?.gpu_seconds(record.status.as_of.as_ref().map(Timestamp::from))
 }
 
-/// The least and the most that it may add, where a watch may be so far behind: the last version before that may have been the
-/// one that was followed by it.
+/// The least and the most that this Pod may add, if the program may have decided by a version that was replaced less than
+/// `behind` before the record was stored.
 pub(super) fn may_add(
     pod: &[&PodVersion],
     record: &RecordVersion,

@@ -84,7 +84,7 @@ impl Life<'_> {
         found
     }
 
-    /// What these Pods are charged for, as they were before this version; `None`: that is not known of one of them.
+    /// The least and the most that these Pods may add to this version; `None`: that is not known of one of them.
     fn charged(&self, uids: &[&str], version: &RecordVersion) -> Option<RangeInclusive<u64>> {
         uids.iter().try_fold(0..=0, |sum, uid| {
             let pod = may_add(self.pods.get(uid)?, version, self.terms.watch_behind)?;

@@ -86,7 +86,7 @@ impl Entry {
         now: Now,
     ) -> (Step, Vec<Arc<str>>) {
         if let Some(call) = &self.call {
-            return (self.sends(call), Vec::new());
+            return (self.step_for(call), Vec::new());
         }
         if self.keeper.is_done() && self.releases.is_empty() {
             return (Step::Done, Vec::new());
@@ -108,13 +108,13 @@ impl Entry {
                 | Call::Store(_) => self.call = Some(call),
             }
         }
-        let step = self.call.as_ref().map_or(Step::Wait(calls.after), |call| self.sends(call));
+        let step = self.call.as_ref().map_or(Step::Wait(calls.after), |call| self.step_for(call));
         (step, releases)
     }
 
     /// An API server looks at all Pods of a namespace for each list by label, so few Pods are listed with those of others.
     /// For many, nobody else is to wait.
-    fn sends(&self, call: &Call) -> Step {
+    fn step_for(&self, call: &Call) -> Step {
         match call {
             Call::List { .. } if self.is_asked || self.has_few_pods() => Step::Share,
             call => Step::Send(call.clone()),
