@@ -215,6 +215,7 @@ impl StatusWriter {
                 rules: rules(stored),
                 situation,
                 record: uid.and_then(|uid| state.record(uid)),
+                is_awaited: uid.is_some_and(|uid| state.awaits_storage(uid)),
                 is_audited: stored.as_ref().is_ok_and(|it| it.policy.mode == Mode::Audit),
             }
         });
@@ -263,12 +264,13 @@ async fn write_one(
     let record = found.uid.as_ref().and_then(|uid| remover.state().record(uid));
     let version = found.target.and_then(|target| remover.served(target)?.1);
     let mut status = compose(found, tally, version.as_deref(), &written.seen, now);
-    let stores = written.is_urgent(record.as_ref(), found.is_audited)
+    let stores = written.is_urgent(record.as_ref(), found)
         || written.stored.is_none_or(|stored| stored.elapsed() >= STORED_EVERY);
     if stores {
         put(record.as_ref(), found.is_audited, &mut status);
     }
-    if status == written.seen.status && !(stores && written.stored.is_none()) {
+    let is_awaited = found.is_awaited || written.stored.is_none();
+    if status == written.seen.status && !(stores && is_awaited) {
         return;
     }
     if tally.is_some() {

@@ -46,7 +46,7 @@
 //! | a deletion failed | nothing: the object stays expected |
 //! | a second or so after any of these, with a new acknowledgement, and [when the last verdict says](Verdict::next) | [`Breaker::judge`] |
 //! | all that was due until an instant has been observed, with live watches | [`Breaker::looked`] |
-//! | a minute has passed, or a judgement made a new record [urgent](Record::is_urgent) | [`Breaker::record`], which is [written](Record::write) with the version of the policy as a precondition; then [`Breaker::stored`] |
+//! | a minute has passed, or a judgement made a new record [urgent](Record::is_urgent), or [deletions wait for it](Breaker::awaits_storage) | [`Breaker::record`], which is [written](Record::write) with the version of the policy as a precondition; then [`Breaker::stored`] |
 //! | the clock jumps | [`Breaker::step_clock`] |
 
 mod judge;

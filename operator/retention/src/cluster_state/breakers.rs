@@ -215,6 +215,11 @@ impl Breakers {
         self.judged.get(policy).map(|judged| judged.breaker.record())
     }
 
+    /// Whether deletions under a policy wait until its record is stored.
+    pub(super) fn awaits_storage(&self, policy: &Uid) -> bool {
+        self.judged.get(policy).is_some_and(|judged| judged.breaker.awaits_storage())
+    }
+
     /// Takes in that a record was stored. The kind of which objects may go because of that.
     pub(super) fn stored(&mut self, policy: &Uid, record: Record) -> Option<TargetId> {
         self.records.insert(policy.clone(), record.clone());

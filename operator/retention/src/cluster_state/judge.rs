@@ -61,6 +61,12 @@ impl ClusterState {
         self.breakers.record(policy)
     }
 
+    /// Whether deletions under a policy wait until its record is stored (R40).
+    #[must_use]
+    pub fn awaits_storage(&self, policy: &Uid) -> bool {
+        self.breakers.awaits_storage(policy)
+    }
+
     /// A record was stored.
     pub fn stored_record(&mut self, policy: &Uid, record: Record) {
         if let Some(target) = self.breakers.stored(policy, record) {

@@ -18,6 +18,30 @@ pub(super) struct Found {
     pub(super) rules: Vec<Arc<str>>,
     pub(super) situation: Situation,
     pub(super) record: Option<Record>,
+    /// Whether deletions wait until the record is stored.
+    pub(super) is_awaited: bool,
     /// Whether it is in Audit, so that its status has no record.
     pub(super) is_audited: bool,
+}
+
+#[cfg(test)]
+impl Found {
+    /// A policy in Audit whose kind is known.
+    pub(super) fn audited() -> Self {
+        use trainjob_retention_core::{policy::Mode, stored::PolicyKind};
+
+        let situation = Situation { mode: Ok(Mode::Audit), ..Situation::good() };
+        let key = PolicyKey { kind: PolicyKind::Cluster, namespace: "".into(), name: "p".into() };
+        Self {
+            key,
+            uid: None,
+            digest: None,
+            target: None,
+            rules: Vec::new(),
+            situation,
+            record: None,
+            is_awaited: false,
+            is_audited: true,
+        }
+    }
 }

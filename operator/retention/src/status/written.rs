@@ -56,7 +56,7 @@ impl Written {
             return false;
         }
         let said = conditions(&found.situation);
-        let is_due = self.is_urgent(found.record.as_ref(), found.is_audited)
+        let is_due = self.is_urgent(found.record.as_ref(), found)
             || found.situation.missing
                 != self.seen.status.missing_rules.as_deref().unwrap_or_default()
             || found.situation.waiting.is_some() != self.seen.status.waiting.is_some()
@@ -68,9 +68,9 @@ impl Written {
     /// Whether a record has to be stored at once, because deletions wait for that or may not go on, or removed.
     ///
     /// A policy in Enforce without a record is not judged yet: what its status says is what that will begin with.
-    pub(super) fn is_urgent(&self, record: Option<&Record>, is_audited: bool) -> bool {
+    pub(super) fn is_urgent(&self, record: Option<&Record>, found: &Found) -> bool {
         let before = Record::read(&self.seen.status);
-        record.is_some_and(|record| self.stored.is_none() || record.is_urgent(before.as_ref()))
-            || record.is_none() && is_audited && before.is_some()
+        let Some(record) = record else { return found.is_audited && before.is_some() };
+        found.is_awaited || self.stored.is_none() || record.is_urgent(before.as_ref())
     }
 }

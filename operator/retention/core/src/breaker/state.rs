@@ -231,6 +231,15 @@ impl Breaker {
         }
     }
 
+    /// Whether deletions wait until the record is stored: nothing of this start is, or another trip.
+    #[must_use]
+    pub fn awaits_storage(&self) -> bool {
+        match &self.stored {
+            Stored::Nothing => true,
+            Stored::Trip(stored) => *stored != self.trip,
+        }
+    }
+
     /// Takes in that a record of this breaker was stored. Returns whether objects may go because of that which could not go
     /// before: it says more than how far everything was looked at.
     pub fn stored(&mut self, record: Record) -> bool {

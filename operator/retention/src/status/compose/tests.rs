@@ -2,15 +2,11 @@ use serde_json::json;
 use trainjob_api::lifecycle::v1alpha1::status::Counts;
 use trainjob_retention_core::{
     finished::Definitions,
-    policy::Mode,
     stored::{self, Digest, PolicyKind},
 };
 
 use super::*;
-use crate::{
-    cluster_state::PolicyKey,
-    status::conditions::{Situation, is_said},
-};
+use crate::status::conditions::is_said;
 
 fn said(status: bool, reason: PolicyReason) -> Said {
     Said { condition: PolicyCondition::Ready, status, reason, message: "why".to_owned() }
@@ -33,29 +29,13 @@ fn a_condition_keeps_its_time_until_its_status_changes() {
     }
 }
 
-/// A policy in Audit whose kind is known.
-fn found() -> Found {
-    let situation = Situation { mode: Ok(Mode::Audit), ..Situation::good() };
-    let key = PolicyKey { kind: PolicyKind::Cluster, namespace: "".into(), name: "p".into() };
-    Found {
-        key,
-        uid: None,
-        digest: None,
-        target: None,
-        rules: Vec::new(),
-        situation,
-        record: None,
-        is_audited: true,
-    }
-}
-
 #[test]
 fn what_ready_says_of_objects_stays_until_they_are_counted_again() {
     let mut stuck = Tally::default();
     stuck.stuck = 3;
     let mut seen = SeenPolicy::default();
     let mut message = |tally: Option<&Tally>| {
-        seen.status = compose(&found(), tally, None, &seen, Timestamp(100));
+        seen.status = compose(&Found::audited(), tally, None, &seen, Timestamp(100));
         seen.status.conditions.as_ref().unwrap()[0].message.clone()
     };
     let says = "3 objects have been terminating for over 10 minutes";
@@ -68,14 +48,14 @@ fn what_ready_says_of_objects_stays_until_they_are_counted_again() {
 fn a_status_that_finds_the_same_is_the_same_whenever_it_is_made() {
     let mut seen = SeenPolicy::default();
     let tally = Tally::default();
-    seen.status = compose(&found(), Some(&tally), None, &seen, Timestamp(100));
+    seen.status = compose(&Found::audited(), Some(&tally), None, &seen, Timestamp(100));
     seen.status.counted_at = Some(Timestamp(100).into());
     for tally in [Some(&tally), None] {
-        assert_eq!(compose(&found(), tally, None, &seen, Timestamp(200)), seen.status);
+        assert_eq!(compose(&Found::audited(), tally, None, &seen, Timestamp(200)), seen.status);
     }
     let mut more = Tally::default();
     more.counts.kept = 1;
-    assert_ne!(compose(&found(), Some(&more), None, &seen, Timestamp(200)), seen.status);
+    assert_ne!(compose(&Found::audited(), Some(&more), None, &seen, Timestamp(200)), seen.status);
 }
 
 #[test]
@@ -83,7 +63,7 @@ fn numbers_and_their_time_go_when_the_kind_is_not_known() {
     let mut seen = SeenPolicy::default();
     seen.status.counted_at = Some(Timestamp(100).into());
     seen.status.counts = Some(Counts::default());
-    let mut found = found();
+    let mut found = Found::audited();
     found.situation.kind = KindState::Syncing;
     let status = compose(&found, None, None, &seen, Timestamp(200));
     assert_eq!((status.counted_at, status.counts), (None, None));
@@ -109,7 +89,7 @@ fn a_digest_is_that_of_the_generation_that_the_status_is_about() {
         let mut seen = SeenPolicy { generation: 2, ..SeenPolicy::default() };
         seen.status.observed_generation = before;
         seen.status.observed_digest = before.map(|_| old.to_string());
-        let found = Found { digest: read, ..found() };
+        let found = Found { digest: read, ..Found::audited() };
         compose(&found, None, None, &seen, Timestamp(100)).observed_digest
     };
     for (before, read, expected) in [

@@ -137,6 +137,19 @@ fn a_policy_that_was_audited_meanwhile_is_judged_anew() {
 }
 
 #[test]
+fn a_breaker_that_starts_again_waits_until_the_same_record_is_stored_again() {
+    let mut scene = Scene::at_rest();
+    scene.arrive(&Objects("a", 1, scene.now), News::End);
+    let stored = scene.status.clone().unwrap();
+    assert_eq!((scene.breaker.awaits_storage(), scene.deletable()), (false, 1));
+    scene.start();
+    assert!(!scene.breaker.record().is_urgent(Some(&stored)), "nothing but time has passed");
+    assert_eq!((scene.breaker.awaits_storage(), scene.deletable()), (true, 0));
+    scene.settle();
+    assert_eq!((scene.breaker.awaits_storage(), scene.deletable()), (false, 1));
+}
+
+#[test]
 fn a_record_is_urgent_if_more_than_time_has_passed() {
     let mut scene = Scene::at_rest();
     let old = scene.status.clone().unwrap();
