@@ -1,8 +1,8 @@
 //! `accounting-restarts`: how much later the next attempt of a training comes because its Pods are counted first (F2, AH1).
 //!
 //! A control plane with JobSet and simulated nodes, in which a job of a hundred Pods loses them and is restarted, again and
-//! again: first unmarked, then in `Observe`, then in `Exact`. They fail; or they are deleted by force and no kubelet tells of
-//! them, and then each is held for the ten seconds in which one could (AE1 c).
+//! again: unmarked, in `Observe` and in `Exact`, in turns, so that what changes with time changes all of them. They fail; or they are
+//! deleted by force and no kubelet tells of them, and then each is held for the ten seconds in which one could (AE1 c).
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -58,6 +58,19 @@ impl End {
     }
 }
 
+/// What is measured in each round, in this order.
+const RUNS: [(&str, End); 5] = [
+    (OFF, End::Failed),
+    (OFF, End::Forced),
+    ("Observe", End::Failed),
+    ("Exact", End::Failed),
+    ("Exact", End::Forced),
+];
+/// The mode in which nothing is marked.
+const OFF: &str = "Off";
+/// How many rounds there are.
+const ROUNDS: usize = 5;
+
 /// Milliseconds from the first end of an attempt to the first Pod of the next one.
 struct Restarts {
     off: Times,
@@ -79,11 +92,12 @@ const FORCED_LATER: f64 = 12_000.0;
 const NO_LATER: f64 = 500.0;
 
 pub(in crate::bench) async fn run(size: Size, progress: &Progress) -> Result<Report> {
-    let restarts = size.jobs.unwrap_or(RESTARTS).max(1);
-    Ok(report(size, restarts, &measure(restarts, size.fsync, progress).await?))
+    let in_a_round = (size.jobs.unwrap_or(RESTARTS) / ROUNDS).max(1);
+    let measured = measure(in_a_round, size.fsync, progress).await?;
+    Ok(report(size, in_a_round * ROUNDS, &measured))
 }
 
-/// So many restarts in each mode, and a fifth of them, one at least, after a deletion by force.
+/// So many restarts in each mode and round, and a fifth of them, one at least, after a deletion by force.
 async fn measure(restarts: usize, fsync: bool, progress: &Progress) -> Result<Restarts> {
     progress.step("starting a control plane for restarts", 0);
     let options = Options { fsync, ..Options::default() };
@@ -100,27 +114,29 @@ async fn measure(restarts: usize, fsync: bool, progress: &Progress) -> Result<Re
     }
     let program = Accounting::start(&world.cluster, "{}").await?;
     program.leads().await?;
-    world.start_operator().await?;
-    let off = restart(&world, "off", End::Failed, restarts, progress).await?;
-    let forced_off = restart(&world, "off", End::Forced, few, progress).await?;
-    start_operator(&world, "Observe").await?;
-    let observe = restart(&world, "observe", End::Failed, restarts, progress).await?;
-    start_operator(&world, "Exact").await?;
-    let exact = restart(&world, "exact", End::Failed, restarts, progress).await?;
-    let forced_exact = restart(&world, "exact", End::Forced, few, progress).await?;
-    let missed = |of: usize, runs: &[&Vec<f64>]| -> usize {
-        runs.iter().map(|run| of.abs_diff(run.len())).sum()
-    };
-    let missed =
-        missed(restarts, &[&off, &observe, &exact]) + missed(few, &[&forced_off, &forced_exact]);
-    Ok(Restarts {
-        off: Times::of(off),
-        observe: Times::of(observe),
-        exact: Times::of(exact),
-        forced_off: Times::of(forced_off),
-        forced_exact: Times::of(forced_exact),
-        missed,
-    })
+    let (mut runs, mut missed) = ([const { Vec::new() }; RUNS.len()], 0);
+    for _ in 0..ROUNDS {
+        let mut running = None;
+        for ((mode, end), waited) in RUNS.into_iter().zip(&mut runs) {
+            if running.replace(mode) != Some(mode) {
+                start(&world, mode).await?;
+            }
+            let expected = if end == End::Forced { few } else { restarts };
+            let came = restart(&world, mode, end, expected, progress).await?;
+            missed += expected.abs_diff(came.len());
+            waited.extend(came);
+        }
+    }
+    let [off, forced_off, observe, exact, forced_exact] = runs.map(Times::of);
+    Ok(Restarts { off, observe, exact, forced_off, forced_exact, missed })
+}
+
+async fn start(world: &World, mode: &str) -> Result<()> {
+    if mode == OFF {
+        world.start_operator().await?;
+        return Ok(());
+    }
+    start_operator(world, mode).await
 }
 
 /// A job is restarted so often. How long each restart took, in milliseconds.
@@ -132,7 +148,7 @@ async fn restart(
     progress: &Progress,
 ) -> Result<Vec<f64>> {
     progress.step(format!("a job is restarted, accounting is {mode}, Pods are {end:?}"), restarts);
-    let tenant = world.tenant(mode).await?;
+    let tenant = world.tenant(&mode.to_lowercase()).await?;
     let watch = Watch::start(&tenant.client, &tenant.namespace).await?;
     tenant.create("job", end.runtime().0, json!({"trainer": {"numNodes": PODS}})).await?;
     until_ok("it has failed for good", WITHIN, || async {
