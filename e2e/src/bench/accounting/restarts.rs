@@ -1,8 +1,8 @@
 //! `accounting-restarts`: how much later the next attempt of a training comes because its Pods are counted first (F2, AH1).
 //!
 //! A control plane with JobSet and simulated nodes, in which a job of a hundred Pods loses them and is restarted, again and
-//! again: unmarked, in `Observe` and in `Exact`, in turns, so that what changes with time changes all of them. They fail; or they are
-//! deleted by force and no kubelet tells of them, and then each is held for the ten seconds in which one could (AE1 c).
+//! again: unmarked, in `Observe` and in `Exact`, in turns, so that what changes with time changes all of them. They fail; or
+//! they are deleted by force and no kubelet tells of them, and then each is held for the ten seconds in which one could (AE1 c).
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -131,6 +131,7 @@ async fn measure(restarts: usize, fsync: bool, progress: &Progress) -> Result<Re
     Ok(Restarts { off, observe, exact, forced_off, forced_exact, missed })
 }
 
+/// Replaces the operator by one in this mode.
 async fn start(world: &World, mode: &str) -> Result<()> {
     if mode == OFF {
         world.start_operator().await?;

@@ -67,7 +67,8 @@ impl Written {
 
     /// Whether a record has to be stored at once, because deletions wait for that or may not go on, or removed.
     ///
-    /// A policy in Enforce without a record is not judged yet: what its status says is what that will begin with.
+    /// `record` may be newer than that of `found`. A policy in Enforce without a record is not judged yet: what its status
+    /// says is what that will begin with.
     pub(super) fn is_urgent(&self, record: Option<&Record>, found: &Found) -> bool {
         let before = Record::read(&self.seen.status);
         let Some(record) = record else { return found.is_audited && before.is_some() };
