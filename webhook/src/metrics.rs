@@ -126,6 +126,8 @@ pub struct Metrics {
     answers: [Answers; Task::ALL.len()],
     rejected: IntCounterVec,
     certificate_expiry: Gauge,
+    /// The same by its name of 0.1, for one more release.
+    certificate_expiry_by_old_name: Gauge,
     reloads: IntCounterVec,
     restarts: [IntCounter; KINDS.len()],
 }
@@ -199,8 +201,12 @@ impl Metrics {
                 &["reason"],
             )?,
             certificate_expiry: Gauge::new(
-                "trainjob_webhook_certificate_expiry_time_seconds",
+                "trainjob_webhook_certificate_expiry_timestamp_seconds",
                 "When the serving certificate expires, in seconds since 1970; 0 without one.",
+            )?,
+            certificate_expiry_by_old_name: Gauge::new(
+                "trainjob_webhook_certificate_expiry_time_seconds",
+                "Deprecated: trainjob_webhook_certificate_expiry_timestamp_seconds.",
             )?,
             reloads: IntCounterVec::new(
                 Opts::new(
@@ -212,7 +218,9 @@ impl Metrics {
         };
         metrics.begin_at_zero();
         metrics.registry.register(Box::new(metrics.rejected.clone()))?;
-        metrics.registry.register(Box::new(metrics.certificate_expiry.clone()))?;
+        for expiry in [&metrics.certificate_expiry, &metrics.certificate_expiry_by_old_name] {
+            metrics.registry.register(Box::new(expiry.clone()))?;
+        }
         metrics.registry.register(Box::new(metrics.reloads.clone()))?;
         Ok(Arc::new(metrics))
     }
@@ -279,7 +287,9 @@ impl Metrics {
     /// A serving certificate is in use from now on, which expires at `expiry`.
     pub fn certificate_loaded(&self, expiry: SystemTime) {
         let seconds = expiry.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        self.certificate_expiry.set(seconds.as_secs_f64());
+        for gauge in [&self.certificate_expiry, &self.certificate_expiry_by_old_name] {
+            gauge.set(seconds.as_secs_f64());
+        }
         self.reloads.with_label_values(&[LOADED]).inc();
     }
 
@@ -334,6 +344,7 @@ mod tests {
             r#"trainjob_webhook_request_duration_seconds_bucket{kind="TrainJob",le="0.001"} 0"#,
             r#"trainjob_webhook_request_duration_seconds_bucket{kind="TrainJob",le="0.0025"} 3"#,
             r#"trainjob_webhook_rejected_bodies_total{reason="too_long"} 1"#,
+            "trainjob_webhook_certificate_expiry_timestamp_seconds 7",
             "trainjob_webhook_certificate_expiry_time_seconds 7",
             r#"trainjob_webhook_certificate_reloads_total{result="loaded"} 1"#,
             r#"trainjob_webhook_certificate_reloads_total{result="refused"} 1"#,

@@ -44,7 +44,11 @@ pub(super) const SWITCHES: &[(&str, &[&str])] = &[
     ),
     (
         "permissions for more people",
-        &["rbac.aggregate.kubeflow=true", "rbac.clusterRuntimesForAll=true"],
+        &[
+            "rbac.aggregate.kubeflow=true",
+            "rbac.aggregate.editRuntimes=true",
+            "rbac.clusterRuntimesForAll=true",
+        ],
     ),
     ("every runtime", &["runtimes.defaultEnabled=true"]),
     (
