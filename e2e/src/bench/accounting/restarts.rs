@@ -23,7 +23,9 @@ use crate::bench::figures::Times;
 use crate::bench::progress::Progress;
 use crate::bench::report::{Bar, Bound, Report, row};
 use crate::bench::rig::store;
-use crate::testenv::accounting::{Accounting, install_accounting, start_operator};
+use crate::testenv::accounting::{
+    Accounting, NAMESPACE, SERVICE_ACCOUNT, install_accounting, start_operator,
+};
 use crate::testenv::apply::apply;
 use crate::testenv::cluster::Options;
 use crate::testenv::fixtures::status::conditions_of;
@@ -47,24 +49,36 @@ enum End {
 }
 
 impl End {
-    /// The name of its runtime, and what makes a simulated Pod do it.
-    fn runtime(self) -> (&'static str, Value) {
+    /// The name of the runtime with which it happens so often.
+    fn runtime(self, restarts: usize) -> String {
         match self {
-            Self::Failed => {
-                ("fails-often", json!({COMPLETES_AFTER: "1s", "e2e.trainjob.dev/outcome": "fail"}))
-            }
-            Self::Forced => ("is-forced-often", json!({"e2e.trainjob.dev/sigterm": "unreported"})),
+            Self::Failed => format!("fails-{restarts}-times"),
+            Self::Forced => format!("is-forced-{restarts}-times"),
+        }
+    }
+
+    /// What makes a simulated Pod do it.
+    fn annotations(self) -> Value {
+        match self {
+            Self::Failed => json!({COMPLETES_AFTER: "1s", "e2e.trainjob.dev/outcome": "fail"}),
+            Self::Forced => json!({"e2e.trainjob.dev/sigterm": "unreported"}),
         }
     }
 }
 
-/// What is measured in each round, in this order.
-const RUNS: [(&str, End); 5] = [
-    (OFF, End::Failed),
-    (OFF, End::Forced),
-    ("Observe", End::Failed),
-    ("Exact", End::Failed),
-    ("Exact", End::Forced),
+/// So many of a hundred for each that is asked for, one at least.
+fn share(restarts: usize, of_hundred: usize) -> usize {
+    (restarts * of_hundred / 100).max(1)
+}
+
+/// What is measured in each round, in this order, and how many of a hundred restarts in it. The bar between the first and the
+/// third is the narrowest, and a slowest restart says little of a few.
+const RUNS: [(&str, End, usize); 5] = [
+    (OFF, End::Failed, 200),
+    (OFF, End::Forced, 20),
+    ("Observe", End::Failed, 200),
+    ("Exact", End::Failed, 100),
+    ("Exact", End::Forced, 20),
 ];
 /// The mode in which nothing is marked.
 const OFF: &str = "Off";
@@ -97,31 +111,31 @@ pub(in crate::bench) async fn run(size: Size, progress: &Progress) -> Result<Rep
     Ok(report(size, in_a_round * ROUNDS, &measured))
 }
 
-/// So many restarts in each mode and round, and a fifth of them, one at least, after a deletion by force.
+/// So many restarts in each round, shared as [`RUNS`] says.
 async fn measure(restarts: usize, fsync: bool, progress: &Progress) -> Result<Restarts> {
     progress.step("starting a control plane for restarts", 0);
     let options = Options { fsync, ..Options::default() };
     let world = Box::pin(World::without_operator(options)).await?;
     install_accounting(&world.cluster).await?;
-    let few = (restarts / 5).max(1);
-    for (end, restarts) in [(End::Failed, restarts), (End::Forced, few)] {
-        let (name, does) = end.runtime();
-        let mut runtime = runtime(name, &does, 1, None);
+    for (_, end, of_hundred) in RUNS {
+        let restarts = share(restarts, of_hundred);
+        let mut runtime = runtime(&end.runtime(restarts), &end.annotations(), 1, None);
         let job_set = runtime.pointer_mut("/spec/template/spec").and_then(|it| it.as_object_mut());
         let policy = json!({"maxRestarts": restarts});
         job_set.context("no JobSet")?.insert("failurePolicy".to_owned(), policy);
         apply(&world.cluster.client().await?, "default", vec![runtime]).await?;
     }
-    let program = Accounting::start(&world.cluster, "{}").await?;
+    let credentials = world.cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?;
+    let program = Accounting::as_shipped(&world.cluster, credentials).await?;
     program.leads().await?;
     let (mut runs, mut missed) = ([const { Vec::new() }; RUNS.len()], 0);
     for _ in 0..ROUNDS {
         let mut running = None;
-        for ((mode, end), waited) in RUNS.into_iter().zip(&mut runs) {
+        for ((mode, end, of_hundred), waited) in RUNS.into_iter().zip(&mut runs) {
             if running.replace(mode) != Some(mode) {
                 start(&world, mode).await?;
             }
-            let expected = if end == End::Forced { few } else { restarts };
+            let expected = share(restarts, of_hundred);
             let came = restart(&world, mode, end, expected, progress).await?;
             missed += expected.abs_diff(came.len());
             waited.extend(came);
@@ -151,7 +165,7 @@ async fn restart(
     progress.step(format!("a job is restarted, accounting is {mode}, Pods are {end:?}"), restarts);
     let tenant = world.tenant(&mode.to_lowercase()).await?;
     let watch = Watch::start(&tenant.client, &tenant.namespace).await?;
-    tenant.create("job", end.runtime().0, json!({"trainer": {"numNodes": PODS}})).await?;
+    tenant.create("job", &end.runtime(restarts), json!({"trainer": {"numNodes": PODS}})).await?;
     until_ok("it has failed for good", WITHIN, || async {
         progress.at(watch.waited().len());
         if end == End::Forced {
@@ -256,7 +270,7 @@ fn note(attempts: &mut Attempts, pod: &Pod, is_gone: bool) {
 fn report(size: Size, restarts: usize, measured: &Restarts) -> Report {
     let Restarts { off, observe, exact, forced_off, forced_exact, missed } = measured;
     let line = |what: &str, times: &Times| {
-        let times = [times.p50, times.p99, times.last].map(|ms| format!("{ms:.0}"));
+        let times = [times.first, times.p50, times.p99, times.last].map(|ms| format!("{ms:.0}"));
         [what.to_owned()].into_iter().chain(times).collect()
     };
     let later = |what: &str, times: &Times, than: &Times, most: f64| {
@@ -264,9 +278,12 @@ fn report(size: Size, restarts: usize, measured: &Restarts) -> Report {
     };
     Report {
         bench: "accounting-restarts",
-        title: format!("{restarts} restarts of {PODS} Pods; {}", store(size.fsync)),
+        title: format!(
+            "{restarts} restarts of {PODS} Pods, twice as many Off and in Observe; {}",
+            store(size.fsync)
+        ),
         table: vec![
-            row([&"to the next attempt; ms", &"p50", &"p99", &"last"]),
+            row([&"to the next attempt; ms", &"first", &"p50", &"p99", &"last"]),
             line("from a failure, Off", off),
             line("from a failure, Observe", observe),
             line("from a failure, Exact", exact),

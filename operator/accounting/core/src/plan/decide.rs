@@ -14,7 +14,10 @@ use super::{
     action::{Action, Plan},
     condition,
     context::{Context, JobRead},
-    pace::{ACTIVE_AGE, BATCH, BETWEEN_STORES, CLEAR_AFTER, GATHER, RELEASES},
+    pace::{
+        ACTIVE_AGE, BATCH, BETWEEN_STORES, CLEAR_AFTER, GATHER, GATHER_UNHELD, GOES_WITHIN,
+        RELEASES, SETTLING_AT_EASE,
+    },
     record::{Evidence, Record},
     standing::{Standing, is_waited_for, settling, standing},
 };
@@ -173,7 +176,7 @@ impl<'a> Round<'a> {
         let clock = self.context.now.clock;
         let mut free = RELEASES.saturating_sub(self.under_way);
         for tracked in &self.counted {
-            match tracked.backoff.wait(clock) {
+            match tracked.backoff.wait(clock).max(self.may_go(tracked)) {
                 Duration::ZERO if free > 0 => {
                     free -= 1;
                     plan.actions.push(Action::Release(tracked.pod.uid.to_string()));
@@ -183,6 +186,19 @@ impl<'a> Round<'a> {
                 wait => plan.ask_after(Some(wait)),
             }
         }
+    }
+
+    /// How long a counted Pod may still go by itself, which saves its annotation (AG2). One with the finalizer cannot, a
+    /// finished TrainJob's stays, and its record is not final before.
+    fn may_go(&self, tracked: &Tracked) -> Duration {
+        let is_at_ease = self.kept.len() <= SETTLING_AT_EASE && !self.context.job.is_over();
+        if tracked.pod.finalizer || !is_at_ease {
+            return Duration::ZERO;
+        }
+        let clock = self.context.now.clock;
+        tracked
+            .ended_seen
+            .map_or(Duration::ZERO, |seen| seen.saturating_add(GOES_WITHIN).saturating_sub(clock))
     }
 
     /// After how long the record has to be stored; `None`: nothing has changed that has to be.
@@ -197,7 +213,8 @@ impl<'a> Round<'a> {
             let seen = tracked.ended_seen.unwrap_or(now.clock);
             match is_waited_for(tracked) {
                 _ if full => at_once,
-                true => seen.saturating_add(GATHER),
+                true if tracked.pod.finalizer => seen.saturating_add(GATHER),
+                true => seen.saturating_add(GATHER_UNHELD),
                 false if over => at_once,
                 false => seen.saturating_add(self.context.settings.batch_period),
             }
