@@ -79,7 +79,22 @@ fn both_kinds_of_runtime_are_upstream_s() {
 }
 
 #[test]
-fn names_scopes_columns_and_subresources_are_upstream_s() {
+fn wide_columns_show_what_decides_about_a_job() {
+    let crd = shipped("trainjobs");
+    let columns = crd["spec"]["versions"][0]["additionalPrinterColumns"].as_array().unwrap();
+    let wide = columns.iter().filter(|column| column["priority"] == 1);
+    let wide: Vec<_> = wide.map(|it| ["name", "type", "jsonPath"].map(|key| &it[key])).collect();
+    let expected = [
+        ["Runtime", "string", ".spec.runtimeRef.name"],
+        ["Suspend", "boolean", ".spec.suspend"],
+        ["Deadline", "integer", ".spec.activeDeadlineSeconds"],
+        ["TTL", "integer", ".spec.ttlSecondsAfterFinished"],
+    ];
+    assert_eq!(json!(wide), json!(expected));
+}
+
+#[test]
+fn names_scopes_default_columns_and_subresources_are_upstream_s() {
     let state =
         json!({"name": "State", "type": "string", "jsonPath": ".status.conditions[-1:].type"});
     let age = json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"});
@@ -92,6 +107,9 @@ fn names_scopes_columns_and_subresources_are_upstream_s() {
         let mut crd = shipped(&plural);
         assert_eq!(crd["metadata"], json!({"name": format!("{plural}.trainer.kubeflow.org")}));
         crd["spec"]["versions"][0].as_object_mut().unwrap().remove("schema");
+        // What upstream does not have shows with `--output wide` only.
+        let shown = crd["spec"]["versions"][0]["additionalPrinterColumns"].as_array_mut();
+        shown.into_iter().for_each(|columns| columns.retain(|it| it.get("priority").is_none()));
         let mut version = json!({"name": "v1alpha1", "served": true, "storage": true});
         for (key, value) in [("additionalPrinterColumns", columns), ("subresources", subresources)]
         {

@@ -24,6 +24,7 @@ use crate::validate;
 /// What to train, on which runtime, and for how long it may run and stay.
 ///
 /// Only `runtimeRef` is required by the schema.
+#[expect(clippy::duplicated_attributes, reason = "what columns have in common is no duplicate")]
 #[derive(
     CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, Validate,
 )]
@@ -39,7 +40,29 @@ use crate::validate;
     derive = "PartialEq",
     doc = "A training job: from submission to removal.",
     printcolumn(name = "State", type_ = "string", json_path = ".status.conditions[-1:].type"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    // Priority 1: only `kubectl get --output wide` shows them.
+    printcolumn(
+        name = "Runtime",
+        type_ = "string",
+        json_path = ".spec.runtimeRef.name",
+        priority = 1
+    ),
+    printcolumn(name = "Suspend", type_ = "boolean", json_path = ".spec.suspend", priority = 1),
+    printcolumn(
+        name = "Deadline",
+        type_ = "integer",
+        json_path = ".spec.activeDeadlineSeconds",
+        description = "activeDeadlineSeconds",
+        priority = 1
+    ),
+    printcolumn(
+        name = "TTL",
+        type_ = "integer",
+        json_path = ".spec.ttlSecondsAfterFinished",
+        description = "ttlSecondsAfterFinished",
+        priority = 1
+    )
 )]
 #[serde(rename_all = "camelCase", default)]
 pub struct TrainJobSpec {
