@@ -21,6 +21,8 @@ use trainjob_api::TrainJob;
 use trainjob_api::conditions::{self, FAILED, SUSPENDED};
 use trainjob_api::time::Timestamp;
 
+/// How long before a deadline its job is told of it, in seconds; so many that none that fails a job here is told of (D8).
+const WARNING: i64 = 3_600;
 /// Longer than an operator that is about to do something wrong hesitates.
 const WINDOW: Duration = Duration::from_secs(3);
 
@@ -33,7 +35,9 @@ async fn by_last_resume(body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Re
     let world = SHARED
         .get(async || {
             let world = Box::pin(World::without_operator(Options::default())).await?;
-            world.start_operator_with("lifecycle: {deadlineClock: LastResume}").await?;
+            let lifecycle =
+                format!("{{deadlineClock: LastResume, deadlineWarningSeconds: {WARNING}}}");
+            world.start_operator_with(&format!("lifecycle: {lifecycle}")).await?;
             Ok(world)
         })
         .await?;
@@ -259,4 +263,30 @@ async fn ends_as_it_must(tenant: &Tenant<'_>, name: &str) -> Result<()> {
     stands_still(tenant, name).await?;
     suspend(tenant, name, false).await?;
     fails_after_its_resume(tenant, name).await
+}
+
+#[tokio::test]
+async fn from_the_last_resume_a_job_is_told_once_of_a_long_deadline_before_it_comes() -> Result<()>
+{
+    by_last_resume(async |tenant| {
+        let seconds = WARNING + 5;
+        let spec = json!({"suspend": true, "activeDeadlineSeconds": seconds});
+        tenant.create("job", RUNS, spec).await?;
+        tenant.becomes("job", SUSPENDED).await?;
+        suspend(tenant, "job", false).await?;
+        let note = tenant.tells("job", "DeadlineApproaching").await?;
+        let job = tenant.jobs.get("job").await?;
+        let due = resumed_at(&job)?.plus(seconds);
+        ensure!(note.contains(&format!("fails at {due}")), "{note}");
+        ensure!(now() >= due.plus(-WARNING), "told too early");
+        // News of the job make the operator look at it again.
+        tenant.patch("job", &json!({"metadata": {"labels": {"seen": "again"}}})).await?;
+        consistently("told once", WINDOW, async || {
+            let told = tenant.told("job", "DeadlineApproaching").await?;
+            ensure!(told.len() == 1, "{told:#?}");
+            Ok(())
+        })
+        .await
+    })
+    .await
 }

@@ -27,6 +27,8 @@ const MAX_ORIGIN_BYTES: usize = 600;
 pub enum Event {
     /// Something the job needs could not be made; says why.
     CreationFailed(String),
+    /// Its deadline comes soon.
+    DeadlineApproaching(Explanation),
     /// Its deadline failed it.
     DeadlineExceeded(Explanation),
     /// It failed, and this container of it was killed because it wanted more memory than it may have.
@@ -93,6 +95,7 @@ impl Event {
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::CreationFailed(_) => "TrainJobResourcesCreationFailed",
+            Self::DeadlineApproaching(_) => "DeadlineApproaching",
             Self::DeadlineExceeded(_) => "DeadlineExceeded",
             Self::OutOfMemory { .. } => "PodOOMKilled",
             Self::TtlExpired { .. } => "TTLExpired",
@@ -121,6 +124,7 @@ impl Event {
             | Self::RecreateLoop(_)
             | Self::FieldOutOfRange(_)
             | Self::ChangeNotApplied(_)
+            | Self::DeadlineApproaching(_)
             | Self::AccountingSkipped => "Reconciling",
             Self::DeadlineExceeded(_) | Self::OutOfMemory { .. } => "Failing",
             Self::ReleaseFailed(_)
@@ -138,6 +142,9 @@ impl Event {
             Self::CreationFailed(error) => {
                 format!("TrainJob resources reconciliation failed: {}", cut(error, MAX_ERROR_BYTES))
             }
+            Self::DeadlineApproaching(Explanation { seconds, due, .. }) => format!(
+                "the TrainJob fails at {due}, when its {seconds} seconds (spec.activeDeadlineSeconds) are over; what it has not saved by then is lost"
+            ),
             Self::DeadlineExceeded(why) => {
                 format!("{MESSAGE_DEADLINE_EXCEEDED}. {why} Its JobSet is deleted.")
             }
@@ -292,6 +299,18 @@ mod tests {
                 "ChangeNotApplied",
                 Severity::Warning,
                 "keeps its spec.replicatedJobs[node];",
+            ),
+            (
+                Event::DeadlineApproaching(Explanation {
+                    seconds: 7_200,
+                    start: Timestamp(1_767_513_600),
+                    due: Timestamp(1_767_520_800),
+                    clock: Clock::Creation,
+                    suspended: None,
+                }),
+                "DeadlineApproaching",
+                Severity::Warning,
+                "fails at 2026-01-04T10:00:00Z, when its 7200 seconds",
             ),
             (
                 Event::AccountingSkipped,

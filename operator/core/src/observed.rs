@@ -13,7 +13,7 @@ use crate::{
     build::Runtime,
     facts::{JobFacts, JobSetFacts, PerScheduler, PodGroupFacts},
     lifecycle::{
-        deadline::Clock,
+        deadline::{self, Clock},
         hold::{self, News},
     },
     mark::Accounting,
@@ -145,6 +145,8 @@ pub struct Settings {
     /// Whether the TTL also applies to finished jobs that somebody else manages
     /// (`lifecycle.ttlForManagedElsewhere`).
     pub ttl_for_managed_elsewhere: bool,
+    /// How long before a deadline users are told that it comes, in seconds (`lifecycle.deadlineWarningSeconds`).
+    pub deadline_warning: u32,
     /// How far a hold may reach beyond the TTL, in seconds (`lifecycle.maximumHoldSeconds`).
     pub maximum_hold: u32,
 }
@@ -156,6 +158,7 @@ impl Default for Settings {
             deadline_clock: Clock::default(),
             deletion_propagation: Propagation::default(),
             ttl_for_managed_elsewhere: false,
+            deadline_warning: deadline::DEFAULT_WARNING,
             maximum_hold: hold::DEFAULT_MAXIMUM,
         }
     }

@@ -90,13 +90,13 @@ fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Now) -> Pla
         return Plan { actions, ..Plan::default() };
     }
     let subject = deadline::Subject::of(job, observed.settings.deadline_clock);
-    let next = match deadline::decide(&subject, now) {
+    let (warning, next) = match deadline::decide(&subject, now) {
         deadline::Decision::Exceeded { due } => {
             let why = deadline::Explanation::of(&subject, due);
             return exceed(observed, manifest, conditions, why, now);
         }
-        deadline::Decision::Wait { due } => Some(due),
-        deadline::Decision::Never => None,
+        deadline::Decision::Wait { due } => tell_of_deadline(observed, &subject, due, now),
+        deadline::Decision::Never => (None, None),
     };
     if job.terminating {
         let actions = write(job, manifest, own, conditions);
@@ -124,8 +124,25 @@ fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Now) -> Pla
     actions.extend(step.actions);
     actions
         .extend(news.map(|told| Action::RecordEvent(Event::CreationFailed(told.message.clone()))));
+    actions.extend(warning.map(Action::RecordEvent));
     let waiting = step.obstacle.map(|obstacle| obstacle.waiting);
     Plan { actions, next, waiting, applied_spec_hash: step.applied_spec_hash }
+}
+
+/// D8: what users are told of a deadline that comes, and when to ask again.
+fn tell_of_deadline(
+    observed: &Observed<'_>,
+    subject: &deadline::Subject,
+    due: Timestamp,
+    now: Now,
+) -> (Option<Event>, Option<Timestamp>) {
+    match subject.is_told_of_at(due, observed.settings.deadline_warning) {
+        Some(told_at) if now.has_come(told_at) => {
+            (Some(Event::DeadlineApproaching(deadline::Explanation::of(subject, due))), Some(due))
+        }
+        Some(told_at) => (None, Some(told_at)),
+        None => (None, Some(due)),
+    }
 }
 
 /// D3: the condition is stored before anything is deleted, so that no crash loses the goal.

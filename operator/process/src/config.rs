@@ -210,6 +210,7 @@ fn settings(lifecycle: &Lifecycle) -> observed::Settings {
         deadline_clock: lifecycle.deadline_clock,
         deletion_propagation: lifecycle.deletion_propagation,
         ttl_for_managed_elsewhere: lifecycle.ttl_for_managed_elsewhere,
+        deadline_warning: lifecycle.deadline_warning_seconds.get(),
         maximum_hold: lifecycle.maximum_hold_seconds.get(),
     }
 }

@@ -3,7 +3,10 @@
 use invariants::{Millis, Terms, check};
 use trainjob_core::{
     Action,
-    lifecycle::{deadline::Clock, hold::DEFAULT_MAXIMUM},
+    lifecycle::{
+        deadline::{Clock, DEFAULT_WARNING},
+        hold::DEFAULT_MAXIMUM,
+    },
     observed::{Propagation, Settings},
 };
 
@@ -243,6 +246,7 @@ fn settings(random: &mut Random) -> Settings {
             Propagation::Foreground
         },
         ttl_for_managed_elsewhere: random.percent(30),
+        deadline_warning: DEFAULT_WARNING,
         maximum_hold: random.pick(&[0, 2, 20, DEFAULT_MAXIMUM]).unwrap_or(DEFAULT_MAXIMUM),
     }
 }

@@ -18,6 +18,11 @@ use crate::{
     now::Now,
 };
 
+/// Whoever sets a deadline of so many seconds or fewer is not told that it comes (D8).
+const SHORT: i64 = 3_600;
+/// How long before a deadline users are told that it comes, in seconds, unless that is configured.
+pub const DEFAULT_WARNING: u32 = 600;
+
 /// What the deadline is counted from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
 pub enum Clock {
@@ -55,6 +60,13 @@ impl Subject {
             suspended: job.suspended,
             clock,
         }
+    }
+
+    /// When users are told that a deadline comes which is due at `due`; `None`: they are not (D8).
+    #[must_use]
+    pub fn is_told_of_at(&self, due: Timestamp, warning: u32) -> Option<Timestamp> {
+        let is_long = self.seconds.is_some_and(|seconds| seconds > SHORT);
+        (is_long && warning > 0).then(|| due.plus(-i64::from(warning)))
     }
 
     /// When the clock started; `None` while it stands still.

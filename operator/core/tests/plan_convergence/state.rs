@@ -235,6 +235,7 @@ prop_compose! {
         last_resume in any::<bool>(),
         background in rarely(),
         ttl_for_managed_elsewhere in any::<bool>(),
+        deadline_warning in select(vec![0, 600, 100_000]),
         maximum_hold in select(vec![0, 100, 2_592_000]),
         job in jobs(),
         runtime in runtimes(),
@@ -246,6 +247,7 @@ prop_compose! {
             deletion_propagation:
                 if background { Propagation::Background } else { Propagation::Foreground },
             ttl_for_managed_elsewhere,
+            deadline_warning,
             maximum_hold,
         };
         Start { settings, job, runtime, snapshot, job_set }

@@ -58,6 +58,36 @@ fn a_deadline_stores_the_failure_then_tells_then_deletes_the_jobset() {
 }
 
 #[test]
+fn users_are_told_before_a_long_deadline_comes() {
+    let default = Settings::default();
+    let never = Settings { deadline_warning: 0, ..default };
+    let (hour, longer) = (3_600, 3_601);
+    for (case, seconds, settings, before_due, told) in [
+        ("not yet", longer, default, 601, false),
+        ("ten minutes before", longer, default, 600, true),
+        ("until it comes", longer, default, 1, true),
+        ("an hour is short", hour, default, 600, false),
+        ("it is switched off", longer, never, 600, false),
+        (
+            "the period is longer than the deadline",
+            longer,
+            Settings { deadline_warning: 9_999, ..default },
+            longer,
+            true,
+        ),
+    ] {
+        let due = CREATED + seconds;
+        let plan = built(&json!({"activeDeadlineSeconds": seconds}))
+            .under(settings)
+            .plan(due - before_due);
+        let expected: &[&str] = if told { &["tell DeadlineApproaching"] } else { &[] };
+        assert_eq!(words(&plan), expected, "{case}");
+        let next = if case == "not yet" { due - 600 } else { due };
+        assert_eq!(plan.next, Some(Timestamp(next)), "{case}");
+    }
+}
+
+#[test]
 fn a_deadline_fires_from_the_second_it_is_due_and_never_before() {
     for clock in CLOCKS {
         let scene = built(&json!({"activeDeadlineSeconds": 60})).under(counting_from(clock));

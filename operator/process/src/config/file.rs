@@ -13,7 +13,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use trainjob_api::crd::FieldUpdates;
 use trainjob_core::{
-    lifecycle::{deadline::Clock, hold::DEFAULT_MAXIMUM},
+    lifecycle::{
+        deadline::{Clock, DEFAULT_WARNING},
+        hold::DEFAULT_MAXIMUM,
+    },
     mark::Mode,
     observed::Propagation,
 };
@@ -245,6 +248,9 @@ sections! {
         /// What `activeDeadlineSeconds` is counted from: the job's creation, or its last resume as in Kubeflow Trainer
         /// 2.3 ([D2](semantics.md#3-activedeadlineseconds)).
         pub deadline_clock: Clock = Clock::Creation,
+        /// How long before a deadline of over an hour the event `DeadlineApproaching` comes, in seconds
+        /// ([D8](semantics.md#3-activedeadlineseconds)); 0: it does not come.
+        pub deadline_warning_seconds: Count = Whole::of::<{ DEFAULT_WARNING }>(),
         /// Whether TTL and deadline may be changed later. Admission enforces it; the operator acts on what is stored.
         /// In neither mode does an update that merely lacks a field remove it ([A11](semantics.md#10-admission)).
         pub field_updates: FieldUpdates = FieldUpdates::Immutable,
