@@ -20,11 +20,17 @@ fn the_image_is_built_by_the_compiler_of_this_repository() {
 }
 
 #[test]
-fn the_image_is_built_in_ci_as_it_is_by_its_dockerfile() {
-    let script = workspace::read(".ci/run").unwrap();
-    let version = script.split_once("\nAUDITABLE_VERSION=").unwrap().1.lines().next().unwrap();
+fn ci_release_and_dockerfile_use_the_same_tools() {
+    let version = |script: &str, name: &str| {
+        let script = workspace::read(script).unwrap();
+        let said = script.split_once(&format!("\n{name}=")).unwrap().1;
+        said.lines().next().unwrap().to_owned()
+    };
+    let auditable = version(".ci/run", "AUDITABLE_VERSION");
     let dockerfile = workspace::read("Dockerfile").unwrap();
-    assert!(dockerfile.contains(&format!("\nARG AUDITABLE_VERSION={version}\n")), "{version}");
+    assert!(dockerfile.contains(&format!("\nARG AUDITABLE_VERSION={auditable}\n")), "{auditable}");
+    assert_eq!(version(".ci/release", "AUDITABLE_VERSION"), auditable);
+    assert_eq!(version(".ci/advisories", "DENY_VERSION"), version(".ci/run", "DENY_VERSION"));
 }
 
 /// Cargo wants every member of the workspace, also to build one of them.
