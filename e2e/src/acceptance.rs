@@ -14,6 +14,7 @@ pub mod monitoring;
 pub mod node;
 pub mod retention;
 mod rights;
+mod runtimes_jobs;
 pub mod sdk;
 mod switches;
 pub mod versions;

@@ -21,4 +21,5 @@ pub mod metrics;
 pub mod queue;
 pub mod reconcile;
 pub mod run;
+pub mod runtimes;
 pub mod secrets;

@@ -1,8 +1,8 @@
 //! `trainjob-operator`: the controller of TrainJobs. See the library for how it works.
 
-use std::{env, process::ExitCode};
+use std::{env, ffi::OsString, process::ExitCode};
 
-use trainjob_operator::{manual::MANUAL, metrics, run};
+use trainjob_operator::{manual, metrics, run, runtimes};
 use trainjob_process::{Program, start};
 
 const PROGRAM: Program = Program {
@@ -25,9 +25,25 @@ const PROGRAM: Program = Program {
     ],
     threads: None,
     flags: &[],
-    manual: MANUAL,
+    manual: manual::MANUAL,
+};
+
+const RUNTIMES: Program = Program {
+    name: "trainjob-operator runtimes",
+    about: "Creates the predefined runtimes of a Helm release, or removes them.",
+    flags: runtimes::FLAGS,
+    manual: manual::RUNTIMES,
+    ..PROGRAM
 };
 
 fn main() -> ExitCode {
-    start(PROGRAM, env::args_os(), run::run)
+    let mut arguments = env::args_os();
+    let program = arguments.next();
+    let mut rest = arguments.peekable();
+    let command = rest.next_if(|first| first == runtimes::COMMAND);
+    let arguments = program.into_iter().chain(rest).collect::<Vec<OsString>>();
+    match command {
+        None => start(PROGRAM, arguments, run::run),
+        Some(_) => start(RUNTIMES, arguments, runtimes::run),
+    }
 }

@@ -110,9 +110,20 @@ app.kubernetes.io/component: {{ . }}
 {{- merge $own (default dict .extra) (default dict .root.Values.commonLabels) | toYaml -}}
 {{- end }}
 
+{{/*
+"true" where the image is that of Kubeflow Trainer's manager, because the values are those of its chart. It has none of the
+programs, so it means the image that has them.
+*/}}
+{{- define "trainjob-operator.imageIsTrainers" -}}
+{{- if hasSuffix "kubeflow/trainer/trainer-controller-manager" .Values.image.repository }}true{{ end -}}
+{{- end }}
+
 {{/* The image that has all programs. */}}
 {{- define "trainjob-operator.image" -}}
 {{- $image := .Values.image -}}
+{{- if include "trainjob-operator.imageIsTrainers" . -}}
+{{- $image = dict "registry" $image.registry "repository" "trainjob-operator/trainjob-operator" -}}
+{{- end -}}
 {{- with $image.registry }}{{ . }}/{{ end }}{{ $image.repository }}
 {{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ default (printf "v%s" .Chart.AppVersion) $image.tag }}{{ end }}
 {{- end }}
@@ -316,6 +327,71 @@ come in the same installation as its definition.
 */}}
 {{- define "trainjob-operator.runtimesAreServed" -}}
 {{- if or (not (include "trainjob-operator.clusterIsKnown" .)) (.Capabilities.APIVersions.Has "trainer.kubeflow.org/v1alpha1/ClusterTrainingRuntime") }}true{{ end -}}
+{{- end }}
+
+{{/*
+"true" where Jobs create and remove the runtimes, as long as they are not objects of the release. Nobody else could give
+these Jobs their rights.
+*/}}
+{{- define "trainjob-operator.jobsDoRuntimes" -}}
+{{- if and (not (include "trainjob-operator.runtimesAreServed" .)) .Values.rbac.create (include "trainjob-operator.wantedRuntimes" . | fromYaml) }}true{{ end -}}
+{{- end }}
+
+{{/*
+What values of Kubeflow Trainer's chart mean nothing here, a line each. That JobSet is to be installed is an error where it
+is missing: without it nothing works.
+*/}}
+{{- define "trainjob-operator.withoutEffect" -}}
+{{- with .Values.jobset }}
+{{- if not (kindIs "bool" (default false .install)) }}{{ fail (printf "jobset.install: %v, expected true or false" .install) }}{{ end }}
+{{- if .install }}
+{{- if and (include "trainjob-operator.clusterIsKnown" $) (not ($.Capabilities.APIVersions.Has "jobset.x-k8s.io/v1alpha2/JobSet")) }}
+{{- fail "jobset.install: true, but JobSet is not part of this chart, and the cluster does not have it, expected an installation of it before:\n  kubectl apply --server-side -f https://github.com/kubernetes-sigs/jobset/releases/download/v0.12.0/manifests.yaml\n  kubectl --namespace jobset-system rollout status deployment/jobset-controller-manager" }}
+{{- end }}
+jobset.install: JobSet is not part of this chart; {{ if include "trainjob-operator.clusterIsKnown" $ }}the one that is installed stays as it is{{ else }}install it before{{ end }}
+{{- end }}
+{{- range $name, $_ := omit . "install" }}
+jobset.{{ $name }}: JobSet is not part of this chart
+{{- end }}
+{{- end }}
+{{- if include "trainjob-operator.imageIsTrainers" . }}
+image.repository: Kubeflow Trainer's manager has none of the programs; the image is {{ include "trainjob-operator.image" . }}
+{{- end }}
+{{- if .Values.manager.selectorLabels }}
+manager.selectorLabels: the selectors of a Deployment are its names; for further labels of the Pods, manager.labels
+{{- end }}
+{{- if .Values.runtimes.installer }}
+runtimes.installer: the image of the operator installs the runtimes
+{{- end }}
+{{- if .Values.dataCache.lws }}
+dataCache.lws: LeaderWorkerSet is not part of this chart
+{{- end }}
+{{- end }}
+
+{{/* The predefined runtimes that are wanted, as objects by their names. */}}
+{{- define "trainjob-operator.runtimes" -}}
+{{- $all := dict -}}
+{{- range $name, $image := include "trainjob-operator.wantedRuntimes" . | fromYaml }}
+{{- $path := printf "files/runtimes/%s.yaml" $name }}
+{{- $runtime := $.Files.Get $path | fromYaml }}
+{{- if ne (default "" $runtime.kind) "ClusterTrainingRuntime" }}{{ fail (printf "%s: %v" $path $runtime) }}{{ end }}
+{{- $common := include "trainjob-operator.labels" (dict "root" $) | fromYaml }}
+{{- $_ := set $runtime.metadata "labels" (merge (deepCopy (default dict $.Values.runtimes.commonLabels)) $runtime.metadata.labels $common) }}
+{{- range $runtime.spec.template.spec.replicatedJobs }}
+{{- range .template.spec.template.spec.containers }}
+{{- if eq .name "node" }}
+{{- $_ := set . "image" (include "trainjob-operator.imageWith" (dict "image" .image "with" $image)) }}
+{{- end }}
+{{- range .env }}
+{{- if eq .name "CACHE_IMAGE" }}
+{{- $_ := set . "value" (include "trainjob-operator.imageWith" (dict "image" .value "with" $.Values.dataCache.cacheImage)) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- $_ := set $all $name $runtime }}
+{{- end }}
+{{- toYaml $all }}
 {{- end }}
 
 {{/* The names of the predefined runtimes that are wanted, each with the image that its containers called node get. */}}

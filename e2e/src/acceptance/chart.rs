@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
+use super::runtimes_jobs;
 use super::switches::{FOREIGN, MISTAKES, SWITCHES};
 use crate::testenv::chart::{CHART, install_crds};
 use crate::testenv::cluster::{Cluster, Options};
@@ -23,6 +24,13 @@ use crate::testenv::{workspace, yaml};
 /// The release, which is called as the chart is.
 const RELEASE: &str = "trainjob-operator";
 const NAMESPACE: &str = "kubeflow-system";
+/// How many runtimes there are, if all are enabled that need nothing else.
+const RUNTIMES: usize = 8;
+/// The values of Kubeflow Trainer's chart, as its users have them.
+const TRAINERS_VALUES: &str = "e2e/trainer-2.3-values.yaml";
+/// The images of Deployments, a line each.
+const IMAGES: &str =
+    "jsonpath={range .items[*]}{.spec.template.spec.containers[*].image}{\"\\n\"}{end}";
 /// The job that goes through everything that happens to the release.
 const JOB: &str = "acceptance";
 /// How long the slowest step may take on a busy machine.
@@ -79,7 +87,13 @@ impl<'a> Trial<'a> {
             let refusal = refusal.with_context(|| format!("{mistake} was let through"))?;
             ensure!(format!("{refusal:#}").contains(said), "{mistake}: {refusal:#}");
         }
-        tell(&format!("{} mistakes, all refused by name", MISTAKES.len()));
+        // Which a cluster without JobSet has.
+        let api = ["--set", "jobset.install=true", "--api-versions", "v1/Pod"];
+        let arguments = [&["template", RELEASE, &self.chart][..], &api].concat();
+        let refusal = self.tools.helm_offline(&arguments).await.err();
+        let refusal = format!("{:#}", refusal.context("JobSet need not be there")?);
+        ensure!(refusal.contains("kubectl apply --server-side -f https://"), "{refusal}");
+        tell(&format!("{} mistakes, all refused by name", MISTAKES.len() + 1));
         // An installation brings them itself.
         let files = workspace::path(&format!("{CHART}/files/crds")).display().to_string();
         self.tools.kubectl(&["delete", "--wait", "-f", &files], None).await?;
@@ -104,17 +118,19 @@ impl<'a> Trial<'a> {
     /// A release from its installation to its end, with a job in it.
     async fn lives(&self, tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
         let wanted = "runtimes.defaultEnabled=true";
-        let said = self.install("install", &[wanted]).await?;
-        ensure!(
-            said.contains("NOT INSTALLED YET"),
-            "the notes do not tell of the runtimes: {said}"
+        let (_, created) = self.installs_runtimes(&[wanted]).await?;
+        tell(
+            "installed in one step, with all runtimes; every Pod is ready, under Pod Security restricted",
         );
-        tell("installed; every Pod is ready, under Pod Security restricted");
-        let said = self.install("upgrade", &[wanted]).await?;
-        ensure!(!said.contains("NOT INSTALLED YET"), "runtimes are still missing: {said}");
-        let runtimes = self.names("clustertrainingruntimes").await?;
-        ensure!(runtimes.len() == 8, "runtimes: {runtimes:?}");
-        tell("upgraded; the runtimes are there");
+        self.install("upgrade", &[wanted]).await?;
+        ensure!(self.runtimes().await? == created, "an upgrade has replaced the runtimes");
+        let manifest = ["get", "manifest", RELEASE, "--namespace", NAMESPACE];
+        let manifest = self.tools.helm(&manifest).await?;
+        ensure!(
+            manifest.matches("kind: ClusterTrainingRuntime").count() == RUNTIMES,
+            "the upgrade has not taken the runtimes into the release"
+        );
+        tell("upgraded; the runtimes are the same, and objects of the release");
 
         let programs = Programs::start(self.cluster, &self.tools, RELEASE, NAMESPACE).await?;
         until_ok("a job is admitted", PATIENCE, || async {
@@ -156,7 +172,71 @@ impl<'a> Trial<'a> {
         tell(
             "uninstalled: jobs and definitions have stayed, and nothing stands in the way of removing them",
         );
+        self.goes_without_an_upgrade(wanted).await?;
+        tell(
+            "installed in one step with the values of Kubeflow Trainer's chart, and uninstalled without an upgrade: the runtimes have gone",
+        );
         Ok(())
+    }
+
+    /// Installs the release where the kind of runtimes is not known yet. What Helm has said, and names and UIDs of the runtimes
+    /// that are there then.
+    async fn installs_runtimes(&self, sets: &[&str]) -> Result<(String, String)> {
+        let place = (RELEASE, NAMESPACE);
+        let (said, created) = tokio::join!(
+            self.install("install", sets),
+            runtimes_jobs::play(self.cluster, &self.tools, place, "create")
+        );
+        created?;
+        let said = said?;
+        ensure!(said.contains("A Job has created the runtimes: deepspeed-distributed"), "{said}");
+        let runtimes = self.runtimes().await?;
+        ensure!(runtimes.lines().count() == RUNTIMES, "runtimes: {runtimes}");
+        let left = ["get", "job,sa,cm", "--namespace", NAMESPACE, "-o", "name"];
+        let left = self.tools.kubectl(&left, None).await?;
+        ensure!(!left.contains("-runtimes"), "the Job or its account has stayed: {left}");
+        Ok((said, runtimes))
+    }
+
+    /// Somebody has a values file of Kubeflow Trainer's chart, and one runtime is somebody else's when the release goes.
+    async fn goes_without_an_upgrade(&self, wanted: &str) -> Result<()> {
+        self.tools.kubectl(&["create", "namespace", NAMESPACE], None).await?;
+        let values = workspace::path(TRAINERS_VALUES).display().to_string();
+        let (said, _) = self.installs_runtimes(&[wanted, &values]).await?;
+        for without_effect in [
+            "jobset.install",
+            "jobset.fullnameOverride",
+            "image.repository",
+            "runtimes.installer",
+            "dataCache.lws",
+        ] {
+            ensure!(said.contains(&format!("  {without_effect}: ")), "{without_effect}: {said}");
+        }
+        let image = ["get", "deployments", "--namespace", NAMESPACE, "-o", IMAGES];
+        let images = self.tools.kubectl(&image, None).await?;
+        ensure!(images.lines().all(|it| it.starts_with("ghcr.io/trainjob-operator/")), "{images}");
+        let foreign = "clustertrainingruntime/torch-distributed";
+        let owner = "meta.helm.sh/release-name=other";
+        self.tools.kubectl(&["annotate", "--overwrite", foreign, owner], None).await?;
+        let uninstall = ["uninstall", RELEASE, "--namespace", NAMESPACE, "--wait"];
+        let (uninstalled, removed) = tokio::join!(
+            self.tools.helm(&uninstall),
+            runtimes_jobs::play(self.cluster, &self.tools, (RELEASE, NAMESPACE), "remove")
+        );
+        removed?;
+        uninstalled?;
+        let left = self.names("clustertrainingruntimes").await?;
+        ensure!(
+            left.len() == 1 && left.iter().all(|it| it.ends_with("/torch-distributed")),
+            "{left:?}"
+        );
+        Ok(())
+    }
+
+    /// Names and UIDs of the runtimes.
+    async fn runtimes(&self) -> Result<String> {
+        let columns = "jsonpath={range .items[*]}{.metadata.name} {.metadata.uid}{\"\\n\"}{end}";
+        self.tools.kubectl(&["get", "clustertrainingruntimes", "-o", columns], None).await
     }
 
     /// `helm install` or `helm upgrade`, until its Pods are ready; gives what Helm says.
@@ -170,7 +250,7 @@ impl<'a> Trial<'a> {
         let mut arguments = vec![how, RELEASE, &self.chart, "--namespace", NAMESPACE];
         arguments.extend(["--wait", "--timeout=3m"]);
         let sets = address.iter().map(String::as_str).chain(sets.iter().copied());
-        arguments.extend(sets.flat_map(|set| ["--set", set]));
+        arguments.extend(sets.flat_map(|set| [as_flag(set), set]));
         self.tools.helm(&arguments).await
     }
 

@@ -184,7 +184,7 @@ pub(super) const MISTAKES: &[(&str, &str)] = &[
         "manager.config.accounting.mode=Exact",
         "'/manager/config': additional properties 'accounting' not allowed",
     ),
-    ("jobset.install=true", "'/jobset/install': value must be false"),
+    ("jobset.install=yes please", "jobset.install: yes please, expected true or false"),
     ("manager.config.metrics.auth.enabled=true", "'/manager/config/metrics/secureServing'"),
     (
         "dataCache.runtimes.torchDistributedWithCache.enabled=true",

@@ -117,7 +117,11 @@ impl Release {
     }
 }
 
-/// The flag for a value, which is JSON where it is quoted or a list.
+/// The flag for a value, which is JSON where it is quoted or a list, or for a file of values.
 pub(crate) fn as_flag(set: &str) -> &'static str {
-    if set.ends_with(['"', ']']) { "--set-json" } else { "--set" }
+    match set {
+        _ if set.ends_with(['"', ']']) => "--set-json",
+        _ if set.ends_with(".yaml") => "--values",
+        _ => "--set",
+    }
 }

@@ -9,7 +9,7 @@ use trainjob_accounting_core::settings;
 use trainjob_process::{
     config::{
         ConfigError, Flags, LeaderElection, MetricsServer, Problem, Served, Settings, Tls,
-        companion, read, value::GoDuration,
+        companion, read,
     },
     health::Endpoints,
 };
@@ -75,27 +75,6 @@ impl Settings for Config {
         // Nothing is deleted by time.
         Duration::ZERO
     }
-}
-
-/// A length of time that a flag of a command says, within bounds.
-///
-/// # Errors
-///
-/// It is none, or out of bounds.
-pub fn duration(
-    flags: &Flags,
-    (name, flag): (&str, &'static str),
-    default: Duration,
-    bounds: &RangeInclusive<Duration>,
-) -> Result<Duration, ConfigError> {
-    let Some(text) = flags.own.get(name) else { return Ok(default) };
-    let invalid = |message| ConfigError::InvalidFlag { flag, problem: Problem::new("", message) };
-    let GoDuration(given) = text.parse().map_err(invalid)?;
-    if bounds.contains(&given) {
-        return Ok(given);
-    }
-    let (least, most) = (bounds.start(), bounds.end());
-    Err(invalid(format!("{text}, expected a length of time from {least:?} to {most:?}")))
 }
 
 /// Refuses fields that contradict each other.

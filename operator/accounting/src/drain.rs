@@ -38,7 +38,7 @@ use trainjob_process::{
 };
 
 use crate::{
-    config::{Config, duration},
+    config::Config,
     requests::{Annotation, PAGE, release},
     unlabelled::unlabelled,
 };
@@ -80,7 +80,7 @@ pub struct DrainConfig {
 
 impl Settings for DrainConfig {
     fn load(flags: &Flags) -> Result<Self, ConfigError> {
-        let timeout = duration(flags, TIMEOUT, DEFAULT, &BOUNDS)?;
+        let timeout = flags.duration(TIMEOUT, DEFAULT, &BOUNDS)?;
         let abandon = flags.own.contains_key(ABANDON);
         Ok(Self { program: Config::load(flags)?, timeout, abandon })
     }

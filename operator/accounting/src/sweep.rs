@@ -43,7 +43,7 @@ use trainjob_process::{
 
 use self::candidates::{Candidates, Due};
 use crate::{
-    config::{Config, duration},
+    config::Config,
     metrics::{LostReason, Metrics},
     news,
     requests::{Annotation, release},
@@ -78,7 +78,7 @@ pub struct SweepConfig {
 
 impl Settings for SweepConfig {
     fn load(flags: &Flags) -> Result<Self, ConfigError> {
-        let after = duration(flags, AFTER, DEFAULT, &BOUNDS)?;
+        let after = flags.duration(AFTER, DEFAULT, &BOUNDS)?;
         Ok(Self { program: Config::load(flags)?, after })
     }
 

@@ -82,7 +82,7 @@ fn flags_of_commands_are_lengths_of_time_within_bounds() {
     let read = |text: Option<&str>| {
         let own = text.map(|text| ("after", text.to_owned())).into_iter().collect();
         let flags = Flags { own, ..Flags::default() };
-        duration(&flags, ("after", "--after"), default, &bounds).map_err(|error| error.to_string())
+        flags.duration(("after", "--after"), default, &bounds).map_err(|error| error.to_string())
     };
     assert_eq!(read(None), Ok(default));
     assert_eq!(read(Some("90s")), Ok(Duration::from_secs(90)));

@@ -1,6 +1,8 @@
 //! The command line: our own flags, and those of Kubeflow Trainer that they replace.
 
-use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
+use std::{
+    collections::BTreeMap, ffi::OsString, ops::RangeInclusive, path::PathBuf, time::Duration,
+};
 
 use clap::{
     ArgMatches, FromArgMatches as _,
@@ -8,7 +10,7 @@ use clap::{
 };
 use thiserror::Error;
 
-use super::{args::Args, gates::Gates, help};
+use super::{ConfigError, Problem, args::Args, gates::Gates, help, value::GoDuration};
 use crate::{
     logging::Options,
     program::{OwnFlag, Program},
@@ -74,6 +76,29 @@ impl Flags {
                 args.feature_gates.into_iter().flat_map(|gates| gates.0).collect(),
             ),
         })
+    }
+
+    /// The length of time that a flag of a command says, which is given by its name without and with dashes; `default` where it
+    /// is not given.
+    ///
+    /// # Errors
+    ///
+    /// It is none, or out of bounds.
+    pub fn duration(
+        &self,
+        (name, flag): (&str, &'static str),
+        default: Duration,
+        bounds: &RangeInclusive<Duration>,
+    ) -> Result<Duration, ConfigError> {
+        let Some(text) = self.own.get(name) else { return Ok(default) };
+        let invalid =
+            |message| ConfigError::InvalidFlag { flag, problem: Problem::new("", message) };
+        let GoDuration(given) = text.parse().map_err(invalid)?;
+        if bounds.contains(&given) {
+            return Ok(given);
+        }
+        let (least, most) = (bounds.start(), bounds.end());
+        Err(invalid(format!("{text}, expected a length of time from {least:?} to {most:?}")))
     }
 }
 
