@@ -64,7 +64,7 @@ async fn status_shows_phase_time_left_gpus_and_queue() -> Result<()> {
         let day = json!({"activeDeadlineSeconds": 90_000, "ttlSecondsAfterFinished": 3_600});
         user.create(gpu_job("runs", RUNS, &none, 3, &day)?).await?;
         user.create(gpu_job("queued", RUNS, &queue, 3, &json!({"suspend": true}))?).await?;
-        let long = "sweep-of-the-learning-rate-and-the-batch-size-x7k2p";
+        let long = "sweep-of-learning-rate-and-batch-size-x7k2p";
         user.create(gpu_job(long, COMPLETES, &none, 1, &day)?).await?;
         tenant.completes(long).await?;
         let runs = until_ok("a job runs with its GPUs", PATIENCE, || async {
@@ -90,7 +90,8 @@ async fn status_shows_phase_time_left_gpus_and_queue() -> Result<()> {
         ensure!(rest == ["+1h", "3", "-"], "{table}");
         let complete = cells(complete);
         let [name, phase, deadline, ttl, gpus, _] = &*complete else { bail!("{table}") };
-        ensure!((*name, *phase) == (long, "Complete"), "{table}");
+        let is_cut = name.starts_with("sweep-") && name.contains('…') && name.ends_with("x7k2p");
+        ensure!(is_cut && *phase == "Complete", "{table}");
         ensure!((*deadline, *gpus) == ("-", "0"), "{table}");
         ensure!(ttl.starts_with("59m") || *ttl == "1h", "{table}");
 
@@ -306,7 +307,7 @@ async fn kubectl_finds_the_plugin_and_shells_complete_it() -> Result<()> {
         ensure!(table.lines().any(|line| cells(line).starts_with(&["job", "Suspended"])), "{table}");
 
         let script = r#"eval "$("$0" completion bash)"; COMP_WORDS=(kubectl-trainjob st); COMP_CWORD=1
-            _kubectl-trainjob kubectl-trainjob st kubectl-trainjob; echo "${COMPREPLY[@]}""#;
+            _kubectl__trainjob kubectl-trainjob st kubectl-trainjob; echo "${COMPREPLY[@]}""#;
         let output = Command::new("bash").arg("-c").arg(script).arg(&plugin).output()?;
         let completed = String::from_utf8_lossy(&output.stdout);
         ensure!(completed.trim() == "status", "{completed} {}", String::from_utf8_lossy(&output.stderr));

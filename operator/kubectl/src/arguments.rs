@@ -9,10 +9,10 @@ use trainjob_core::lifecycle::deadline::Clock;
 use crate::duration;
 
 /// Where the pages about this program are.
-const MORE: &str = "Exit status: 0, or 1 with one line on stderr that says what is wrong.\n\
+const MORE: &str = "Exit status: 0, or 1 and stderr says what is wrong.\n\
     Needs get and list of trainjobs, pods, events and jobsets, and for extend patch of trainjobs.";
 
-/// What of all TrainJobs matters to their users: phase, deadline, TTL, GPUs, and why one waits.
+/// How TrainJobs are: phase, time left, TTL and GPUs, and why one waits, was stopped or stays.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-trainjob", bin_name = "kubectl trainjob", version, after_help = MORE)]
 pub struct Arguments {
@@ -79,7 +79,7 @@ pub struct StatusArguments {
     /// wide: names are not cut; json: for programs
     #[arg(short, long, value_name = "FORMAT")]
     pub output: Option<StatusOutput>,
-    /// What the deadlines of this cluster count from, if you know
+    /// What deadlines count from here, if you know
     #[arg(long, value_name = "CLOCK")]
     pub deadline_clock: Option<ClockArgument>,
 }
@@ -120,7 +120,7 @@ pub struct WhyArguments {
     /// json: for programs
     #[arg(short, long, value_name = "FORMAT")]
     pub output: Option<WhyOutput>,
-    /// What the deadlines of this cluster count from, if you know
+    /// What deadlines count from here, if you know
     #[arg(long, value_name = "CLOCK")]
     pub deadline_clock: Option<ClockArgument>,
 }

@@ -30,12 +30,12 @@ pub enum Phase {
     Failed,
     /// It succeeded.
     Complete,
+    /// It cannot go on, as its condition `Waiting` says.
+    Waiting,
     /// It is suspended and has a queue of Kueue.
     Queued,
     /// It is suspended.
     Suspended,
-    /// It cannot go on, as its condition `Waiting` says.
-    Waiting,
     /// It is to run, and none of it does yet.
     Pending,
     /// It runs, or a part of it has succeeded already.
@@ -53,9 +53,9 @@ impl Phase {
             State::Finished(Outcome::DeadlineExceeded) => Self::DeadlineExceeded,
             State::Finished(Outcome::Failed) => Self::Failed,
             State::Finished(Outcome::Complete) => Self::Complete,
+            State::Suspended | State::Queued | State::Running if waits(job) => Self::Waiting,
             State::Suspended if queue(job).is_some() => Self::Queued,
             State::Suspended => Self::Suspended,
-            State::Queued | State::Running if waits(job) => Self::Waiting,
             State::Queued => Self::Pending,
             State::Running => Self::Running,
         }
@@ -138,6 +138,13 @@ mod tests {
             (json!({}), plain(), condition("Waiting", "RuntimeNotFound"), false, Phase::Waiting),
             (json!({}), spec(json!({"suspend": true})), json!({}), false, Phase::Suspended),
             (queued.clone(), spec(json!({"suspend": true})), json!({}), false, Phase::Queued),
+            (
+                queued.clone(),
+                spec(json!({"suspend": true})),
+                condition("Waiting", "BuildFailed"),
+                false,
+                Phase::Waiting,
+            ),
             (queued, plain(), json!({}), false, Phase::Pending),
             (json!({}), plain(), condition("Complete", "Done"), true, Phase::Complete),
             (json!({}), plain(), condition("Failed", "Any"), true, Phase::Failed),

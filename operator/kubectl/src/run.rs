@@ -19,7 +19,7 @@ use crate::{
 /// The name of the file, by which kubectl and shells know this program.
 const PROGRAM: &str = "kubectl-trainjob";
 
-/// Runs one command. Exit code 0, or 1 with one line on stderr that says why; of wrong flags it says what would be right.
+/// Runs one command. Exit code 0, or 1, and stderr says why; of wrong flags it says what would be right.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,

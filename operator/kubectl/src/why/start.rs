@@ -35,7 +35,7 @@ fn remedies(scene: &Scene, reason: &str) -> Vec<String> {
     let is = |known: Reason| reason == known.as_str();
     let remedy = if is(Reason::RuntimeNotFound) {
         format!(
-            "Create the runtime, and the job starts by itself; or create the job again with one of: kubectl get clustertrainingruntimes; kubectl get trainingruntimes {namespace}"
+            "Create the runtime, and the job starts by itself; or create the job again with one that exists: kubectl get clustertrainingruntimes; kubectl get trainingruntimes {namespace}"
         )
     } else if is(Reason::JobSetTerminating) {
         format!(
