@@ -41,6 +41,8 @@ pub const SNAPSHOT_KEY: &str = "runtime";
 pub const JOBSET_NAME_LABEL: &str = "jobset.sigs.k8s.io/jobset-name";
 /// Label by which JobSet names the very JobSet a Pod belongs to.
 pub const JOBSET_UID_LABEL: &str = "jobset.sigs.k8s.io/jobset-uid";
+/// Label by which a job asks for a place in a queue of Kueue.
+pub const KUEUE_QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 /// Label that Kueue puts on the copies of a job in MultiKueue worker clusters.
 pub const MULTIKUEUE_ORIGIN_LABEL: &str = "kueue.x-k8s.io/multikueue-origin";
 

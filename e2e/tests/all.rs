@@ -45,6 +45,8 @@ mod imports;
 mod in_a_box;
 #[path = "isolation.rs"]
 mod isolation;
+#[path = "kubectl_plugin/main.rs"]
+mod kubectl_plugin;
 #[path = "kueue/main.rs"]
 mod kueue;
 #[path = "leadership/main.rs"]

@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 /// The crates of the product, by their sources.
-const PRODUCT: [&str; 9] = [
+const PRODUCT: [&str; 10] = [
     "api/src",
     "operator/accounting/core/src",
     "operator/core/src",
     "operator/engine/src",
+    "operator/kubectl/src",
     "operator/process/src",
     "operator/retention/core/src",
     "operator/retention/src",

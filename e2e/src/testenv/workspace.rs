@@ -19,6 +19,9 @@ const RETENTION: &str = "trainjob-retention";
 /// The binary of the accounting program.
 const ACCOUNTING: &str = "trainjob-accounting";
 
+/// The binary of the kubectl plugin.
+const KUBECTL_PLUGIN: &str = "kubectl-trainjob";
+
 /// The directory of a binary that was built, or why it could not be.
 type Built = OnceLock<Result<PathBuf, String>>;
 
@@ -46,6 +49,12 @@ pub fn retention() -> Result<PathBuf> {
 pub fn accounting() -> Result<PathBuf> {
     static BUILT: Built = OnceLock::new();
     provide(&BUILT, ACCOUNTING)
+}
+
+/// The file of the kubectl plugin, as that of the [`operator`].
+pub fn kubectl_plugin() -> Result<PathBuf> {
+    static BUILT: Built = OnceLock::new();
+    provide(&BUILT, KUBECTL_PLUGIN)
 }
 
 /// The file of the server that the webhook is compared with in a bench.

@@ -6,6 +6,7 @@ use trainjob_accounting_core::job::{Finish, FinishedHow, Job, Suspension};
 use trainjob_api::{
     TrainJob,
     conditions::{self, COMPLETE, FAILED, SUSPENDED},
+    constants::KUEUE_QUEUE_LABEL,
     lifecycle::v1alpha1::record::{RecordedJob, RecordedRuntime, TrainJobRecordSpec},
     time::Timestamp,
 };
@@ -16,8 +17,6 @@ use crate::key::JobKey;
 
 /// The kind of a runtime whose kind is not said.
 const CLUSTER_TRAINING_RUNTIME: &str = "ClusterTrainingRuntime";
-/// The label by which Kueue knows the queue of a job.
-const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 
 /// A TrainJob, as far as it matters.
 #[derive(Debug, Clone)]
@@ -138,7 +137,7 @@ impl TrainJobs {
             queue: known.and_then(|known| known.queue.clone()),
         };
         let mut labels = known.map(|known| known.copied.clone()).unwrap_or_default();
-        labels.extend(spec.queue.iter().map(|queue| (QUEUE_LABEL.to_owned(), queue.clone())));
+        labels.extend(spec.queue.iter().map(|queue| (KUEUE_QUEUE_LABEL.to_owned(), queue.clone())));
         (spec, labels)
     }
 
@@ -155,7 +154,7 @@ impl TrainJobs {
             job: state(job, &facts),
             created_at: facts.created_at,
             runtime: RecordedRuntime { kind, name: runtime.name.clone() },
-            queue: label(QUEUE_LABEL),
+            queue: label(KUEUE_QUEUE_LABEL),
             copied: copied.collect(),
         }
     }
@@ -218,13 +217,13 @@ mod tests {
     #[test]
     fn a_record_says_where_its_job_came_from_and_what_labels_are_copied() {
         let mut jobs = TrainJobs::new(vec!["cost-center".into(), "absent".into()]);
-        let labels = json!({QUEUE_LABEL: "gpu", "cost-center": "7", "other": "x"});
+        let labels = json!({KUEUE_QUEUE_LABEL: "gpu", "cost-center": "7", "other": "x"});
         assert!(jobs.saw(&job("u1", 5, &labels)));
         let (spec, labels) = jobs.record(&key("u1"));
         assert_eq!((spec.queue.as_deref(), jobs.queue(&key("u1"))), (Some("gpu"), Some("gpu")));
         assert_eq!(spec.runtime_ref.unwrap().name, "torch");
         assert!(spec.train_job.created_at.is_some());
-        let expected = [(QUEUE_LABEL, "gpu"), ("cost-center", "7")];
+        let expected = [(KUEUE_QUEUE_LABEL, "gpu"), ("cost-center", "7")];
         assert_eq!(labels, expected.map(|(key, value)| (key.into(), value.into())).into());
     }
 
@@ -299,7 +298,7 @@ mod tests {
     #[test]
     fn how_a_job_finished_stays_known_when_it_goes_until_its_record_is_done() {
         let mut jobs = TrainJobs::new(Vec::new());
-        let mut finished = job("u1", 5, &json!({QUEUE_LABEL: "gpu"}));
+        let mut finished = job("u1", 5, &json!({KUEUE_QUEUE_LABEL: "gpu"}));
         let condition = json!({
             "type": "Complete", "status": "True", "reason": "JobsCompleted", "message": "",
             "lastTransitionTime": "2026-11-22T06:10:00Z",

@@ -316,8 +316,9 @@ pub(crate) fn release_subject(
     release::Subject { job_set, pods: release::Pods::from(pods) }
 }
 
-/// What a job is for the rule of its TTL.
-pub(crate) fn ttl_subject(job: &JobFacts, released: bool, settings: Settings) -> ttl::Subject {
+/// What a job is for the rule of its TTL. `released` is whether nothing of a job that its deadline failed is left.
+#[must_use]
+pub fn ttl_subject(job: &JobFacts, released: bool, settings: Settings) -> ttl::Subject {
     let exemption = if job.managed_elsewhere && !settings.ttl_for_managed_elsewhere {
         Some(ttl::Exemption::ManagedElsewhere)
     } else if job.remote_copy {

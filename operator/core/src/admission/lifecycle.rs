@@ -5,15 +5,16 @@
 //! [before](super::dropped_fields) it is judged; one that still lacks it gives it up.
 
 pub use trainjob_api::crd::FieldUpdates;
-use trainjob_api::{TrainJob, constants::MANAGED_BY};
+use trainjob_api::{
+    TrainJob,
+    constants::{KUEUE_QUEUE_LABEL, MANAGED_BY},
+};
 
 use super::field::FieldError;
 use crate::lifecycle::deadline::Clock;
 
 pub(super) const DEADLINE: &str = "spec.activeDeadlineSeconds";
 pub(super) const TTL: &str = "spec.ttlSecondsAfterFinished";
-/// Label by which a job asks for a place in a queue of Kueue.
-const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 /// A TTL below this is over before a person has looked.
 const A_MOMENT: i32 = 60;
 
@@ -78,7 +79,7 @@ pub(super) fn warnings(job: &TrainJob, clock: Clock) -> Vec<String> {
 /// Why a new job does not start at once.
 fn waits(job: &TrainJob) -> Option<&'static str> {
     let labels = job.metadata.labels.as_ref();
-    if labels.is_some_and(|labels| labels.contains_key(QUEUE_LABEL)) {
+    if labels.is_some_and(|labels| labels.contains_key(KUEUE_QUEUE_LABEL)) {
         Some("waits in a queue")
     } else {
         job.spec.suspend.unwrap_or(false).then_some("is suspended")
@@ -146,7 +147,7 @@ mod tests {
         let job = |deadline: Value, suspend: bool, queue: bool| {
             let mut job =
                 testing::job(&json!({"activeDeadlineSeconds": deadline, "suspend": suspend}));
-            let labels = queue.then(|| [(QUEUE_LABEL.to_owned(), "team".to_owned())].into());
+            let labels = queue.then(|| [(KUEUE_QUEUE_LABEL.to_owned(), "team".to_owned())].into());
             job.metadata.labels = labels;
             job
         };

@@ -1,0 +1,44 @@
+//! `why`: why a TrainJob is as it is, and what its user can do.
+//!
+//! * [`scene`]: everything that an answer is made of.
+//! * [`answer`]: an answer.
+//! * [`explain`]: from the one to the other: the causes, in the order in which they win.
+//! * [`start`], [`pods`], [`end`], [`release`]: the causes, by the time of a job's life.
+//! * [`words`]: sentences that several of them need.
+
+pub mod answer;
+pub mod end;
+pub mod explain;
+pub mod pods;
+pub mod release;
+pub mod scene;
+pub mod start;
+#[cfg(test)]
+mod testing;
+pub mod words;
+
+use std::io::Write;
+
+use self::{explain::explain, scene::Scene};
+use crate::{access::Access, arguments::WhyArguments, failure::Failure};
+
+/// Prints why a TrainJob is as it is.
+///
+/// # Errors
+///
+/// There is no such TrainJob, or the API server refuses or does not answer. What else cannot be read is left out of the
+/// answer, which says so.
+pub async fn run(
+    access: &Access,
+    arguments: &WhyArguments,
+    mut out: impl Write,
+) -> Result<(), Failure> {
+    let clock = arguments.deadline_clock.map(Into::into);
+    let answer = explain(&Scene::read(access, &arguments.name, clock).await?);
+    if arguments.output.is_some() {
+        serde_json::to_writer_pretty(&mut out, &answer).map_err(std::io::Error::from)?;
+        Ok(writeln!(out)?)
+    } else {
+        Ok(write!(out, "{answer}")?)
+    }
+}
