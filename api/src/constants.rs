@@ -46,6 +46,19 @@ pub const KUEUE_QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 /// Label that Kueue puts on the copies of a job in MultiKueue worker clusters.
 pub const MULTIKUEUE_ORIGIN_LABEL: &str = "kueue.x-k8s.io/multikueue-origin";
 
+/// Annotation of a Namespace: the TTL of TrainJobs that are created there without one, in seconds.
+pub const DEFAULT_TTL_ANNOTATION: &str =
+    "lifecycle.trainjob.dev/default-ttl-seconds-after-finished";
+/// Annotation of a Namespace: the longest TTL of TrainJobs that are created there, in seconds.
+pub const MAXIMUM_TTL_ANNOTATION: &str =
+    "lifecycle.trainjob.dev/maximum-ttl-seconds-after-finished";
+/// Annotation of a Namespace: the deadline of TrainJobs that are created there without one, in seconds.
+pub const DEFAULT_DEADLINE_ANNOTATION: &str =
+    "lifecycle.trainjob.dev/default-active-deadline-seconds";
+/// Annotation of a Namespace: the longest deadline of TrainJobs that are created there, in seconds.
+pub const MAXIMUM_DEADLINE_ANNOTATION: &str =
+    "lifecycle.trainjob.dev/maximum-active-deadline-seconds";
+
 /// Annotation by which a request asks that TTL or deadline be removed: their names, with commas between them.
 /// It counts in that one request, which it does not outlive.
 pub const REMOVE_FIELDS_ANNOTATION: &str = "lifecycle.trainjob.dev/remove-fields";

@@ -81,6 +81,8 @@ mod retention_traps;
 mod runtimes;
 #[path = "second_controller/main.rs"]
 mod second_controller;
+#[path = "security_claims/main.rs"]
+mod security_claims;
 #[path = "suspension.rs"]
 mod suspension;
 #[path = "time_travel.rs"]

@@ -1,15 +1,10 @@
 //! The admission handler: from the body of a request to the body of its answer.
 //!
 //! A path stands for what is to be done with one kind, as it does in Kubeflow Trainer. What cannot change
-//! what runs is let through before it is even read: an update that leaves the spec as it is, one of an
-//! object that is being deleted, and whatever is neither a creation nor an update. (The webhook configurations
-//! keep most of that from being asked at all.)
+//! what runs is let through (`change`) before it is even read.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::de::DeserializeOwned;
-use serde_json::Error;
 use trainjob_api::{
     TrainJob,
     time::Timestamp,
@@ -20,16 +15,17 @@ use trainjob_core::{
         Verdict, asks_what_runs, defaults,
         dropped_fields::Outcome,
         lifecycle::FieldUpdates,
+        limits::{self, ClusterLimits, Limits, NamespaceLimits},
         runtimes,
-        train_job::{self, Operation, asks_for_runtime},
+        train_job::{self, Operation, asks_for_limits, asks_for_runtime},
     },
     build::{Runtime, UnsupportedRuntime, runtime_key},
     lifecycle::deadline::Clock,
 };
-use validator::{Validate, ValidationErrors};
 
 use crate::{
-    dropped::{self, DEADLINE, TTL},
+    change::{Change, DecodeError, change, objects, read, train_jobs},
+    dropped::{self, TTL},
     fields::Object,
     lookup::Lookup,
     review::{Answer, Refusal, Request},
@@ -44,52 +40,16 @@ pub struct Rules {
     pub field_updates: FieldUpdates,
     /// From when a deadline counts.
     pub deadline_clock: Clock,
-    /// The TTL of jobs that are created without one, in seconds.
-    pub default_ttl: Option<i32>,
+    /// Defaults and maxima of TTL and deadline in all namespaces.
+    pub limits: ClusterLimits,
 }
 
 const PATCHES: &str = "runtimePatches";
-const RUNTIME_REF: &str = "runtimeRef";
-/// Fields of a TrainJob's spec that no rule about any other field depends on.
-const LIGHT: [&str; 3] = ["suspend", DEADLINE, TTL];
-
-/// Objects longer than so many bytes may have longer lists than the schema admits, and take long to judge.
-const LARGE: usize = 64 * 1024;
 
 /// The rules, and where to look up what they depend on.
 pub struct AdmissionHandler {
     rules: Rules,
     lookup: Lookup,
-}
-
-/// What is asked of an object whose answer is not plain.
-enum Change<'a> {
-    Create(&'a Object<'a>),
-    Update { old: &'a Object<'a>, new: &'a Object<'a> },
-}
-
-impl Change<'_> {
-    fn is_large(&self) -> bool {
-        match self {
-            Self::Create(new) => new.len() > LARGE,
-            Self::Update { old, new } => old.len() > LARGE || new.len() > LARGE,
-        }
-    }
-
-    /// Why a large job is more than the schema admits, unless it was before. Lists that are longer than
-    /// that could take long to judge.
-    fn beyond_the_schema(
-        &self,
-        old: Option<&Result<TrainJob, String>>,
-        job: &TrainJob,
-    ) -> Option<ValidationErrors> {
-        if !self.is_large() {
-            return None;
-        }
-        let problem = job.spec.validate().err()?;
-        let was_so = matches!(old, Some(Ok(old)) if old.spec.validate().is_err());
-        (!was_so).then_some(problem)
-    }
 }
 
 impl AdmissionHandler {
@@ -117,8 +77,8 @@ impl AdmissionHandler {
             Err(problem) => return Answer::unreadable(problem),
         };
         match task {
-            Task::DefaultTrainJob => self.complete(&change, request),
-            Task::ValidateTrainJob => self.judge_train_job(&change).await,
+            Task::DefaultTrainJob => self.complete(&change, request).await,
+            Task::ValidateTrainJob => self.judge_train_job(&change, request).await,
             Task::ValidateTrainingRuntime | Task::ValidateClusterTrainingRuntime => {
                 judge_runtime(&change, task.kind())
             }
@@ -126,7 +86,7 @@ impl AdmissionHandler {
     }
 
     /// What the job lacks: what an update has dropped, and what is filled in.
-    fn complete(&self, change: &Change<'_>, request: &Request<'_>) -> Answer {
+    async fn complete(&self, change: &Change<'_>, request: &Request<'_>) -> Answer {
         let kept = match change {
             Change::Create(_) => Outcome::default(),
             Change::Update { old, new } => {
@@ -139,14 +99,43 @@ impl AdmissionHandler {
         if kept.refusal.is_some() {
             return kept;
         }
-        let mut completed = self.fill_in(change);
+        let mut completed = match change {
+            Change::Create(_) => match self.annotated(request).await {
+                Ok(annotated) => self.fill_in(change, &self.limits(request, annotated.as_deref())),
+                Err(unknown) => return unknown,
+            },
+            // An update gets none of what limits give.
+            Change::Update { .. } => self.fill_in(change, &Limits::default()),
+        };
         completed.patch.0.extend(kept.patch.0);
         completed.warnings.extend(kept.warnings);
         completed
     }
 
-    fn fill_in(&self, change: &Change<'_>) -> Answer {
-        if self.has_nothing_to_fill_in(change) {
+    /// What the annotations of the namespace of a request set; an answer if that cannot be told.
+    async fn annotated(
+        &self,
+        request: &Request<'_>,
+    ) -> Result<Option<Arc<NamespaceLimits>>, Answer> {
+        let name = &*request.namespace;
+        self.lookup.limits(name).await.map_err(|problem| {
+            Answer::unavailable(format!(
+                "the namespace {name:?} cannot be read, whose annotations limit TTL and deadline; try \
+                 again: {problem}"
+            ))
+        })
+    }
+
+    fn limits<'a>(
+        &self,
+        request: &'a Request<'_>,
+        annotated: Option<&'a NamespaceLimits>,
+    ) -> Limits<'a> {
+        Limits { cluster: self.rules.limits, namespace: &request.namespace, annotated }
+    }
+
+    fn fill_in(&self, change: &Change<'_>, limits: &Limits<'_>) -> Answer {
+        if has_nothing_to_fill_in(change, limits) {
             return Answer::allowed();
         }
         let patch = match train_jobs(change) {
@@ -154,7 +143,13 @@ impl AdmissionHandler {
             Ok((old, job)) if change.beyond_the_schema(old.as_ref(), &job).is_some() => {
                 return Answer::allowed();
             }
-            Ok((None, job)) => defaults::on_create(&job, self.rules.default_ttl, now()),
+            Ok((None, job)) => {
+                let managers = || change.requested().managers();
+                let filled = limits::fill_in(&job, limits, self.rules.deadline_clock, managers);
+                let mut patch = defaults::on_create(&job, now());
+                patch.0.extend(filled.patch.0);
+                return Answer { patch, warnings: filled.warnings, ..Answer::default() };
+            }
             Ok((Some(Ok(old)), job)) => defaults::on_update(&old, &job, now()),
             // What is wrong with it is for the other webhook to say.
             Ok((Some(Err(_)), _)) | Err(DecodeError::NoSpec) => return Answer::allowed(),
@@ -163,24 +158,13 @@ impl AdmissionHandler {
         Answer { patch, ..Answer::default() }
     }
 
-    /// Whether that can be told from the text alone.
-    fn has_nothing_to_fill_in(&self, change: &Change<'_>) -> bool {
-        match change {
-            Change::Create(new) => {
-                let has_ttl = self.rules.default_ttl.is_none() || new.says(TTL).is_some();
-                has_ttl && new.says(PATCHES).is_none()
-            }
-            Change::Update { old, new } => old.says(PATCHES) == new.says(PATCHES),
-        }
-    }
-
-    async fn judge_train_job(&self, change: &Change<'_>) -> Answer {
+    async fn judge_train_job(&self, change: &Change<'_>, request: &Request<'_>) -> Answer {
         match train_jobs(change) {
             Ok((old, job)) if let Some(problem) = change.beyond_the_schema(old.as_ref(), &job) => {
                 Answer::unreadable(format!("request.object.spec: {problem}"))
             }
-            Ok((None, job)) => self.validate_create(&job).await,
-            Ok((Some(Ok(old)), job)) => self.judge_changed(&old, &job).await,
+            Ok((None, job)) => self.validate_create(&job, request).await,
+            Ok((Some(Ok(old)), job)) => self.judge_changed(&old, &job, request).await,
             Ok((Some(Err(problem)), _)) => not_judged(TRAIN_JOB_KIND, &problem),
             Err(DecodeError::NoSpec) => {
                 let nameless = UnsupportedRuntime { kind: String::new(), group: String::new() };
@@ -190,11 +174,18 @@ impl AdmissionHandler {
         }
     }
 
-    async fn validate_create(&self, job: &TrainJob) -> Answer {
-        let runtime = match runtime_key(job) {
-            Ok(key) => self.lookup.runtime(&key).await,
-            // Which the verdict is about then.
-            Err(unsupported) => Err(unsupported.to_string()),
+    async fn validate_create(&self, job: &TrainJob, request: &Request<'_>) -> Answer {
+        let runtime = async {
+            match runtime_key(job) {
+                Ok(key) => self.lookup.runtime(&key).await,
+                // Which the verdict is about then.
+                Err(unsupported) => Err(unsupported.to_string()),
+            }
+        };
+        let (annotated, runtime) = tokio::join!(self.annotated(request), runtime);
+        let annotated = match annotated {
+            Ok(annotated) => annotated,
+            Err(unknown) => return unknown,
         };
         let missing = match &runtime {
             Ok(runtime) => self.lookup.missing_priority_classes(runtime).await,
@@ -209,16 +200,25 @@ impl AdmissionHandler {
             missing_priority_classes: &missing,
             field_updates: self.rules.field_updates,
             deadline_clock: self.rules.deadline_clock,
+            limits: self.limits(request, annotated.as_deref()),
         }))
     }
 
-    async fn judge_changed(&self, old: &TrainJob, job: &TrainJob) -> Answer {
+    async fn judge_changed(&self, old: &TrainJob, job: &TrainJob, request: &Request<'_>) -> Answer {
+        let annotated = async {
+            let depends = asks_for_limits(old, job, self.rules.field_updates);
+            if depends { self.annotated(request).await } else { Ok(None) }
+        };
         let depends = asks_for_runtime(old, job);
         let snapshot = async { if depends { self.lookup.snapshot(old).await } else { None } };
         let active = async {
             if asks_what_runs(old, job) { self.lookup.active(old).await } else { Ok(Vec::new()) }
         };
-        let (snapshot, active) = tokio::join!(snapshot, active);
+        let (annotated, snapshot, active) = tokio::join!(annotated, snapshot, active);
+        let annotated = match annotated {
+            Ok(annotated) => annotated,
+            Err(unknown) => return unknown,
+        };
         let runtime = match runtime_key(job) {
             Ok(key) if depends && snapshot.is_none() => self.lookup.runtime(&key).await,
             // Whether what it runs on is still there, or deprecated, is not worth a question.
@@ -235,7 +235,20 @@ impl AdmissionHandler {
             missing_priority_classes: &BTreeMap::new(),
             field_updates: self.rules.field_updates,
             deadline_clock: self.rules.deadline_clock,
+            limits: self.limits(request, annotated.as_deref()),
         }))
+    }
+}
+
+/// Whether that can be told from the text alone.
+fn has_nothing_to_fill_in(change: &Change<'_>, limits: &Limits<'_>) -> bool {
+    match change {
+        Change::Create(new) => {
+            let has_ttl = !limits.concern_ttl() || new.says(TTL).is_some();
+            // One that is there may have to be taken back.
+            has_ttl && !limits.concern_deadline() && new.says(PATCHES).is_none()
+        }
+        Change::Update { old, new } => old.says(PATCHES) == new.says(PATCHES),
     }
 }
 
@@ -251,98 +264,6 @@ fn judge_runtime(change: &Change<'_>, kind: &str) -> Answer {
         Err(DecodeError::NoSpec) => Answer::unreadable("request.object.spec: Required value"),
         Err(DecodeError::Unreadable(problem)) => Answer::unreadable(problem),
     }
-}
-
-/// What is asked; `None` if the answer is yes whatever the object.
-fn change<'a>(request: &'a Request<'_>) -> Result<Option<Change<'a>>, String> {
-    let needed = |object: &'a Option<Object<'_>>, name: &str| {
-        object.as_ref().ok_or_else(|| format!("request.{name}: Required value"))
-    };
-    match &*request.operation {
-        "CREATE" => Ok(Some(Change::Create(needed(&request.object, "object")?))),
-        "UPDATE" => {
-            let new = needed(&request.object, "object")?;
-            let old = needed(&request.old_object, "oldObject")?;
-            Ok((!is_let_through(old, new)).then_some(Change::Update { old, new }))
-        }
-        _ => Ok(None),
-    }
-}
-
-/// Whether an update is one of an object that is being deleted, or leaves its spec as it is.
-fn is_let_through(old: &Object<'_>, new: &Object<'_>) -> bool {
-    new.is_going()
-        || match (&old.spec, &new.spec) {
-            (Some(old), Some(new)) => old.equals(new, &[]),
-            (None, None) => true,
-            _ => false,
-        }
-}
-
-/// Why an object is of no use.
-enum DecodeError {
-    /// It has no spec.
-    NoSpec,
-    /// It is not of its kind.
-    Unreadable(String),
-}
-
-/// The object as it is, which may be one that cannot be read, and as it is to be.
-type Objects<K> = (Option<Result<K, String>>, K);
-
-fn objects<K>(
-    change: &Change<'_>,
-    read: impl Fn(&Object<'_>) -> Result<K, DecodeError>,
-) -> Result<Objects<K>, DecodeError> {
-    let (old, new) = match change {
-        Change::Create(new) => (None, *new),
-        Change::Update { old, new } => (Some(*old), *new),
-    };
-    let new = read(new).map_err(|unfit| match unfit {
-        DecodeError::NoSpec => DecodeError::NoSpec,
-        DecodeError::Unreadable(problem) => {
-            DecodeError::Unreadable(format!("request.object: {problem}"))
-        }
-    })?;
-    let old = match old.map(read) {
-        // What there was said nothing, so all of it is new.
-        None | Some(Err(DecodeError::NoSpec)) => None,
-        Some(Ok(old)) => Some(Ok(old)),
-        Some(Err(DecodeError::Unreadable(problem))) => Some(Err(problem)),
-    };
-    Ok((old, new))
-}
-
-/// The TrainJobs, without what is the same in both where nothing depends on it.
-fn train_jobs(change: &Change<'_>) -> Result<Objects<TrainJob>, DecodeError> {
-    let is_about_light_fields = match change {
-        Change::Update {
-            old: Object { spec: Some(old), .. },
-            new: Object { spec: Some(new), .. },
-        } => old.equals(new, &LIGHT),
-        _ => false,
-    };
-    let keep = |name: &str| !is_about_light_fields || name == RUNTIME_REF || LIGHT.contains(&name);
-    objects(change, |object| {
-        let (metadata, spec) = read(object, keep)?;
-        Ok(TrainJob { metadata, spec, status: None })
-    })
-}
-
-/// Metadata and spec of an object.
-fn read<S: DeserializeOwned>(
-    object: &Object<'_>,
-    keep: impl Fn(&str) -> bool,
-) -> Result<(ObjectMeta, S), DecodeError> {
-    let unreadable =
-        |part: &str, problem: Error| DecodeError::Unreadable(format!("{part}: {problem}"));
-    let spec = object.spec.as_ref().ok_or(DecodeError::NoSpec)?;
-    let spec = spec.read(keep).map_err(|problem| unreadable("spec", problem))?;
-    let metadata = match &object.metadata {
-        Some(metadata) => metadata.read(|_| true),
-        None => Ok(ObjectMeta::default()),
-    };
-    Ok((metadata.map_err(|problem| unreadable("metadata", problem))?, spec))
 }
 
 /// What is stored cannot be read, so what changes cannot be told; nor may it stand in the way of somebody

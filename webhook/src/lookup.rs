@@ -9,7 +9,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use futures::future::join_all;
 use k8s_openapi::{
     Resource as _,
-    api::{core::v1::ConfigMap, scheduling::v1::PriorityClass},
+    api::{
+        core::v1::{ConfigMap, Namespace},
+        scheduling::v1::PriorityClass,
+    },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use kube::{Api, Client, api::Resource};
@@ -21,13 +24,16 @@ use trainjob_api::{
     v1alpha1::{GROUP, TRAIN_JOB_KIND},
 };
 use trainjob_core::{
-    admission::priority_classes,
+    admission::{limits::NamespaceLimits, priority_classes},
     build::{Runtime, RuntimeKey, snapshot},
     facts::controlling_train_job,
 };
 use trainjob_engine::Readable;
 
-use crate::runtimes::Runtimes;
+use crate::{
+    namespaces::{Namespaces, annotated},
+    runtimes::Runtimes,
+};
 
 /// How long one question may take. A verdict asks two after each other at most.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -40,6 +46,7 @@ const AT_ONCE: usize = 32;
 /// Where to look things up.
 pub struct Lookup {
     runtimes: Arc<Runtimes>,
+    namespaces: Arc<Namespaces>,
     client: Client,
     places: Semaphore,
 }
@@ -53,10 +60,29 @@ enum Unknown {
 }
 
 impl Lookup {
-    /// Runtimes from watches, and a client for everything else.
+    /// Runtimes and namespaces from watches, and a client for everything else.
     #[must_use]
-    pub const fn new(runtimes: Arc<Runtimes>, client: Client) -> Self {
-        Self { runtimes, client, places: Semaphore::const_new(AT_ONCE) }
+    pub const fn new(runtimes: Arc<Runtimes>, namespaces: Arc<Namespaces>, client: Client) -> Self {
+        Self { runtimes, namespaces, client, places: Semaphore::const_new(AT_ONCE) }
+    }
+
+    /// What the annotations of a namespace set, as the watch knows it, or the API server. One that does not exist sets
+    /// nothing: nothing can be created there.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be read, in the API server's words.
+    pub async fn limits(&self, namespace: &str) -> Result<Option<Arc<NamespaceLimits>>, String> {
+        if let Some(known) = self.namespaces.get(namespace) {
+            return Ok(known);
+        }
+        let api: Api<Namespace> = Api::all(self.client.clone());
+        // On the heap: the future is large, and hardly ever needed.
+        match Box::pin(self.answered(api.get_metadata(namespace))).await {
+            Ok(object) => Ok(annotated(&object.metadata)),
+            Err(Unknown::Absent) => Ok(None),
+            Err(Unknown::Failed(problem)) => Err(problem),
+        }
     }
 
     /// The runtime, if the watches know it.
@@ -156,10 +182,17 @@ impl Lookup {
     where
         K: Resource + Clone + DeserializeOwned + std::fmt::Debug,
     {
+        self.answered(api.get(name)).await
+    }
+
+    async fn answered<T>(
+        &self,
+        question: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, Unknown> {
         let answer = timeout(PATIENCE, async {
             // Nobody closes it: there is always a place.
             let _place = self.places.acquire().await;
-            api.get(name).await
+            question.await
         });
         match answer.await {
             Ok(Ok(object)) => Ok(object),

@@ -20,6 +20,7 @@ const PROGRAM: Program = Program {
         ("jobsets", "JobSet"),
         ("configmaps", "ConfigMap"),
         ("secrets", "Secret"),
+        ("namespaces", "Namespace"),
         ("priorityclasses", "PriorityClass"),
         ("mutatingwebhookconfigurations", "MutatingWebhookConfiguration"),
         ("validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),

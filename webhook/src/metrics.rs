@@ -14,7 +14,8 @@ use prometheus::{
 use trainjob_process::metrics::{Sampled, build_info, counters, own};
 
 use crate::{
-    kinds::KINDS,
+    kinds::{KINDS, NAMESPACE_KIND},
+    namespaces::Namespaces,
     review::{Answer, Refusal},
     runtimes::Runtimes,
     task::Task,
@@ -41,10 +42,12 @@ pub enum Verdict {
     Denied,
     /// Neither: the object could not be read.
     Unreadable,
+    /// Neither: what the verdict depends on could not be read.
+    Unavailable,
 }
 
 impl Verdict {
-    const ALL: [Self; 3] = [Self::Allowed, Self::Denied, Self::Unreadable];
+    const ALL: [Self; 4] = [Self::Allowed, Self::Denied, Self::Unreadable, Self::Unavailable];
 
     /// The verdict of an answer.
     #[must_use]
@@ -53,6 +56,7 @@ impl Verdict {
             None => Self::Allowed,
             Some(Refusal::Denied(_)) => Self::Denied,
             Some(Refusal::Unreadable(_)) => Self::Unreadable,
+            Some(Refusal::Unavailable(_)) => Self::Unavailable,
         }
     }
 
@@ -61,6 +65,7 @@ impl Verdict {
             Self::Allowed => "allowed",
             Self::Denied => "denied",
             Self::Unreadable => "unreadable",
+            Self::Unavailable => "unavailable",
         }
     }
 }
@@ -235,12 +240,16 @@ impl Metrics {
         }
     }
 
-    /// Shows how many runtimes are known.
+    /// Shows how many runtimes and namespaces are known.
     ///
     /// # Errors
     ///
     /// They are shown already.
-    pub fn show(&self, runtimes: Arc<Runtimes>) -> Result<(), prometheus::Error> {
+    pub fn show(
+        &self,
+        runtimes: Arc<Runtimes>,
+        namespaces: Arc<Namespaces>,
+    ) -> Result<(), prometheus::Error> {
         let mut metrics = Sampled::default();
         let cached = metrics.gauges(
             ("trainjob_webhook_cached_objects", "Objects in the cache, by kind."),
@@ -249,7 +258,11 @@ impl Metrics {
         )?;
         metrics.register(&self.registry, move || {
             for (cached, kind) in cached.iter().zip(KINDS) {
-                cached.set(i64::try_from(runtimes.count(kind)).unwrap_or(i64::MAX));
+                let count = match kind {
+                    NAMESPACE_KIND => namespaces.count(),
+                    kind => runtimes.count(kind),
+                };
+                cached.set(i64::try_from(count).unwrap_or(i64::MAX));
             }
         })
     }

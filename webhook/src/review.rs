@@ -39,6 +39,9 @@ pub struct Request<'a> {
     /// What is to be done with it: `CREATE`, `UPDATE`, or what nobody asks here.
     #[serde(borrow)]
     pub operation: Cow<'a, str>,
+    /// The namespace of the object; empty if it has none.
+    #[serde(borrow, default)]
+    pub namespace: Cow<'a, str>,
     /// The object as it is to be.
     #[serde(borrow)]
     pub object: Option<Object<'a>>,
@@ -116,7 +119,12 @@ pub enum Refusal {
     Denied(String),
     /// It cannot be read.
     Unreadable(String),
+    /// What the verdict depends on cannot be read at this moment.
+    Unavailable(String),
 }
+
+/// After how many seconds to ask again for a verdict that cannot be had at this moment. Clients made with client-go do.
+const TRY_AGAIN: u32 = 1;
 
 impl Answer {
     /// It is allowed, as it is.
@@ -129,6 +137,12 @@ impl Answer {
     #[must_use]
     pub fn unreadable(message: impl Into<String>) -> Self {
         Self { refusal: Some(Refusal::Unreadable(message.into())), ..Self::default() }
+    }
+
+    /// What the verdict depends on cannot be read at this moment.
+    #[must_use]
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self { refusal: Some(Refusal::Unavailable(message.into())), ..Self::default() }
     }
 }
 
@@ -160,6 +174,14 @@ struct Status<'a> {
     code: u16,
     reason: &'static str,
     message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Details>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Details {
+    retry_after_seconds: u32,
 }
 
 /// An answer as it is sent; `uid` is the question's.
@@ -168,9 +190,16 @@ struct Status<'a> {
 ///
 /// Never: an answer is made of text and JSON alone.
 pub fn write(uid: &str, answer: &Answer) -> Result<Vec<u8>, serde_json::Error> {
+    let details = None;
     let status = answer.refusal.as_ref().map(|refusal| match refusal {
-        Refusal::Denied(message) => Status { code: 403, reason: "Forbidden", message },
-        Refusal::Unreadable(message) => Status { code: 400, reason: "BadRequest", message },
+        Refusal::Denied(message) => Status { code: 403, reason: "Forbidden", message, details },
+        Refusal::Unreadable(message) => {
+            Status { code: 400, reason: "BadRequest", message, details }
+        }
+        Refusal::Unavailable(message) => {
+            let details = Some(Details { retry_after_seconds: TRY_AGAIN });
+            Status { code: 503, reason: "ServiceUnavailable", message, details }
+        }
     });
     let is_patched = !answer.patch.0.is_empty() && status.is_none();
     let patch = if is_patched { Some(serde_json::to_vec(&answer.patch)?) } else { None };
@@ -198,14 +227,14 @@ mod tests {
             "request": {
                 "uid": "U\"1", "operation": "UPDATE", "dryRun": true, "userInfo": {"groups": []},
                 "kind": {"group": "trainer.kubeflow.org", "version": "v1alpha1", "kind": "TrainJob"},
-                "object": {"spec": {}}, "oldObject": null,
+                "namespace": "team", "object": {"spec": {}}, "oldObject": null,
                 "options": {"kind": "UpdateOptions", "fieldManager": "kubectl"},
             },
         });
         let body = body.to_string();
         let request = read(body.as_bytes()).unwrap();
         assert_eq!((&*request.uid, &*request.operation), ("U\"1", "UPDATE"));
-        assert_eq!(&*request.kind.kind, "TrainJob");
+        assert_eq!((&*request.kind.kind, &*request.namespace), ("TrainJob", "team"));
         assert!(request.object.unwrap().spec.is_some());
         assert!(request.old_object.is_none());
         assert_eq!(request.options.unwrap().field_manager, "kubectl");
@@ -252,6 +281,13 @@ mod tests {
                 Answer::unreadable("no"),
                 json!({"uid": "U", "allowed": false,
                     "status": {"code": 400, "reason": "BadRequest", "message": "no"}}),
+            ),
+            (
+                Answer::unavailable("later"),
+                json!({"uid": "U", "allowed": false, "status": {
+                    "code": 503, "reason": "ServiceUnavailable", "message": "later",
+                    "details": {"retryAfterSeconds": 1},
+                }}),
             ),
         ] {
             assert_eq!(written(&answer), head(expected));

@@ -1,6 +1,10 @@
 //! Everything together, from start to end.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{
+    io,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use thiserror::Error;
 use tokio::{sync::watch, task::JoinSet};
@@ -21,6 +25,7 @@ use crate::{
     kinds::KINDS,
     lookup::Lookup,
     metrics::Metrics,
+    namespaces::Namespaces,
     runtimes::Runtimes,
     server::Server,
 };
@@ -74,14 +79,15 @@ pub async fn run(
     let mut tasks = JoinSet::new();
     follow_certificate(&mut tasks, &config.admission, &clients, &serving, &metrics);
     let runtimes = Arc::new(Runtimes::default());
-    metrics.show(Arc::clone(&runtimes))?;
+    let namespaces = Arc::new(Namespaces::default());
+    metrics.show(Arc::clone(&runtimes), Arc::clone(&namespaces))?;
     clients.requests.register(metrics.registry())?;
-    watch_runtimes(&mut tasks, &runtimes, &clients, &readiness, &metrics);
+    watch(&mut tasks, (&runtimes, &namespaces), &clients, &readiness, &metrics);
     await_certificate(&mut tasks, &serving, &readiness);
 
     let listener = pages::listen(config.admission.address).await.map_err(RunError::Server)?;
     tracing::info!(address = %config.admission.address, "serving admission");
-    let lookup = Lookup::new(runtimes, clients.work);
+    let lookup = Lookup::new(runtimes, namespaces, clients.work);
     let handler = AdmissionHandler::new(rules(&config), lookup);
     let tls = tls::acceptor(&config.admission.tls, Arc::new(serving))?;
     let server = Server::new(handler, metrics, tls).map_err(RunError::Server)?;
@@ -113,17 +119,23 @@ pub async fn run(
     ended
 }
 
-fn watch_runtimes(
+fn watch(
     tasks: &mut JoinSet<&'static str>,
-    runtimes: &Arc<Runtimes>,
+    (runtimes, namespaces): (&Arc<Runtimes>, &Arc<Namespaces>),
     clients: &Clients,
     readiness: &Readiness,
     metrics: &Arc<Metrics>,
 ) {
-    let (runtimes, client) = (Arc::clone(runtimes), clients.watch.clone());
+    let (runtimes, namespaces) = (Arc::clone(runtimes), Arc::clone(namespaces));
+    let client = clients.watch.clone();
     let (readiness, metrics) = (readiness.clone(), Arc::clone(metrics));
     tasks.spawn(async move {
-        runtimes.watch(&client, &readiness, metrics.restarts()).await;
+        let unreachable = AtomicBool::new(false);
+        let [restarts @ .., of_namespaces] = metrics.restarts().each_ref();
+        tokio::join!(
+            runtimes.watch(&client, &readiness, restarts, &unreachable),
+            namespaces.watch(&client, &readiness, of_namespaces, &unreachable),
+        );
         "the watches"
     });
 }
@@ -143,7 +155,7 @@ fn rules(config: &Config) -> Rules {
     Rules {
         field_updates: config.admission.field_updates,
         deadline_clock: config.settings.deadline_clock,
-        default_ttl: config.admission.default_ttl,
+        limits: config.admission.limits,
     }
 }
 

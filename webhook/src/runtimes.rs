@@ -26,8 +26,6 @@ use trainjob_engine::{
 };
 use trainjob_process::health::Readiness;
 
-use crate::kinds::KINDS;
-
 const INSTALL_CRDS: &str =
     "install them with: kubectl apply --server-side -f charts/trainjob-operator/files/crds";
 
@@ -63,21 +61,21 @@ impl Runtimes {
     }
 
     /// Watches both kinds; never returns. `readiness` is told when a first list is complete, and
-    /// `restarts` of failures, in the order of [`KINDS`].
+    /// `restarts` of failures, in the order of [`KINDS`](crate::kinds::KINDS).
     pub async fn watch(
         &self,
         client: &Client,
         readiness: &Readiness,
-        restarts: &[IntCounter; KINDS.len()],
+        restarts: [&IntCounter; 2],
+        unreachable: &AtomicBool,
     ) {
-        let unreachable = AtomicBool::new(false);
         let [of_namespaces, of_cluster] = restarts;
         let subject = |kind, restarts| Subject { kind, install: Some(INSTALL_CRDS), restarts };
         let of_namespaces = subject(TRAINING_RUNTIME_KIND, of_namespaces);
         let of_cluster = subject(CLUSTER_TRAINING_RUNTIME_KIND, of_cluster);
         tokio::join!(
-            self.follow::<TrainingRuntime>(client, readiness, of_namespaces, &unreachable),
-            self.follow::<ClusterTrainingRuntime>(client, readiness, of_cluster, &unreachable),
+            self.follow::<TrainingRuntime>(client, readiness, of_namespaces, unreachable),
+            self.follow::<ClusterTrainingRuntime>(client, readiness, of_cluster, unreachable),
         );
     }
 

@@ -1,14 +1,26 @@
-//! The Kubeflow Python SDK, as its users have it: `e2e/python/sdk.py` is one of them. And a client that only
+//! The Kubeflow Python SDK, as its users have it: `e2e/python/sdk.py` is one of them, and `e2e/python/limits.py` one in a
+//! namespace with defaults and maxima. And a client that only
 //! knows Kubeflow Trainer's API, from the SDK's generated models: `e2e/python/trainer_client`.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
 
-use crate::testenv::release::Release;
+use crate::testenv::fixtures::train_job;
+use crate::testenv::release::{PATIENCE, Release};
+use crate::testenv::until::until_ok;
 
 const SDK: &str = "sdk.py";
 const CLIENT: &str = "trainer_client";
+const LIMITS: &str = "limits.py";
+/// What the namespace of [`LIMITS`] sets.
+const ANNOTATIONS: [&str; 4] = [
+    "lifecycle.trainjob.dev/default-ttl-seconds-after-finished=2",
+    "lifecycle.trainjob.dev/maximum-ttl-seconds-after-finished=60",
+    "lifecycle.trainjob.dev/default-active-deadline-seconds=600",
+    "lifecycle.trainjob.dev/maximum-active-deadline-seconds=3600",
+];
 
-/// Runs both as somebody with the role `edit` in a namespace; `tell` hears what they have seen.
+/// Runs all as somebody with the role `edit` in a namespace; `tell` hears what they have seen.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let values = [
         // With the defaults a TTL cannot be added to a job,
@@ -26,5 +38,24 @@ pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
         let seen = user.python(script, &[&namespace]).await?;
         seen.lines().for_each(tell);
     }
+    limited(&release, tell).await
+}
+
+async fn limited(release: &Release, tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
+    let (user, namespace) = release.user("limits").await?;
+    let annotate = ["annotate", "namespace", &namespace];
+    release.tools.kubectl(&[&annotate[..], &ANNOTATIONS].concat(), None).await?;
+    let probe = train_job("probe", "torch-distributed", &json!({}));
+    let create = ["create", "--dry-run=server", "--namespace", &namespace, "-o", "json", "-f", "-"];
+    until_ok("the webhook has heard of the annotations", PATIENCE, || async {
+        let made = user.kubectl(&create, Some(probe.to_string())).await?;
+        let made: Value = serde_json::from_str(&made)?;
+        let ttl = made.pointer("/spec/ttlSecondsAfterFinished");
+        ensure!(ttl == Some(&json!(2)), "{made}");
+        Ok(())
+    })
+    .await?;
+    tell("a namespace has defaults and maxima, and somebody with limits.py may edit there");
+    user.python(LIMITS, &[&namespace]).await?.lines().for_each(tell);
     Ok(())
 }

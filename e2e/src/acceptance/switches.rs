@@ -62,6 +62,22 @@ pub(super) const SWITCHES: &[(&str, &[&str])] = &[
         "a runtime with a cache",
         &["dataCache.enabled=true", "dataCache.runtimes.torchDistributedWithCache.enabled=true"],
     ),
+    ("no protection of the label of MultiKueue", &["multiKueueOrigin.enabled=false"]),
+    (
+        "the label of MultiKueue for other people",
+        &[
+            "multiKueueOrigin.users={system:serviceaccount:queues:remote}",
+            "multiKueueOrigin.groups=[]",
+        ],
+    ),
+    (
+        "limits of TTL and deadline",
+        &[
+            "manager.config.lifecycle.defaultTTLSecondsAfterFinished=3600",
+            "manager.config.lifecycle.maximumTTLSecondsAfterFinished=86400",
+            "manager.config.lifecycle.maximumActiveDeadlineSeconds=604800",
+        ],
+    ),
     ("network policies", &["networkPolicy.enabled=true"]),
     (
         "network policies for one way",
@@ -166,6 +182,11 @@ pub(super) const MISTAKES: &[(&str, &str)] = &[
         "'/webhook/failurePolicy': value must be one of 'Fail', 'Ignore'",
     ),
     ("webhook.url=http://hook", "'/webhook/url'"),
+    (
+        "manager.config.lifecycle.maximumActiveDeadlineSeconds=0",
+        "'/manager/config/lifecycle/maximumActiveDeadlineSeconds'",
+    ),
+    ("multiKueueOrigin.users=kueue", "'/multiKueueOrigin/users': got string, want array"),
     ("retention.enabled=true", "retention.targets: empty"),
     (
         "retention.targets[0].kind=Job",

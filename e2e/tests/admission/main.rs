@@ -16,6 +16,7 @@ mod configured;
 mod filled_in;
 mod frameworks;
 mod job;
+mod limits;
 mod parts;
 mod patches;
 mod place;
@@ -32,6 +33,7 @@ use anyhow::Result;
 use e2e::cluster::{Cluster, Options};
 use e2e::fixtures::shared::Shared;
 use e2e::webhook::{Webhook, WebhookOptions};
+use serde_json::Value;
 
 use self::place::Place;
 use self::row::Row;
@@ -58,6 +60,11 @@ impl Site {
     /// A namespace of this box.
     async fn place(self: Arc<Self>, prefix: &str) -> Result<Place> {
         Ok(Place::of(&self.cluster, prefix).await?.keeping(self))
+    }
+
+    /// A namespace of this box with these annotations.
+    async fn annotated_place(self: Arc<Self>, prefix: &str, annotations: &Value) -> Result<Place> {
+        Ok(Place::annotated(&self.cluster, prefix, annotations).await?.keeping(self))
     }
 }
 

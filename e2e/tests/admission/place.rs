@@ -26,6 +26,7 @@ use super::row::{Expect, Row};
 const VERSION: &str = "trainer.kubeflow.org/v1alpha1";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const JSON: &str = "application/json";
+const NAMESPACES: &str = "/api/v1/namespaces";
 
 /// How long the webhook may take to learn of a runtime.
 const LEARNS: Duration = Duration::from_secs(30);
@@ -57,8 +58,22 @@ pub(crate) struct Place {
 impl Place {
     /// A new namespace, whose name begins like this.
     pub(crate) async fn of(cluster: &Cluster, prefix: &str) -> Result<Self> {
+        Self::annotated(cluster, prefix, &json!({})).await
+    }
+
+    /// The same with these annotations.
+    pub(crate) async fn annotated(
+        cluster: &Cluster,
+        prefix: &str,
+        annotations: &Value,
+    ) -> Result<Self> {
         let client = cluster.client().await?;
-        let namespace = cluster.namespace(prefix).await?;
+        let metadata = json!({"generateName": format!("{prefix}-"), "annotations": annotations});
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+        let made = ask(&client, Method::POST, NAMESPACES, JSON, &namespace).await?;
+        ensure!(made.code == 201, "the namespace is refused: {}", made.message());
+        let name = made.object["metadata"]["name"].as_str();
+        let namespace = name.context("a namespace without a name")?.to_owned();
         let kubernetes = cluster.versions().kubernetes;
         Ok(Self { client, namespace, kubernetes, count: AtomicUsize::new(1), _site: None })
     }
@@ -66,6 +81,16 @@ impl Place {
     /// Keeps the box that it is in for as long as it is there itself.
     pub(crate) fn keeping(self, site: Arc<Site>) -> Self {
         Self { _site: Some(site), ..self }
+    }
+
+    /// Changes annotations of the namespace; the webhook hears of it a moment later.
+    pub(crate) async fn annotate(&self, annotations: &Value) -> Result<()> {
+        let path = format!("{NAMESPACES}/{}", self.namespace);
+        let change = json!({"metadata": {"annotations": annotations}});
+        let merge = "application/merge-patch+json";
+        let answer = ask(&self.client, Method::PATCH, &path, merge, &change).await?;
+        ensure!(answer.code == 200, "{answer:?}");
+        Ok(())
     }
 
     /// Sends each row in all ways; tells of all that are not as expected.

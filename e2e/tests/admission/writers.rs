@@ -10,9 +10,9 @@ use anyhow::{Context, Result, ensure};
 use e2e::binaries::{Binaries, Program};
 use serde_json::{Value, json};
 
-use super::Mode;
 use super::parts::plain;
 use super::place::{Place, manifest, on};
+use super::{Mode, Site};
 
 pub(crate) const DEADLINE: &str = "activeDeadlineSeconds";
 pub(crate) const TTL: &str = "ttlSecondsAfterFinished";
@@ -110,19 +110,19 @@ impl Writer {
     }
 }
 
-fn words(text: &str) -> Vec<String> {
+pub(crate) fn words(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()
 }
 
 /// What a program said, and whether it was content.
 #[derive(Debug)]
-struct Said {
-    is_content: bool,
-    text: String,
+pub(crate) struct Said {
+    pub(crate) is_content: bool,
+    pub(crate) text: String,
 }
 
 /// Programs in the namespace of a test.
-struct Terminal {
+pub(crate) struct Terminal {
     kubectl: PathBuf,
     kubeconfig: String,
     place: Place,
@@ -133,17 +133,22 @@ impl Terminal {
         let site = mode.site().await?;
         let place = Arc::clone(&site).place(prefix).await?;
         place.make_runtime("r", &plain()).await?;
-        let kubeconfig = site.cluster.kubeconfig().display().to_string();
-        Ok(Self { kubectl: site.cluster.kubectl().to_owned(), kubeconfig, place })
+        Ok(Self::at(&site, place))
     }
 
-    async fn kubectl(&self, arguments: &[String], input: &Value) -> Result<Said> {
+    /// In this namespace of this box.
+    pub(crate) fn at(site: &Site, place: Place) -> Self {
+        let kubeconfig = site.cluster.kubeconfig().display().to_string();
+        Self { kubectl: site.cluster.kubectl().to_owned(), kubeconfig, place }
+    }
+
+    pub(crate) async fn kubectl(&self, arguments: &[String], input: &Value) -> Result<Said> {
         let common = ["--kubeconfig", &self.kubeconfig, "--namespace", &self.place.namespace];
         let common = common.map(str::to_owned);
         run(&self.kubectl, &[&common[..], arguments].concat(), input.to_string()).await
     }
 
-    async fn spec(&self, name: &str) -> Result<Value> {
+    pub(crate) async fn spec(&self, name: &str) -> Result<Value> {
         Ok(self.place.read(name).await?.object["spec"].clone())
     }
 }

@@ -3,7 +3,9 @@
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::status::finished_at;
 use e2e::fixtures::{COMPLETES, PATIENCE, RUNS};
-use e2e::kueue::{Ask, Clock, NAMESPACE, Queue, QueueOptions, Setting, job, workloads};
+use e2e::kueue::{
+    Ask, Clock, NAMESPACE, Queue, QueueOptions, Setting, job, protect_origin, workloads,
+};
 use e2e::until::until_ok;
 use e2e::yaml;
 use kube::Client;
@@ -120,6 +122,9 @@ async fn connect(manager: &Setting, worker: &Setting) -> Result<()> {
     });
     let there = &worker.world.cluster;
     there.apply_yaml(NAMESPACE, &yaml::stream(&[account, role, binding])).await?;
+    // Kueue sets the label of its copies where nobody else may.
+    let user = format!("system:serviceaccount:{NAMESPACE}:multikueue");
+    protect_origin(there, &[&user]).await?;
     let kubeconfig = there.service_account_kubeconfig(NAMESPACE, "multikueue").await?;
 
     let secret = json!({

@@ -18,6 +18,8 @@ const UID: &str = "e2e";
 pub(crate) enum Question {
     /// May there be a job on a runtime that does not exist?
     NoRuntime(&'static str),
+    /// May there be a job in a namespace that the webhook has not heard of?
+    NewNamespace,
     /// May there be a job whose priority does not exist?
     NoPriority,
     /// May a job change as its snapshot says, and not the runtime that it names?
@@ -61,6 +63,7 @@ impl Question {
                 let reference = reference("e2e-none", kind);
                 (Value::Null, job("new", &json!({"runtimeRef": reference})), NOT_FOUND)
             }
+            Self::NewNamespace => (Value::Null, job("new", &on("plain", false)), ""),
             Self::NoPriority => (Value::Null, job("new", &on("urgent", false)), NOT_FOUND),
             Self::Snapshot => {
                 let mut changed = on("torch", false);
@@ -73,7 +76,10 @@ impl Question {
                 (job("held", &on("plain", true)), job("held", &changed), "")
             }
         };
-        let review = review(&old, &new);
+        let mut review = review(&old, &new);
+        if self == Self::NewNamespace {
+            review["request"]["namespace"] = json!("e2e-new");
+        }
         let answer =
             ask(webhook, http::Method::POST, VALIDATE, "application/json", &review).await?;
         let response = answer.object.get("response").context("no response")?;

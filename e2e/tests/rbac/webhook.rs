@@ -37,9 +37,10 @@ pub(crate) enum Scenario {
 
 impl Scenario {
     /// All of them. Where several need a permission, the first is played without it.
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Asked(Question::NoRuntime("ClusterTrainingRuntime")),
         Self::Asked(Question::NoRuntime("TrainingRuntime")),
+        Self::Asked(Question::NewNamespace),
         Self::Asked(Question::NoPriority),
         Self::Asked(Question::Snapshot),
         Self::Asked(Question::Patch),

@@ -14,6 +14,7 @@
 //! | [`runtimes`] | may this runtime be stored? |
 //! | [`defaults`] | what is filled in? |
 //! | [`lifecycle`] | the rules of TTL and deadline |
+//! | [`limits`] | their defaults and maxima |
 //! | [`dropped_fields`] | is a TTL or deadline that an update lacks to be removed? |
 //! | [`ownership`] | who owns which field? |
 //! | [`field`] | how an error reads |
@@ -23,6 +24,7 @@ pub mod dropped_fields;
 pub mod field;
 mod initializers;
 pub mod lifecycle;
+pub mod limits;
 mod manager;
 pub mod ownership;
 mod patches;

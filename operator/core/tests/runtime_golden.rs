@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use trainjob_api::{ClusterTrainingRuntime, JobSet, TrainJob, TrainingRuntime};
 use trainjob_core::{
     Action, Now, Observed,
-    admission::{lifecycle::FieldUpdates, runtimes, train_job},
+    admission::{lifecycle::FieldUpdates, limits::Limits, runtimes, train_job},
     build::{Objects, Runtime, build, snapshot},
     facts::{JobFacts, Scheduler},
     lifecycle::deadline::Clock,
@@ -165,6 +165,7 @@ fn every_job_of_a_golden_file_is_admitted_unless_it_shows_what_is_not() {
             missing_priority_classes: &BTreeMap::new(),
             field_updates: FieldUpdates::Immutable,
             deadline_clock: Clock::Creation,
+            limits: Limits::default(),
         };
         train_job::validate(&request).denial()
     };

@@ -17,6 +17,7 @@ use std::{
 use rustls::{ProtocolVersion, SupportedCipherSuite, crypto::ring::DEFAULT_CIPHER_SUITES};
 use trainjob_api::crd::FieldUpdates;
 use trainjob_core::{
+    admission::limits::ClusterLimits,
     lease::Times,
     lifecycle::deadline::Clock,
     mark::Mode,
@@ -66,7 +67,7 @@ fn defaults() -> Config {
                 protocols: vec!["h2", "http/1.1"],
             },
             field_updates: FieldUpdates::Immutable,
-            default_ttl: None,
+            limits: ClusterLimits::default(),
         },
         warnings: Vec::new(),
     }
@@ -210,7 +211,11 @@ fn every_field_is_read() {
                 protocols: vec!["h2", "http/1.1"],
             },
             field_updates: FieldUpdates::Mutable,
-            default_ttl: Some(3_600),
+            limits: ClusterLimits {
+                default_ttl: Some(3_600),
+                maximum_ttl: Some(7_200),
+                maximum_deadline: Some(86_400),
+            },
         },
         warnings: vec![
             "statusServer: read and checked, but without effect in this release".to_owned(),

@@ -14,7 +14,10 @@ use tokio::{
     task::JoinHandle,
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
-use trainjob_core::{admission::lifecycle::FieldUpdates, lifecycle::deadline::Clock};
+use trainjob_core::{
+    admission::{lifecycle::FieldUpdates, limits::ClusterLimits},
+    lifecycle::deadline::Clock,
+};
 use trainjob_process::{
     config::{self, Flags},
     tls,
@@ -55,9 +58,9 @@ impl Running {
         let rules = Rules {
             field_updates: FieldUpdates::Immutable,
             deadline_clock: Clock::Creation,
-            default_ttl: None,
+            limits: ClusterLimits::default(),
         };
-        let lookup = Lookup::new(Arc::default(), empty_cluster());
+        let lookup = Lookup::new(Arc::default(), Arc::default(), empty_cluster());
         let tls = tls::acceptor(&config.admission.tls, Arc::new(serving)).unwrap();
         let handler = AdmissionHandler::new(rules, lookup);
         let server = Server::new(handler, Metrics::new().unwrap(), tls).unwrap();

@@ -3,7 +3,7 @@
 //! | field | create | update |
 //! |---|---|---|
 //! | `spec.runtimePatches[].time` | now, unless given | as it was, if the entry is; now, if it has changed; now for a new entry, unless given |
-//! | `spec.ttlSecondsAfterFinished` | the cluster's default, unless given | |
+//! | `spec.ttlSecondsAfterFinished`, `spec.activeDeadlineSeconds` | see [`limits`](super::limits) | |
 //!
 //! The answer is a JSON patch of these fields alone, so what this release does not know of an object is
 //! never touched; it is empty when there is nothing to fill in.
@@ -11,29 +11,20 @@
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, jsonptr::PointerBuf};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
-use trainjob_api::{
-    TrainJob, time::Timestamp, v1alpha1::patches::RuntimePatch, v1alpha1::train_job::RuntimeRef,
-};
+use trainjob_api::{TrainJob, time::Timestamp, v1alpha1::patches::RuntimePatch};
 
 use super::same::same;
 
-/// What is filled in in a TrainJob that is to be created. `ttl` is the cluster's default.
+/// Which times are filled in in a TrainJob that is to be created.
 #[must_use]
-pub fn on_create(job: &TrainJob, ttl: Option<i32>, now: Timestamp) -> Patch {
+pub fn on_create(job: &TrainJob, now: Timestamp) -> Patch {
     let times = entries(job).iter().enumerate().filter_map(|(index, entry)| {
         set_time(index, entry, entry.time.clone().or_else(|| Some(now.into())).as_ref())
     });
-    // A job without a spec has no place for it, and will be refused.
-    let has_spec = job.spec.runtime_ref != RuntimeRef::default();
-    let ttl = ttl.filter(|_| has_spec && job.spec.ttl_seconds_after_finished.is_none());
-    let ttl = ttl.map(|seconds| {
-        let path = PointerBuf::from_tokens(["spec", "ttlSecondsAfterFinished"]);
-        PatchOperation::Add(AddOperation { path, value: seconds.into() })
-    });
-    Patch(times.chain(ttl).collect())
+    Patch(times.collect())
 }
 
-/// What is filled in in a TrainJob that replaces `old`: nothing in one that is being deleted.
+/// Which times are filled in in a TrainJob that replaces `old`: nothing in one that is being deleted.
 #[must_use]
 pub fn on_update(old: &TrainJob, job: &TrainJob, now: Timestamp) -> Patch {
     if job.metadata.deletion_timestamp.is_some() {
@@ -120,7 +111,7 @@ mod tests {
     fn a_created_entry_gets_the_time_unless_it_has_one() {
         for (given, expected, patched) in [(None, NOW_TEXT, true), (Some(THEN), THEN, false)] {
             let job = job(&json!([entry(None, "1"), entry(given, "1")]));
-            let patch = on_create(&job, None, NOW);
+            let patch = on_create(&job, NOW);
             let (time, _) = filled_in(&job, &patch);
             assert_eq!(time.as_deref(), Some(expected));
             assert_eq!(patch.0.len(), 1 + usize::from(patched));
@@ -177,26 +168,11 @@ mod tests {
     }
 
     #[test]
-    fn a_job_without_a_ttl_gets_the_cluster_s() {
-        let pointer = "/spec/ttlSecondsAfterFinished";
-        for (of_job, of_cluster, expected) in [
-            (json!({}), None, json!([])),
-            (json!({}), Some(0), json!([{"op": "add", "path": pointer, "value": 0}])),
-            (json!({}), Some(3600), json!([{"op": "add", "path": pointer, "value": 3600}])),
-            (json!({"ttlSecondsAfterFinished": 0}), Some(3600), json!([])),
-            (json!({"runtimeRef": {}}), Some(3600), json!([])),
-        ] {
-            let patch = on_create(&testing::job(&of_job), of_cluster, NOW);
-            assert_eq!(serde_json::to_value(&patch).unwrap(), expected, "{of_job}");
-        }
-    }
-
-    #[test]
     fn what_is_filled_in_once_is_not_filled_in_again() {
         let mut value = serde_json::to_value(job(&json!([entry(None, "1")]))).unwrap();
         let once = serde_json::from_value(value.clone()).unwrap();
-        json_patch::patch(&mut value, &on_create(&once, Some(60), NOW)).unwrap();
+        json_patch::patch(&mut value, &on_create(&once, NOW)).unwrap();
         let twice = serde_json::from_value(value).unwrap();
-        assert_eq!(on_create(&twice, Some(60), NOW.plus(9)), Patch(vec![]));
+        assert_eq!(on_create(&twice, NOW.plus(9)), Patch(vec![]));
     }
 }

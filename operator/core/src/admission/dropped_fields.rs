@@ -20,37 +20,14 @@ use trainjob_api::{constants::REMOVE_FIELDS_ANNOTATION, time::Timestamp};
 
 use super::{
     FieldError, Verdict,
-    lifecycle::{self, FieldUpdates},
+    lifecycle::{self, Field, FieldUpdates},
     ownership::Manager,
 };
 
 /// For so many seconds an apply may be the one under way: it is noted in whole seconds, by another clock.
 const PRESENT: i64 = 2;
 
-/// One of the two fields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Field {
-    Deadline,
-    Ttl,
-}
-
 impl Field {
-    const ALL: [Self; 2] = [Self::Deadline, Self::Ttl];
-
-    const fn path(self) -> &'static str {
-        match self {
-            Self::Deadline => lifecycle::DEADLINE,
-            Self::Ttl => lifecycle::TTL,
-        }
-    }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Deadline => "activeDeadlineSeconds",
-            Self::Ttl => "ttlSecondsAfterFinished",
-        }
-    }
-
     const fn of<'a>(self, object: &Object<'a>) -> Option<&'a str> {
         match self {
             Self::Deadline => object.deadline,
@@ -64,7 +41,7 @@ impl Field {
         lifecycle::is_in_range(self.path(), value).then_some(value)
     }
 
-    const fn is_owned_by(self, manager: &Manager) -> bool {
+    pub(super) const fn is_owned_by(self, manager: &Manager) -> bool {
         match self {
             Self::Deadline => manager.owns_deadline(),
             Self::Ttl => manager.owns_ttl(),

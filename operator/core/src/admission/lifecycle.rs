@@ -18,6 +18,39 @@ pub(super) const TTL: &str = "spec.ttlSecondsAfterFinished";
 /// A TTL below this is over before a person has looked.
 const A_MOMENT: i32 = 60;
 
+/// One of the two fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Field {
+    Deadline,
+    Ttl,
+}
+
+impl Field {
+    pub(super) const ALL: [Self; 2] = [Self::Deadline, Self::Ttl];
+
+    pub(super) const fn path(self) -> &'static str {
+        match self {
+            Self::Deadline => DEADLINE,
+            Self::Ttl => TTL,
+        }
+    }
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Deadline => "activeDeadlineSeconds",
+            Self::Ttl => "ttlSecondsAfterFinished",
+        }
+    }
+
+    /// What a job says, which may be out of range.
+    pub(super) fn of_job(self, job: &TrainJob) -> Option<i64> {
+        match self {
+            Self::Deadline => job.spec.active_deadline_seconds,
+            Self::Ttl => job.spec.ttl_seconds_after_finished.map(i64::from),
+        }
+    }
+}
+
 /// What forbids the change of the two fields from `old` to `job`.
 pub(super) fn change(old: &TrainJob, job: &TrainJob, updates: FieldUpdates) -> Vec<FieldError> {
     let (old, new) = (&old.spec, &job.spec);
@@ -77,7 +110,7 @@ pub(super) fn warnings(job: &TrainJob, clock: Clock) -> Vec<String> {
 }
 
 /// Why a new job does not start at once.
-fn waits(job: &TrainJob) -> Option<&'static str> {
+pub(super) fn waits(job: &TrainJob) -> Option<&'static str> {
     let labels = job.metadata.labels.as_ref();
     if labels.is_some_and(|labels| labels.contains_key(KUEUE_QUEUE_LABEL)) {
         Some("waits in a queue")

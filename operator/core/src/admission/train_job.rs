@@ -20,7 +20,8 @@ use super::{
     FieldError, Verdict,
     field::brought_in,
     initializers,
-    lifecycle::{self, FieldUpdates},
+    lifecycle::{self, Field, FieldUpdates},
+    limits::{self, Limits},
     patches,
     runtimes::deprecation,
     same::same,
@@ -65,6 +66,9 @@ pub struct Request<'a> {
     pub field_updates: FieldUpdates,
     /// From when a deadline counts.
     pub deadline_clock: Clock,
+    /// Defaults and maxima of TTL and deadline in its namespace; of no consequence to an update unless
+    /// [`asks_for_limits`].
+    pub limits: Limits<'a>,
 }
 
 /// Whether the TrainJob may be stored.
@@ -91,6 +95,7 @@ fn create(request: &Request<'_>) -> Verdict {
         }
     };
     let (mut errors, draft) = drafted(job, Some(runtime), request.missing_priority_classes);
+    errors.extend(limits::create(job, &request.limits, request.deadline_clock));
     let mut warnings: Vec<_> = deprecation(runtime, "Referenced ").into_iter().collect();
     warnings.extend(lifecycle::warnings(job, request.deadline_clock));
     warnings.extend(patches::warnings(job));
@@ -125,6 +130,9 @@ fn update(request: &Request<'_>, old: &TrainJob) -> Verdict {
     }
     errors.extend(patches::change(old, job, runtime, request.active));
     errors.extend(lifecycle::change(old, job, request.field_updates));
+    if asks_for_limits(old, job, request.field_updates) {
+        errors.extend(limits::update(old, job, &request.limits));
+    }
     let live = request.runtime.ok();
     let mut warnings: Vec<_> =
         live.and_then(|it| deprecation(it, "Referenced ")).into_iter().collect();
@@ -150,6 +158,13 @@ pub fn asks_for_runtime(old: &TrainJob, job: &TrainJob) -> bool {
         ..job.spec.clone()
     };
     !same(&old.spec, &as_before)
+}
+
+/// Whether the verdict on this update depends on maxima: not if TTL and deadline stay, or must not change anyway.
+#[must_use]
+pub fn asks_for_limits(old: &TrainJob, job: &TrainJob, updates: FieldUpdates) -> bool {
+    let fields = |job: &TrainJob| Field::ALL.map(|field| field.of_job(job));
+    updates == FieldUpdates::Mutable && fields(old) != fields(job)
 }
 
 /// The runtime that the job names. One without a spec, which the schema admits, names none at all.

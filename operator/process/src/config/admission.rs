@@ -7,12 +7,13 @@ use std::{
 };
 
 use trainjob_api::crd::FieldUpdates;
+use trainjob_core::admission::limits::ClusterLimits;
 
 use super::{
     error::Problem,
-    file::{CertManagement, Certificates, Configuration, Webhook},
+    file::{CertManagement, Certificates, Configuration, Lifecycle, Webhook},
     tls::{self, Tls},
-    value::Count,
+    value::Whole,
 };
 
 /// What the admission server uses, complete and valid.
@@ -26,8 +27,8 @@ pub struct Admission {
     pub tls: Tls,
     /// Whether TTL and deadline may be changed later.
     pub field_updates: FieldUpdates,
-    /// The TTL of jobs that are created without one, in seconds.
-    pub default_ttl: Option<i32>,
+    /// Defaults and maxima of TTL and deadline in all namespaces.
+    pub limits: ClusterLimits,
 }
 
 /// Where a certificate comes from.
@@ -66,7 +67,6 @@ pub struct SelfManaged {
 /// What a file that has been checked says.
 pub(super) fn resolve(file: &Configuration) -> Admission {
     let Configuration { cert_management: management, certificates, lifecycle, .. } = file;
-    let ttl = lifecycle.default_ttl_seconds_after_finished.map(Count::get);
     Admission {
         address: address(&file.webhook).unwrap_or_else(|| everywhere(&file.webhook)),
         certificate: if management.enable {
@@ -79,8 +79,16 @@ pub(super) fn resolve(file: &Configuration) -> Admission {
         },
         tls: tls::resolve(&file.tls).0,
         field_updates: lifecycle.field_updates,
-        default_ttl: ttl.and_then(|seconds| i32::try_from(seconds).ok()),
+        limits: ClusterLimits {
+            default_ttl: lifecycle.default_ttl_seconds_after_finished.map(seconds),
+            maximum_ttl: lifecycle.maximum_ttl_seconds_after_finished.map(seconds),
+            maximum_deadline: lifecycle.maximum_active_deadline_seconds.map(seconds),
+        },
     }
+}
+
+fn seconds<const MIN: u32, const MAX: u32>(number: Whole<MIN, MAX>) -> i64 {
+    number.get().into()
 }
 
 /// `None` if the host is none.
@@ -116,7 +124,21 @@ pub(super) fn check(file: &Configuration) -> Result<(), Problem> {
         return Err(Problem::new("webhook.host", message));
     }
     tls::check(&file.tls)?;
+    default_ttl(&file.lifecycle)?;
     lifetimes(&file.certificates)
+}
+
+fn default_ttl(lifecycle: &Lifecycle) -> Result<(), Problem> {
+    let default = lifecycle.default_ttl_seconds_after_finished.map(seconds);
+    let maximum = lifecycle.maximum_ttl_seconds_after_finished.map(seconds);
+    match default.zip(maximum) {
+        Some((default, maximum)) if default > maximum => {
+            let message =
+                format!("{default}, expected at most maximumTTLSecondsAfterFinished, {maximum}");
+            Err(Problem::new("lifecycle.defaultTTLSecondsAfterFinished", message))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn lifetimes(certificates: &Certificates) -> Result<(), Problem> {

@@ -31,6 +31,8 @@ use super::{
 
 /// The kind whose entry in `controller.groupKindConcurrency` counts.
 pub(super) const TRAIN_JOB: &str = "TrainJob.trainer.kubeflow.org";
+/// The most seconds of a limit: those of a TTL, 68 years.
+const MOST_SECONDS: u32 = i32::MAX.unsigned_abs();
 /// How many TrainJobs are worked on at the same time by default.
 pub(super) const CONCURRENCY: Concurrency = Whole::of::<64>();
 
@@ -261,9 +263,17 @@ sections! {
         /// How far a hold (annotation `lifecycle.trainjob.dev/hold-until`) may reach beyond the end of the TTL, in seconds
         /// ([T11](semantics.md#2-ttlsecondsafterfinished)); 0: holds have no effect. The default is 30 days.
         pub maximum_hold_seconds: Count = Whole::of::<{ DEFAULT_MAXIMUM }>(),
-        /// TTL that admission gives to jobs created without one, in seconds.
+        /// TTL that admission gives to jobs created without one, in seconds; that of a namespace goes first
+        /// ([A15](semantics.md#10-admission)).
         #[serde(rename = "defaultTTLSecondsAfterFinished")]
         pub default_ttl_seconds_after_finished: Option<Count> = None,
+        /// Longest TTL that admission admits, in seconds; a job without one gets it, unless there is a default. A
+        /// namespace may have a lower one ([A15](semantics.md#10-admission)).
+        #[serde(rename = "maximumTTLSecondsAfterFinished")]
+        pub maximum_ttl_seconds_after_finished: Option<Count> = None,
+        /// Longest deadline that admission admits, in seconds; a job without one gets it, unless its namespace has a
+        /// default. A namespace may have a lower one ([A15](semantics.md#10-admission)).
+        pub maximum_active_deadline_seconds: Option<Whole<1, MOST_SECONDS>> = None,
         /// How long deadlines and TTLs pause when the API server's clock has jumped by more than 60 seconds, in seconds
         /// ([5](semantics.md#5-time)); 0: they do not. Somebody can look meanwhile whether the clock is right.
         pub clock_jump_pause_seconds: Count = Whole::of::<600>(),

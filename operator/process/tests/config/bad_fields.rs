@@ -97,6 +97,16 @@ pub(crate) const BAD_FIELDS: &[(&str, &str)] = &[
         "lifecycle.defaultTTLSecondsAfterFinished: invalid value: integer `2147483648`, expected a \
          whole number between 0 and 2147483647",
     ),
+    (
+        "lifecycle: {maximumActiveDeadlineSeconds: 0}",
+        "lifecycle.maximumActiveDeadlineSeconds: invalid value: integer `0`, expected a whole number \
+         between 1 and 2147483647",
+    ),
+    (
+        "lifecycle: {defaultTTLSecondsAfterFinished: 61, maximumTTLSecondsAfterFinished: 60}",
+        "lifecycle.defaultTTLSecondsAfterFinished: 61, expected at most \
+         maximumTTLSecondsAfterFinished, 60",
+    ),
     // Words.
     (
         "lifecycle: {deadlineClock: Started}",

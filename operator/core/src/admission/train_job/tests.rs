@@ -22,6 +22,7 @@ fn request<'a>(
         missing_priority_classes: &NO_CLASSES,
         field_updates: FieldUpdates::Immutable,
         deadline_clock: Clock::Creation,
+        limits: Limits::default(),
     }
 }
 
