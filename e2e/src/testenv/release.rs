@@ -121,7 +121,7 @@ impl Release {
 pub(crate) fn as_flag(set: &str) -> &'static str {
     match set {
         _ if set.ends_with(['"', ']']) => "--set-json",
-        _ if set.ends_with(".yaml") => "--values",
+        _ if Path::new(set).is_absolute() => "--values",
         _ => "--set",
     }
 }
