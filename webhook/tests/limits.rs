@@ -91,8 +91,8 @@ async fn a_namespace_that_the_watch_has_not_shown_is_read() {
         let handler = handler(status, &answer);
         let answer = asked(&handler, Task::DefaultTrainJob, None, None).await;
         let patch = serde_json::to_value(&answer.patch).unwrap();
-        let path = format!("/spec/{TTL}");
-        assert_eq!(patch, json!([{"op": "add", "path": path, "value": expected}]));
+        let pointer = format!("/spec/{TTL}");
+        assert_eq!(patch, json!([{"op": "add", "path": pointer, "value": expected}]));
         assert_eq!(answer.warnings.len(), 1, "{:?}", answer.warnings);
     }
 }

@@ -85,7 +85,8 @@ async fn kubectl_shows_what_a_job_gets_and_why_it_is_refused() -> Result<()> {
     let warnings =
         [given(TTL, 600, &place, DEFAULT_TTL), given(DEADLINE, 1200, &place, DEFAULT_DEADLINE)];
     let refusal = at_most(3600, &place, MAXIMUM_TTL);
-    let terminal = Terminal::at(&Mode::Immutable.site().await?, place);
+    let site = Mode::Immutable.site().await?;
+    let terminal = Terminal::at(&site, place);
     for (name, command) in
         [("client-side", "apply -f -"), ("server-side", "apply --server-side -f -")]
     {

@@ -58,10 +58,7 @@ async fn an_administrator_of_a_namespace_may_not_change_its_limits() -> Result<(
 async fn maxima_of_the_cluster_hold_whatever_a_namespace_and_its_users_say() -> Result<()> {
     let cluster = Cluster::start(Options { crds: true, ..Options::bare() }).await?;
     let client = cluster.client().await?;
-    let options =
-        WebhookOptions { config_yaml: CONFIGURATION.to_owned(), ..WebhookOptions::default() };
-    let webhook = Webhook::start(&cluster, options).await?;
-    webhook.wait_ready().await?;
+    let user = author(&cluster, "generous").await?;
     let prefix = "lifecycle.trainjob.dev";
     let namespace = json!({
         "apiVersion": "v1", "kind": "Namespace",
@@ -72,8 +69,11 @@ async fn maxima_of_the_cluster_hold_whatever_a_namespace_and_its_users_say() -> 
         }},
     });
     apply(&client, "default", vec![namespace, runtime("plain", &json!({}), 3, None)]).await?;
+    let options =
+        WebhookOptions { config_yaml: CONFIGURATION.to_owned(), ..WebhookOptions::default() };
+    let webhook = Webhook::start(&cluster, options).await?;
+    webhook.wait_ready().await?;
     webhook.wait_asked(&client).await?;
-    let user = author(&cluster, "generous").await?;
 
     let most = "expected at most 100, the maximum of the cluster (setting \
                 lifecycle.maximumTTLSecondsAfterFinished)";

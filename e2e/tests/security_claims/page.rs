@@ -58,7 +58,9 @@ fn every_claim_names_tests_and_all_of_them_exist() {
     let claims = claims(&workspace::read("docs/security.md").unwrap());
     assert!(claims.len() > 15, "only {} claims", claims.len());
     let mut known = BTreeSet::new();
-    SOURCES.iter().for_each(|folder| tests(&Path::new(ROOT).join(folder), &mut known));
+    for folder in SOURCES {
+        tests(&Path::new(ROOT).join(folder), &mut known);
+    }
     let without: Vec<_> = claims.iter().filter(|(_, names)| names.is_empty()).collect();
     assert!(without.is_empty(), "nothing shows {without:#?}");
     let names = claims.iter().flat_map(|(_, names)| names);
@@ -66,7 +68,7 @@ fn every_claim_names_tests_and_all_of_them_exist() {
     assert!(missing.is_empty(), "there are no tests {missing:#?}");
 }
 
-/// By the ClusterRoles that the chart makes part of `view`, `edit` and `admin`.
+/// By the `ClusterRoles` that the chart makes part of `view`, `edit` and `admin`.
 #[test]
 fn users_write_neither_a_status_nor_a_runtime_of_others_nor_a_record() {
     for file in ["user-rules", "retention-user-rules", "accounting-user-rules"] {
