@@ -197,18 +197,18 @@ async fn why_says_what_a_job_waits_for() -> Result<()> {
 async fn why_says_what_is_left_of_a_job_after_its_end() -> Result<()> {
     in_the_box(async |user| {
         let tenant = user.tenant;
-        let none = json!({});
+        let empty = json!({});
         let deadline = json!({"activeDeadlineSeconds": 5});
-        user.create(gpu_job("stubborn", STUBBORN, &none, 2, &deadline)?).await?;
+        user.create(gpu_job("stubborn", STUBBORN, &empty, 2, &deadline)?).await?;
         user.create(gpu_job(
             "complete",
             COMPLETES,
-            &none,
+            &empty,
             1,
             &json!({"ttlSecondsAfterFinished": 3_600}),
         )?)
         .await?;
-        tenant.create("kept", COMPLETES, none).await?;
+        tenant.create("kept", COMPLETES, empty).await?;
 
         // For as long as its Pod does not react to SIGTERM.
         let pod = tenant.runs("stubborn").await?;

@@ -84,7 +84,7 @@ impl<'a> User<'a> {
     pub(super) async fn is_told(&self, name: &str, cause: &str, texts: &[&str]) -> Result<()> {
         until_ok(format!("why {name}: {cause}"), PATIENCE, || async {
             let answer = self.json(&["why", name])?;
-            ensure!(answer["cause"] == cause, "{answer:#}");
+            ensure!(answer.get("cause") == Some(&json!(cause)), "{answer:#}");
             let page = self.prints(&["why", name])?;
             for text in texts {
                 ensure!(page.contains(text), "{text:?} is not in\n{page}");
