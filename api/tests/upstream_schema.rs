@@ -108,8 +108,8 @@ fn names_scopes_default_columns_and_subresources_are_upstream_s() {
         assert_eq!(crd["metadata"], json!({"name": format!("{plural}.trainer.kubeflow.org")}));
         crd["spec"]["versions"][0].as_object_mut().unwrap().remove("schema");
         // What upstream does not have shows with `--output wide` only.
-        let columns_shown = &mut crd["spec"]["versions"][0]["additionalPrinterColumns"];
-        if let Some(shown) = columns_shown.as_array_mut() {
+        let shown = crd.pointer_mut("/spec/versions/0/additionalPrinterColumns");
+        if let Some(shown) = shown.and_then(Value::as_array_mut) {
             shown.retain(|column| column.get("priority").is_none());
         }
         let mut version = json!({"name": "v1alpha1", "served": true, "storage": true});

@@ -126,10 +126,8 @@ impl<'a> Trial<'a> {
         ensure!(self.runtimes().await? == created, "an upgrade has replaced the runtimes");
         let manifest = ["get", "manifest", RELEASE, "--namespace", NAMESPACE];
         let manifest = self.tools.helm(&manifest).await?;
-        ensure!(
-            manifest.matches("kind: ClusterTrainingRuntime").count() == RUNTIMES,
-            "the upgrade has not taken the runtimes into the release"
-        );
+        let runtimes = manifest.lines().filter(|it| *it == "kind: ClusterTrainingRuntime").count();
+        ensure!(runtimes == RUNTIMES, "the upgrade has taken {runtimes} runtimes into the release");
         tell("upgraded; the runtimes are the same, and objects of the release");
 
         let programs = Programs::start(self.cluster, &self.tools, RELEASE, NAMESPACE).await?;
