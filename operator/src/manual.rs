@@ -12,8 +12,8 @@ the last Pod is gone. Deletes a finished TrainJob when its ttlSecondsAfterFinish
 It keeps nothing on disk: whatever happens to it, the next start goes on where the cluster is. With
 leaderElection in the configuration several replicas may run, of which one acts; without it, one.
 
-trainjob-operator runtimes creates the predefined runtimes of a Helm release, or removes them. It has a
-page of its own: trainjob-operator runtimes --help.",
+trainjob-operator runtimes creates the predefined runtimes of a Helm release, or removes them. It
+has a page of its own: trainjob-operator runtimes --help.",
     servers: &[
         ("health", ":8081; /healthz says whether it lives, /readyz whether it can work"),
         ("metrics", "where metrics.bindAddress says; /metrics"),
@@ -30,8 +30,8 @@ page of its own: trainjob-operator runtimes --help.",
 pub const RUNTIMES: Manual = Manual {
     description: "\
 Creates the ClusterTrainingRuntimes in the folder --from, or, with --remove, deletes them. The Jobs
-of the Helm chart run it: a release that brings the definition of runtimes cannot have runtimes itself
-before its next upgrade.
+of the Helm chart run it: a release that brings the definition of runtimes cannot have runtimes
+itself before its next upgrade.
 
 Each file NAME.json is a runtime as Helm would create it. One that is there already stays as it is. It
 has to belong to the same release: one of somebody else is an error, or, with --remove, is left alone.",

@@ -10,7 +10,13 @@ use clap::{
 };
 use thiserror::Error;
 
-use super::{ConfigError, Problem, args::Args, gates::Gates, help, value::GoDuration};
+use super::{
+    args::Args,
+    error::{ConfigError, Problem},
+    gates::Gates,
+    help,
+    value::GoDuration,
+};
 use crate::{
     logging::Options,
     program::{OwnFlag, Program},
