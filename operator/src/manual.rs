@@ -33,8 +33,9 @@ Creates the ClusterTrainingRuntimes in the folder --from, or, with --remove, del
 of the Helm chart run it: a release that brings the definition of runtimes cannot have runtimes
 itself before its next upgrade.
 
-Each file NAME.json is a runtime as Helm would create it. One that is there already stays as it is. It
-has to belong to the same release: one of somebody else is an error, or, with --remove, is left alone.",
+Each file NAME.json is a runtime as Helm would create it. One that is there already stays as it is.
+It has to belong to the same release: one of somebody else is an error, or, with --remove, is left
+alone.",
     servers: &[],
     files: &[],
     environment: &[],
