@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::apply::apply;
 use e2e::fixtures::Reviews;
 use e2e::until::until_ok;
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
 use super::Mode;
+use super::later_webhook;
 use super::parts::plain;
 use super::place::{Place, Request, Way, manifest, on};
 use super::writers::{DEADLINE, TTL, Terminal, words};
@@ -160,29 +160,7 @@ async fn a_deadline_is_taken_back_when_a_later_webhook_queues_the_job() -> Resul
     let defaults = json!({DEFAULT_DEADLINE: "1200"});
     let place = place(Mode::Immutable, defaults).await?;
     let reviews = Reviews::serve(&site.cluster, |request| Some(queued(request))).await?;
-    let configuration = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "MutatingWebhookConfiguration",
-        // They are asked in the order of their names.
-        "metadata": {"name": format!("queues-{}", place.namespace)},
-        "webhooks": [{
-            "name": "queues.e2e.trainjob.dev",
-            "admissionReviewVersions": ["v1"],
-            "sideEffects": "None",
-            "clientConfig": {
-                "url": format!("https://{}/", reviews.address()),
-                "caBundle": ByteString(site.cluster.authority().into()),
-            },
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": place.namespace}},
-            "rules": [{
-                "apiGroups": ["trainer.kubeflow.org"],
-                "apiVersions": ["*"],
-                "operations": ["CREATE"],
-                "resources": ["trainjobs"],
-            }],
-        }],
-    });
-    apply(&place.client, &place.namespace, vec![configuration]).await?;
+    later_webhook::register(&site, &place, &reviews, ("queues", "CREATE", "Never")).await?;
     let create =
         |way, name: &str, spec: &Value| Request::create(way, manifest(name, &on("r", spec)));
     until_ok("the other webhook is asked", Duration::from_mins(1), || async {

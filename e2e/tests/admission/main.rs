@@ -16,6 +16,7 @@ mod configured;
 mod filled_in;
 mod frameworks;
 mod job;
+mod later_webhook;
 mod limits;
 mod parts;
 mod patches;

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::answer::{Answer, ask};
-use e2e::apply::apply;
 use e2e::fixtures::Reviews;
 use e2e::until::until_ok;
 use http::Method;
@@ -15,6 +14,7 @@ use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
 use super::Mode;
+use super::later_webhook;
 use super::parts::plain;
 use super::place::{Place, Way, manifest};
 use super::writers::{DEADLINE, FIELDS, TTL, full, kept_warning, resumed_without, value};
@@ -241,30 +241,7 @@ async fn register_older(mode: Mode, place: &Place, policy: &str) -> Result<Revie
         Some(older_types(request))
     })
     .await?;
-    let configuration = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "MutatingWebhookConfiguration",
-        // They are asked in the order of their names.
-        "metadata": {"name": format!("older-{}", place.namespace)},
-        "webhooks": [{
-            "name": "older.e2e.trainjob.dev",
-            "admissionReviewVersions": ["v1"],
-            "sideEffects": "None",
-            "reinvocationPolicy": policy,
-            "clientConfig": {
-                "url": format!("https://{}/", reviews.address()),
-                "caBundle": ByteString(site.cluster.authority().into()),
-            },
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": place.namespace}},
-            "rules": [{
-                "apiGroups": ["trainer.kubeflow.org"],
-                "apiVersions": ["*"],
-                "operations": ["UPDATE"],
-                "resources": ["trainjobs"],
-            }],
-        }],
-    });
-    apply(&place.client, &place.namespace, vec![configuration]).await?;
+    later_webhook::register(&site, place, &reviews, ("older", "UPDATE", policy)).await?;
     place.create(Way::Replace, "probe", &full()).await?;
     until_ok("the other webhook is asked", Duration::from_mins(1), || async {
         let answer = merge(place, "probe", json!({"metadata": {"labels": {"a": "b"}}})).await?;

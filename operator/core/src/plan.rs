@@ -136,11 +136,11 @@ fn tell_of_deadline(
     due: Timestamp,
     now: Now,
 ) -> (Option<Event>, Option<Timestamp>) {
-    match subject.is_told_of_at(due, observed.settings.deadline_warning) {
-        Some(told_at) if now.has_come(told_at) => {
+    match subject.warning_at(due, observed.settings.deadline_warning) {
+        Some(warning_at) if now.has_come(warning_at) => {
             (Some(Event::DeadlineApproaching(deadline::Explanation::of(subject, due))), Some(due))
         }
-        Some(told_at) => (None, Some(told_at)),
+        Some(warning_at) => (None, Some(warning_at)),
         None => (None, Some(due)),
     }
 }

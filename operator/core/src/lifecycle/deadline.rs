@@ -62,9 +62,9 @@ impl Subject {
         }
     }
 
-    /// When users are told that a deadline comes which is due at `due`; `None`: they are not (D8).
+    /// When users are told of the deadline that is due at `due`, `warning` seconds before it; `None`: they are not (D8).
     #[must_use]
-    pub fn is_told_of_at(&self, due: Timestamp, warning: u32) -> Option<Timestamp> {
+    pub fn warning_at(&self, due: Timestamp, warning: u32) -> Option<Timestamp> {
         let is_long = self.seconds.is_some_and(|seconds| seconds > SHORT);
         (is_long && warning > 0).then(|| due.plus(-i64::from(warning)))
     }
