@@ -90,6 +90,11 @@ impl Release {
     /// Makes a namespace for somebody who may edit there and nothing else, and waits until they can create a
     /// TrainJob. The tools that they have are returned, and the namespace.
     pub(crate) async fn user(&self, prefix: &str) -> Result<(Tools, String)> {
+        self.user_with("edit", prefix).await
+    }
+
+    /// Like [`Release::user`], with this ClusterRole in the namespace.
+    pub(crate) async fn user_with(&self, role: &str, prefix: &str) -> Result<(Tools, String)> {
         let namespace = self.cluster.namespace(prefix).await?;
         let group = "rbac.authorization.k8s.io";
         let subject = json!({"kind": "ServiceAccount", "name": USER, "namespace": namespace});
@@ -99,7 +104,7 @@ impl Release {
                 "apiVersion": format!("{group}/v1"),
                 "kind": "RoleBinding",
                 "metadata": {"name": USER},
-                "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "edit"},
+                "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
                 "subjects": [subject],
             }),
         ];
