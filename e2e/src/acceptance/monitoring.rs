@@ -137,6 +137,9 @@ async fn check_rules(
         release.tools.program(&promtool, &arguments.collect::<Vec<_>>()).await?;
     }
     tell("promtool accepts the alerts, and their tests pass");
+    let dashboards = dashboards::files();
+    let read = release.tools.python("dashboards.py", &dashboards).await?;
+    tell(read.trim());
     let count = numbers::check(release, &promtool, folder).await?;
     tell(&format!(
         "{count} numbers of alerts are values of the chart, and promtool accepts others"
