@@ -25,7 +25,7 @@ COLUMNS = 24
 # Inches of a cell of Grafana's grid.
 WIDTH, HEIGHT = 0.75, 0.38
 DPI = 80
-COLOURS = 256
+COLOURS = 128
 # More would hide the lines.
 LEGENDS = 12
 

@@ -138,6 +138,14 @@ programs, so it means the image that has them.
 {{- if ne .Values.manager.config.metrics.bindAddress "0" }}true{{ end -}}
 {{- end }}
 
+{{/* Whether readers of metrics are authorized: "true" or nothing. As in the programs, that is so over TLS unless it is switched off. */}}
+{{- define "trainjob-operator.authorizesReaders" -}}
+{{- $metrics := .Values.manager.config.metrics -}}
+{{- $auth := default dict $metrics.auth -}}
+{{- $enabled := ternary $auth.enabled $metrics.secureServing (hasKey $auth "enabled") -}}
+{{- if and (include "trainjob-operator.servesMetrics" .) $enabled }}true{{ end -}}
+{{- end }}
+
 {{/* The Service in front of the admission server, and the Secret of its certificate. */}}
 {{- define "trainjob-operator.webhookService" -}}
 {{- default (printf "%s-webhook" (include "trainjob-operator.fullname" .)) .Values.manager.config.certManagement.webhookServiceName -}}

@@ -1,6 +1,7 @@
 //! A real Prometheus looks on while the programs of a release live through a bad minute: what dashboards and
 //! alerts make of it.
 
+mod access;
 mod accounting;
 mod alerts;
 mod companions;
@@ -21,6 +22,7 @@ use anyhow::Result;
 
 use crate::testenv::release::Release;
 use crate::testenv::workspace;
+use access::{Access, READERS};
 use alerts::Suite;
 use companions::Companions;
 use prometheus::{Prometheus, Span, now};
@@ -48,16 +50,19 @@ pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
 
 /// Operator and webhook, of two replicas each.
 async fn operator(folder: &Path, tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
-    let release = Release::with_runtimes(&[]).await?;
+    let release = Release::with_runtimes(&[READERS]).await?;
     let program = release.tools.prometheus()?;
     check_rules(&release, (&program, folder), tell).await?;
     let rules = alerts::OPERATOR.hurried()?;
-    let prometheus = Prometheus::start(&release.cluster, &program, &rules).await?;
+    let access = Access::of(&release).await?;
+    let prometheus = Prometheus::start(&release.cluster, &program, &rules, &access).await?;
     let begun = now()?;
     let mut scenario = Scenario::start(&release, &prometheus).await?;
     tell(
-        "two operators and two webhooks run with what the chart gives them, and Prometheus scrapes them",
+        "two operators and two webhooks run with what the chart gives them, and Prometheus scrapes them as its ServiceMonitor says",
     );
+    scenario.replicas().are_closed_to_others(&access).await?;
+    tell("without a token, with that of somebody else or without TLS, nobody reads their metrics");
     Box::pin(scenario.play(tell)).await?;
     have_something_to_compare(&alerts::OPERATOR, &prometheus, tell).await?;
     let span = dashboards::span(begun, now()?);
@@ -70,10 +75,16 @@ async fn operator(folder: &Path, tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
 async fn companions(release: &Release, folder: &Path, tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let suite = &alerts::COMPANIONS;
     let program = release.tools.prometheus()?;
-    let prometheus = Prometheus::start(&release.cluster, &program, &suite.hurried()?).await?;
+    let access = Access::of(release).await?;
+    let rules = suite.hurried()?;
+    let prometheus = Prometheus::start(&release.cluster, &program, &rules, &access).await?;
     let begun = now()?;
     let mut companions = Box::pin(Companions::start(release, &prometheus)).await?;
+    companions.replicas().are_closed_to_others(&access).await?;
+    tell("nor those of the retention engine");
     Box::pin(companions.play(tell)).await?;
+    companions.replicas().are_closed_to_others(&access).await?;
+    tell("nor those of the accounting program and its sweeper");
     have_something_to_compare(suite, &prometheus, tell).await?;
     let span = dashboards::span(begun, now()?);
     let files = [dashboards::GPU_HOURS, dashboards::RETENTION];

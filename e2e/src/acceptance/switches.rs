@@ -3,6 +3,9 @@
 /// A target of the retention engine.
 const TARGET: &str = "retention.targets[0].apiGroup=batch,retention.targets[0].kind=Job,retention.targets[0].resource=jobs";
 
+/// What a `PodMonitor` needs: unlike a `ServiceMonitor`, it cannot name the token of Prometheus' own account.
+const TOKEN: &str = "metrics.podMonitor.authorization.credentials.name=token,metrics.podMonitor.authorization.credentials.key=token";
+
 /// What is changed of the values, by what it is for. The defaults are the other way of each.
 pub(super) const SWITCHES: &[(&str, &[&str])] = &[
     ("the defaults", &[]),
@@ -102,14 +105,24 @@ pub(super) const SWITCHES: &[(&str, &[&str])] = &[
         &["networkPolicy.enabled=true", "networkPolicy.egress.enabled=false"],
     ),
     ("a ServiceMonitor", &["metrics.serviceMonitor.enabled=true"]),
-    ("a PodMonitor", &["metrics.podMonitor.enabled=true"]),
+    ("a PodMonitor", &["metrics.podMonitor.enabled=true", TOKEN]),
+    (
+        "a PodMonitor for metrics that everybody may read",
+        &["metrics.podMonitor.enabled=true", "manager.config.metrics.secureServing=false"],
+    ),
+    (
+        "a ServiceMonitor that verifies",
+        &[
+            "metrics.serviceMonitor.enabled=true",
+            "metrics.serviceMonitor.tlsConfig.ca.secret.name=ca,metrics.serviceMonitor.tlsConfig.ca.secret.key=ca.crt",
+            "metrics.serviceMonitor.authorization.credentials.name=token,metrics.serviceMonitor.authorization.credentials.key=token",
+        ],
+    ),
     ("alerts", &["metrics.prometheusRule.enabled=true"]),
     ("dashboards", &["metrics.dashboards.enabled=true"]),
     ("no metrics", &["manager.config.metrics.bindAddress=\"0\""]),
-    (
-        "metrics for the authorised",
-        &["manager.config.metrics.secureServing=true", "manager.config.metrics.auth.enabled=true"],
-    ),
+    ("metrics without TLS", &["manager.config.metrics.secureServing=false"]),
+    ("metrics over TLS for everybody", &["manager.config.metrics.auth.enabled=false"]),
     (
         "no budgets",
         &["manager.podDisruptionBudget.enabled=false", "webhook.podDisruptionBudget.enabled=false"],
@@ -155,6 +168,7 @@ pub(super) const SWITCHES: &[(&str, &[&str])] = &[
             "accounting.drain.abandon=true",
             "manager.config.leaderElection.resourceNamespace=default",
             "metrics.podMonitor.enabled=true",
+            TOKEN,
             "metrics.prometheusRule.enabled=true",
             "metrics.dashboards.enabled=true",
             "networkPolicy.enabled=true",
@@ -224,7 +238,11 @@ pub(super) const MISTAKES: &[(&str, &str)] = &[
         "'/manager/config': additional properties 'accounting' not allowed",
     ),
     ("jobset.install=yes please", "jobset.install: yes please, expected true or false"),
-    ("manager.config.metrics.auth.enabled=true", "'/manager/config/metrics/secureServing'"),
+    (
+        "manager.config.metrics.secureServing=false,manager.config.metrics.auth.enabled=true",
+        "'/manager/config/metrics/secureServing'",
+    ),
+    ("metrics.podMonitor.enabled=true", "metrics.podMonitor.authorization: empty"),
     (
         "dataCache.runtimes.torchDistributedWithCache.enabled=true",
         "expected both true or this false",

@@ -19,8 +19,9 @@ use serde_json::{Value, json};
 
 use super::test;
 
-const AUTH: &str = "metrics: {secureServing: true, auth: {enabled: true}}";
-const TLS: &str = "metrics: {secureServing: true}";
+/// What the programs do unless they are told otherwise; the other tests tell them.
+const BY_DEFAULT: &str = "metrics: {secureServing: true}";
+const FOR_ALL: &str = "metrics: {secureServing: true, auth: {enabled: false}}";
 
 /// Whose certificate a reader trusts.
 enum Trust<'a> {
@@ -82,9 +83,9 @@ async fn allow(tenant: &Tenant<'_>, name: &str, namespace: &str, rules: Value) -
 }
 
 #[tokio::test]
-async fn metrics_over_tls_require_metrics_auth() -> Result<()> {
+async fn metrics_require_tls_and_authorization_by_default() -> Result<()> {
     test("readers", async |tenant, _| {
-        let operator = tenant.world.start_operator_with(AUTH).await?;
+        let operator = tenant.world.start_operator_with(BY_DEFAULT).await?;
         let address = operator.metrics_address();
         let (stranger, reader) = (token(tenant, "stranger").await?, token(tenant, "reader").await?);
         let reads = [json!({"nonResourceURLs": ["/metrics"], "verbs": ["get"]})];
@@ -135,7 +136,8 @@ async fn metrics_over_tls_require_metrics_auth() -> Result<()> {
 async fn the_admission_server_shows_its_metrics_with_the_certificate_it_serves_with() -> Result<()>
 {
     test("webhook", async |tenant, _| {
-        let options = WebhookOptions { config_yaml: TLS.to_owned(), ..WebhookOptions::default() };
+        let options =
+            WebhookOptions { config_yaml: FOR_ALL.to_owned(), ..WebhookOptions::default() };
         let webhook = Webhook::start(&tenant.world.cluster, options).await?;
         webhook.wait_ready().await?;
         let (authority, _) =

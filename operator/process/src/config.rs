@@ -253,7 +253,7 @@ fn metrics(metrics: &Metrics) -> Option<MetricsServer> {
     Some(MetricsServer {
         address: metrics.bind_address.get()?,
         tls: metrics.secure_serving,
-        auth: metrics.auth.enabled,
+        auth: metrics.auth.asks(metrics.secure_serving),
     })
 }
 

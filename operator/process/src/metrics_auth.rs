@@ -1,8 +1,9 @@
 //! Metrics auth: only clients that the API server authorizes may read a page.
 //!
 //! A client sends a bearer token of the cluster. A `TokenReview` authenticates it, and a `SubjectAccessReview` tells
-//! whether it may GET the path. A positive answer is cached for a minute. The number of reviews in a second is limited,
-//! so that nobody can flood the API server through this page.
+//! whether it may GET the path. A positive answer is cached for a minute, and for ten while the API server cannot be asked:
+//! that is when metrics are needed most. The number of reviews in a second is limited, so that nobody can flood the API
+//! server through this page.
 
 use std::{
     collections::HashMap,
@@ -22,6 +23,8 @@ use tokio::time::{Instant, timeout};
 
 /// How long a yes holds.
 const VALID: Duration = Duration::from_mins(1);
+/// How long it holds while nobody can be asked.
+const VALID_UNASKED: Duration = Duration::from_mins(10);
 /// How many of them are remembered.
 const REMEMBERED: usize = 64;
 /// How often a second the API server is asked about tokens.
@@ -65,7 +68,7 @@ pub struct MetricsAuth {
 
 #[derive(Debug)]
 struct State {
-    /// Until when a token may see a path, by what is left of both.
+    /// When a token was last said to be allowed to see a path, by what is left of both.
     passed: HashMap<u64, Instant>,
     /// How often the API server has been asked since.
     asked: (u32, Instant),
@@ -91,18 +94,32 @@ impl MetricsAuth {
             return Err(Refusal::Unknown);
         }
         let (pass, now) = (self.hasher.hash_one((token, path)), Instant::now());
-        if self.state().passed.get(&pass).is_some_and(|until| now < *until) {
+        if self.state().has_passed(pass, now, VALID) {
             return Ok(());
         }
+        match self.ask_in_time(token.trim(), path, now).await {
+            Ok(()) => {
+                self.state().pass(pass, now);
+                Ok(())
+            }
+            Err(Refusal::Unavailable(_)) if self.state().has_passed(pass, now, VALID_UNASKED) => {
+                Ok(())
+            }
+            Err(refusal) => {
+                self.state().passed.remove(&pass);
+                Err(refusal)
+            }
+        }
+    }
+
+    async fn ask_in_time(&self, token: &str, path: &str, now: Instant) -> Result<(), Refusal> {
         if !self.state().may_ask(now) {
             return Err(Refusal::Unavailable("there are too many questions".to_owned()));
         }
-        match timeout(PATIENCE, self.ask(token.trim(), path)).await {
-            Ok(answer) => answer?,
-            Err(_) => return Err(Refusal::Unavailable(format!("no answer within {PATIENCE:?}"))),
+        match timeout(PATIENCE, self.ask(token, path)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(Refusal::Unavailable(format!("no answer within {PATIENCE:?}"))),
         }
-        self.state().pass(pass, now);
-        Ok(())
     }
 
     async fn ask(&self, token: &str, path: &str) -> Result<(), Refusal> {
@@ -148,12 +165,16 @@ impl State {
         *times <= QUESTIONS
     }
 
+    fn has_passed(&self, pass: u64, now: Instant, valid: Duration) -> bool {
+        self.passed.get(&pass).is_some_and(|at| now.duration_since(*at) < valid)
+    }
+
     fn pass(&mut self, pass: u64, now: Instant) {
         if self.passed.len() >= REMEMBERED {
-            self.passed.retain(|_, until| now < *until);
+            self.passed.retain(|_, at| now.duration_since(*at) < VALID_UNASKED);
         }
-        if self.passed.len() < REMEMBERED {
-            self.passed.insert(pass, now + VALID);
+        if self.passed.len() < REMEMBERED || self.passed.contains_key(&pass) {
+            self.passed.insert(pass, now);
         }
     }
 }

@@ -54,7 +54,7 @@ fn defaults() -> Config {
         metrics: Some(MetricsServer {
             address: "[::]:8443".parse().unwrap(),
             tls: true,
-            auth: false,
+            auth: true,
         }),
         nearest_deadlines: 100,
         job_namespaces: 0,
@@ -309,11 +309,12 @@ fn the_health_server_listens_where_it_is_told() {
 }
 
 #[test]
-fn metrics_are_served_over_tls_to_everybody_unless_the_file_says_otherwise() {
+fn metrics_are_served_over_tls_to_the_authorized_unless_the_file_says_otherwise() {
     for (given, expected) in [
-        ("{}", Some(("[::]:8443", true, false))),
-        ("{bindAddress: ':9000'}", Some(("[::]:9000", true, false))),
+        ("{}", Some(("[::]:8443", true, true))),
+        ("{bindAddress: ':9000'}", Some(("[::]:9000", true, true))),
         ("{secureServing: false}", Some(("[::]:8443", false, false))),
+        ("{secureServing: false, auth: {}}", Some(("[::]:8443", false, false))),
         ("{auth: {enabled: true}}", Some(("[::]:8443", true, true))),
         ("{secureServing: true, auth: {enabled: false}}", Some(("[::]:8443", true, false))),
         ("{bindAddress: '0'}", None),

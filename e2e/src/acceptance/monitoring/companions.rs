@@ -3,6 +3,7 @@
 
 use anyhow::Result;
 
+use super::access::READERS;
 use super::accounting::Accounting;
 use super::alerts::{self, COMPANIONS};
 use super::prometheus::{Prometheus, Span};
@@ -16,12 +17,13 @@ use crate::testenv::release::Release;
 use crate::testenv::release::programs::Program;
 
 /// The limit is short, so that it ends while somebody looks on.
-const SETS: [&str; 5] = [
+const SETS: [&str; 6] = [
     "accounting.program=true",
     "accounting.mode=Exact",
     "accounting.holdLimit=20s",
     "retention.enabled=true",
     TARGETS,
+    READERS,
 ];
 
 /// A cluster with a release that has both.
@@ -55,6 +57,11 @@ impl<'a> Companions<'a> {
         let accounting = Accounting::new(site).await?;
         let retention = Box::pin(Retention::new(site)).await?;
         Ok(Self { site, replicas, accounting, retention })
+    }
+
+    /// The programs.
+    pub(super) const fn replicas(&self) -> &Replicas<'a> {
+        &self.replicas
     }
 
     /// All of it, until there is something to see in every panel; `tell` hears of each act.

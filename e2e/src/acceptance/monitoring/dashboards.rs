@@ -19,7 +19,7 @@ pub(super) const GPU_HOURS: &str = "accounting-dashboards/gpu-hours";
 pub(super) const RETENTION: &str = "retention-dashboards/retention";
 /// How many points a line has.
 const POINTS: u64 = 240;
-/// How far apart marks are, in seconds, as in the dashboards.
+/// How far apart marks are at most, in seconds: as in the dashboards.
 const MARKS: u64 = 60;
 /// The queries that find nothing in the scenario, by dashboard and panel, and why that is right.
 const WITHOUT_DATA: [(&str, &str, &str); 0] = [];
@@ -195,7 +195,9 @@ async fn marks(
     let mut all = Vec::new();
     for Annotation { name, color, expr } in annotations {
         let query = Query { expr, instant: false, legend: String::new() };
-        let found = ask(prometheus, &query, Span { step: MARKS, ..span }).await?;
+        // A scenario may be over within a minute.
+        let step = MARKS.min((span.end - span.start) / 4).max(1);
+        let found = ask(prometheus, &query, Span { step, ..span }).await?;
         let points = found.iter().flat_map(|series| &series.points);
         let instants: Vec<f64> = points.map(|(at, _)| *at).collect();
         ensure!(!instants.is_empty(), "{name} marks nothing: {}", query.expr);

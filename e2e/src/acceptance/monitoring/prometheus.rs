@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::access::Access;
 use crate::testenv::cluster::Cluster;
 use crate::testenv::ports::Port;
 use crate::testenv::process::Process;
@@ -55,20 +56,29 @@ pub(super) struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts one beside a cluster, with no targets and these rules, and waits until it is ready.
-    pub(super) async fn start(cluster: &Cluster, program: &Path, rules: &str) -> Result<Self> {
+    /// Starts one beside a cluster, with no targets, these rules and this access to its targets, and waits until it is ready.
+    pub(super) async fn start(
+        cluster: &Cluster,
+        program: &Path,
+        rules: &str,
+        access: &Access,
+    ) -> Result<Self> {
         let folder = cluster.folder().join("prometheus");
         fs::create_dir(&folder)?;
         fs::write(folder.join(TARGETS), "[]")?;
         fs::write(folder.join("alerts.yaml"), rules)?;
         let every = format!("{}s", INTERVAL.as_secs());
+        let mut trainjob = access.scrape_config(&folder)?;
+        for (field, value) in [
+            ("job_name", json!("trainjob")),
+            ("file_sd_configs", json!([{"files": [TARGETS], "refresh_interval": every}])),
+        ] {
+            trainjob.as_object_mut().context("no map")?.insert(field.to_owned(), value);
+        }
         let config = json!({
             "global": {"scrape_interval": every, "scrape_timeout": every, "evaluation_interval": every},
             "rule_files": ["alerts.yaml"],
-            "scrape_configs": [{
-                "job_name": "trainjob",
-                "file_sd_configs": [{"files": [TARGETS], "refresh_interval": every}],
-            }],
+            "scrape_configs": [trainjob],
         });
         // JSON is YAML.
         fs::write(folder.join("prometheus.yaml"), config.to_string())?;

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
 
+use super::access::Access;
 use super::prometheus::{Prometheus, Target};
 use crate::testenv::ports::Port;
 use crate::testenv::product::{Options, Product};
@@ -107,6 +108,14 @@ impl<'a> Replicas<'a> {
             Ok(())
         })
         .await
+    }
+
+    /// Sees that nobody but Prometheus reads metrics of any of them.
+    pub(super) async fn are_closed_to_others(&self, access: &Access) -> Result<()> {
+        for replica in self.running.values() {
+            access.is_of_nobody_else(&replica.product.metrics_address()).await?;
+        }
+        Ok(())
     }
 
     fn follow(&self) -> Result<()> {

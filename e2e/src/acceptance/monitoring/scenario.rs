@@ -54,6 +54,11 @@ impl<'a> Scenario<'a> {
         Ok(Self { release, prometheus, replicas, user, namespace })
     }
 
+    /// The programs.
+    pub(super) const fn replicas(&self) -> &Replicas<'a> {
+        &self.replicas
+    }
+
     /// All of it, until everything is well again; `tell` hears of each act.
     pub(super) async fn play(&mut self, tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
         let ends = |more: Value| {

@@ -26,10 +26,20 @@ pub fn election(
     })
 }
 
+impl MetricsAuth {
+    /// Whether readers of metrics are authorized, which are served over TLS or not.
+    pub(super) const fn asks(&self, secure_serving: bool) -> bool {
+        match self.enabled {
+            Some(enabled) => enabled,
+            None => secure_serving,
+        }
+    }
+}
+
 /// How metrics are served.
 #[must_use]
 pub fn metrics_server(bind: BindAddress, tls: bool, auth: &MetricsAuth) -> Option<MetricsServer> {
-    Some(MetricsServer { address: bind.get()?, tls, auth: auth.enabled })
+    Some(MetricsServer { address: bind.get()?, tls, auth: auth.asks(tls) })
 }
 
 /// The paths of health.
@@ -55,7 +65,7 @@ pub fn check(
     if let Some(election) = election {
         check_times(election.times)?;
     }
-    if auth.enabled && !secure_serving {
+    if auth.asks(secure_serving) && !secure_serving {
         let message = "true, but metrics.secureServing is false, expected both true or this false";
         return Err(Problem::new("metrics.auth.enabled", message));
     }

@@ -160,8 +160,9 @@ sections! {
 
     /// `metrics.auth`: who may read metrics.
     pub struct MetricsAuth {
-        /// Whether only those may read metrics who may `get` the URL `/metrics`; needs `secureServing`.
-        pub enabled: bool = false,
+        /// Whether only those may read metrics who may `get` the URL `/metrics`; needs `secureServing`. Not set, it is whether
+        /// `secureServing` is true.
+        pub enabled: Option<bool> = None,
     }
 
     /// `health`: the health server.

@@ -27,7 +27,7 @@ pub(super) fn check(file: &Configuration) -> Result<(), Problem> {
 
 /// Tokens are not sent over a connection that anybody can read.
 fn check_metrics(metrics: &Metrics) -> Result<(), Problem> {
-    if metrics.auth.enabled && !metrics.secure_serving {
+    if metrics.auth.asks(metrics.secure_serving) && !metrics.secure_serving {
         let message = "true, but metrics.secureServing is false, expected both true or this false";
         return Err(Problem::new("metrics.auth.enabled", message));
     }

@@ -88,3 +88,35 @@ async fn rate_of_metrics_auth_reviews_is_limited() {
     tokio::time::advance(Duration::from_secs(1)).await;
     assert_eq!(asks(&auth, Some("Bearer good"), "/metrics").await, 200);
 }
+
+/// An API server that answers two questions, and nothing from then on.
+fn dying() -> MetricsAuth {
+    let (alive, asked) = (auth().0.client, Arc::new(AtomicUsize::new(0)));
+    let service = service_fn(move |request: http::Request<Body>| {
+        let (alive, is_dead) = (alive.clone(), asked.fetch_add(1, Ordering::Relaxed) >= 2);
+        async move {
+            if is_dead {
+                std::future::pending::<()>().await;
+            }
+            alive.send(request).await.map_err(std::io::Error::other)
+        }
+    });
+    MetricsAuth::new(Client::new(service, "default"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_was_authorized_is_so_for_ten_minutes_while_the_api_server_does_not_answer() {
+    let auth = dying();
+    for (token, after, expected) in [
+        ("Bearer good", 0, 200),
+        ("Bearer good", 59, 200),
+        ("Bearer other", 0, 503),
+        ("Bearer good", 500, 200),
+        ("Bearer good", 60, 503),
+    ] {
+        tokio::time::advance(Duration::from_secs(after)).await;
+        let before = Instant::now();
+        assert_eq!(asks(&auth, Some(token), "/metrics").await, expected, "{token} after {after} s");
+        assert!(before.elapsed() <= PATIENCE, "it took {:?}", before.elapsed());
+    }
+}

@@ -7,15 +7,13 @@ use super::{
     skip_to_end,
 };
 
-/// Where the chart wants something else than the programs do by default: names are made from those of the release,
-/// there are two replicas, metrics are for a Prometheus that needs no certificate.
-const DIFFERENT: [&str; 6] = [
+/// Where the chart wants something else than the programs do by default: names are made from those of the release, and
+/// there are two replicas.
+const DIFFERENT: [&str; 4] = [
     "certManagement.webhookSecretName",
     "certManagement.webhookServiceName",
     "controller.groupKindConcurrency",
     "leaderElection.leaderElect",
-    "metrics.bindAddress",
-    "metrics.secureServing",
 ];
 /// Sections that the chart writes from values of another place.
 pub(crate) const ELSEWHERE: [&str; 1] = ["accounting"];
