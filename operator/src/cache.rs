@@ -9,6 +9,7 @@
 mod count;
 mod groups;
 mod pod_groups;
+mod runtimes;
 pub mod watch;
 
 use std::{
@@ -25,6 +26,7 @@ use trainjob_core::{
     pass::{JobMemory, Memories, ShownBy},
     recreation::{Origin, Recreations},
     running_pods::RunningPods,
+    take_over::{Comparison, TakeOver},
 };
 use trainjob_engine::versions::{self, Source, Versions};
 
@@ -70,6 +72,7 @@ struct State {
     memories: Memories,
     recreations: Recreations,
     pod_groups: PerScheduler<Option<Groups>>,
+    take_over: TakeOver,
 }
 
 /// What is known of one job, at one moment.
@@ -81,6 +84,7 @@ pub struct View {
     pod_groups: PerScheduler<Group>,
     runtime: Option<Arc<Runtime>>,
     readings: Readings,
+    comparison: Comparison,
 }
 
 impl View {
@@ -96,6 +100,7 @@ impl View {
             readings: &self.readings,
             settings,
             accounting,
+            comparison: self.comparison,
         }
     }
 }
@@ -114,8 +119,11 @@ impl Cache {
         let runtime = job.runtime.as_ref();
         let uid = &job.facts.uid;
         let memory = state.memories.get(key, uid);
+        let job_set = state.job_sets.get(key).cloned();
+        let compare = |job_set: &Arc<JobSetFacts>| state.take_over.comparison(&job.facts, job_set);
         Some(View {
-            job_set: state.job_sets.get(key).cloned(),
+            comparison: job_set.as_ref().map(compare).unwrap_or_default(),
+            job_set,
             pod_groups: state.pod_groups.map(|groups| group(groups.as_ref(), key)),
             runtime: runtime.and_then(|key| state.runtimes.get(key).cloned()),
             readings: memory.map(JobMemory::readings).unwrap_or_default(),
@@ -132,26 +140,41 @@ impl Cache {
     ) -> Option<T> {
         let state = self.lock();
         let facts = &state.jobs.get(key)?.facts;
-        let pods = state.memories.get(key, &facts.uid).map_or(&Reading::NotRead, JobMemory::pods);
+        let pods = state.pods(key, &facts.uid);
         Some(ask(facts, state.job_sets.get(key).map(AsRef::as_ref), pods))
     }
 
-    /// Keys of all jobs.
+    /// Keys of all jobs of whose Pods no answer is awaited. One comes back when that is there.
     #[must_use]
     pub fn keys(&self) -> Vec<ObjectKey> {
-        self.lock().jobs.iter().map(|(key, _)| key.clone()).collect()
+        let state = self.lock();
+        let awaits = |(key, job): &(&ObjectKey, &Arc<JobRecord>)| {
+            state.memories.get(key, &job.facts.uid).is_some_and(JobMemory::awaits_pods)
+        };
+        let jobs = state.jobs.iter().filter(|job| !awaits(job));
+        jobs.map(|(key, _)| key.clone()).collect()
     }
 
-    /// Keys and UIDs of all jobs for which `wanted` holds, given their facts and the JobSet of their name.
+    /// Keys and UIDs of all jobs for which `wanted` holds, given their facts, the JobSet of their name, and whether Pods of
+    /// it run.
     #[must_use]
     pub fn jobs_where(
         &self,
-        wanted: impl Fn(&JobFacts, Option<&JobSetFacts>) -> bool,
+        wanted: impl Fn(&JobFacts, Option<&JobSetFacts>, &Reading<RunningPods>) -> bool,
     ) -> Vec<(ObjectKey, String)> {
         let state = self.lock();
-        let job_set = |key| state.job_sets.get(key).map(AsRef::as_ref);
-        let wanted = state.jobs.iter().filter(|(key, job)| wanted(&job.facts, job_set(key)));
+        let wanted = state.jobs.iter().filter(|(key, job)| {
+            let job_set = state.job_sets.get(key).map(AsRef::as_ref);
+            wanted(&job.facts, job_set, state.pods(key, &job.facts.uid))
+        });
         wanted.map(|(key, job)| (key.clone(), job.facts.uid.clone())).collect()
+    }
+
+    /// From now on there is somebody who works, and who has not seen what was compared before.
+    pub fn take_over(&self) {
+        let mut state = self.lock();
+        state.take_over =
+            TakeOver { jobs: state.jobs.delivered(), job_sets: state.job_sets.delivered() };
     }
 
     /// Changes what is remembered of a job: of the one with this UID, if it is named. Of a job that is gone nothing is.
@@ -255,31 +278,6 @@ impl Cache {
         state.forget_job_set(key, gone.as_deref());
     }
 
-    /// Takes in a runtime; returns the unfinished jobs that name it.
-    pub fn put_runtime(&self, runtime: Runtime) -> Vec<ObjectKey> {
-        let mut state = self.lock();
-        let key = runtime.key.clone();
-        state.runtimes.insert(key.clone(), Arc::new(runtime));
-        state.jobs_naming(&key)
-    }
-
-    /// Takes in that a runtime is gone; returns the unfinished jobs that name it, which may say that they
-    /// wait for another reason than that.
-    pub fn remove_runtime(&self, key: &RuntimeKey) -> Vec<ObjectKey> {
-        let mut state = self.lock();
-        state.runtimes.remove(key);
-        state.jobs_naming(key)
-    }
-
-    /// Keeps of the runtimes of one kind only those in `listed`; returns the unfinished jobs that name
-    /// another.
-    pub fn retain_runtimes(&self, kind: &str, listed: &HashSet<RuntimeKey>) -> Vec<ObjectKey> {
-        let mut state = self.lock();
-        let gone = |key: &RuntimeKey| key.kind() == kind && !listed.contains(key);
-        let gone: Vec<_> = state.runtimes.extract_if(|key, _| gone(key)).collect();
-        gone.iter().flat_map(|(key, _)| state.jobs_naming(key)).collect()
-    }
-
     /// A complete list of TrainJobs begins.
     pub fn jobs_relist(&self) {
         self.lock().jobs.relist();
@@ -289,6 +287,7 @@ impl Cache {
     pub fn jobs_listed(&self) -> Vec<ObjectKey> {
         let mut state = self.lock();
         let vanished = state.jobs.listed();
+        state.note_restore();
         for (key, job) in &vanished {
             state.forget_job(key, Some(job));
         }
@@ -304,6 +303,7 @@ impl Cache {
     pub fn job_sets_listed(&self) -> Vec<ObjectKey> {
         let mut state = self.lock();
         let vanished = state.job_sets.listed();
+        state.note_restore();
         for (key, job_set) in &vanished {
             state.forget_job_set(key, Some(job_set));
         }
@@ -312,6 +312,11 @@ impl Cache {
 }
 
 impl State {
+    /// Whether Pods of the JobSet of a job run, as far as that was read.
+    fn pods(&self, key: &ObjectKey, uid: &str) -> &Reading<RunningPods> {
+        self.memories.get(key, uid).map_or(&Reading::NotRead, JobMemory::pods)
+    }
+
     /// See [`Cache::remember`].
     fn remember<T>(
         &mut self,
@@ -321,6 +326,14 @@ impl State {
     ) -> T {
         let known = self.jobs.get(key).map(|job| &*job.facts.uid);
         self.memories.change_known(key, known, uid, change)
+    }
+
+    /// In a store that was restored from a backup, what has an old version may have changed since.
+    fn note_restore(&mut self) {
+        let TakeOver { jobs, job_sets } = self.take_over;
+        if self.jobs.delivered() < jobs || self.job_sets.delivered() < job_sets {
+            self.take_over = TakeOver::default();
+        }
     }
 
     /// Notes if the job that is known under this name closes a loop.
@@ -347,31 +360,6 @@ impl State {
         if let (Some(gone), Some(job)) = (gone, self.jobs.get(key)) {
             let facts = &job.facts;
             self.memories.change(key, &facts.uid, |memory| memory.job_set_gone(gone, facts));
-        }
-    }
-
-    /// The unfinished jobs that name a runtime.
-    fn jobs_naming(&self, runtime: &RuntimeKey) -> Vec<ObjectKey> {
-        self.jobs_by_runtime.get(runtime).into_iter().flatten().cloned().collect()
-    }
-
-    /// A job names another runtime than before, or none.
-    fn runtime_named(
-        &mut self,
-        key: &ObjectKey,
-        before: Option<&RuntimeKey>,
-        now: Option<RuntimeKey>,
-    ) {
-        if let Some(before) = before
-            && let Some(jobs) = self.jobs_by_runtime.get_mut(before)
-        {
-            jobs.remove(key);
-            if jobs.is_empty() {
-                self.jobs_by_runtime.remove(before);
-            }
-        }
-        if let Some(now) = now {
-            self.jobs_by_runtime.entry(now).or_default().insert(key.clone());
         }
     }
 }

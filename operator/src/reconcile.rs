@@ -278,6 +278,11 @@ impl Controller for Reconciler {
         })
     }
 
+    fn rises_at(&self, key: &ObjectKey) -> Option<Timestamp> {
+        let now = self.clock.now();
+        self.cache.with_job(key, |job, _, _| priority::rises_at(job, &self.settings, now)).flatten()
+    }
+
     async fn pass(self: &Arc<Self>, key: &ObjectKey, priority: Priority, place: &Place) -> Passed {
         let mut pass = Pass::new(priority);
         let mut planned: Option<Planned> = None;

@@ -8,6 +8,7 @@ use trainjob_core::{
     mark::Accounting,
     observed::{PodGroups, Readings, Settings},
     plan,
+    take_over::Comparison,
 };
 
 use crate::objects::{StoredJob, StoredJobSet};
@@ -23,6 +24,8 @@ pub struct View {
     pub runtime: Option<Arc<Runtime>>,
     /// What was read directly.
     pub readings: Readings,
+    /// When a suspended JobSet is compared with the job.
+    pub comparison: Comparison,
 }
 
 impl View {
@@ -45,6 +48,7 @@ impl View {
             readings: &self.readings,
             settings,
             accounting: Accounting::default(),
+            comparison: self.comparison,
         }
     }
 

@@ -19,6 +19,7 @@ use crate::{
     mark::Accounting,
     recreation::Origin,
     running_pods::RunningPods,
+    take_over::Comparison,
 };
 
 /// What is known of one TrainJob and of what belongs to it.
@@ -40,6 +41,8 @@ pub struct Observed<'a> {
     pub settings: &'a Settings,
     /// Whether new Pods are marked, so that they are counted.
     pub accounting: Accounting,
+    /// When a suspended JobSet is compared with what the job asks for.
+    pub comparison: Comparison,
 }
 
 /// The PodGroup of one name, of each scheduler.

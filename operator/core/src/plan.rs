@@ -78,7 +78,7 @@ fn foreign(observed: &Observed<'_>, now: Now) -> Plan {
 fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Now) -> Plan {
     let job = observed.job;
     let own = own_job_set(observed);
-    let mut conditions = stored_conditions(manifest).to_vec();
+    let mut conditions = status::stored_conditions(manifest).to_vec();
     status::mirror_suspension(&mut conditions, job.suspend, now.stamp());
 
     if let Some((job_set, end)) = own.and_then(|own| Some((own, own.ended.as_ref()?))) {
@@ -118,7 +118,7 @@ fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Now) -> Pla
     }
     let news = why.filter(|_| {
         conditions::find(&conditions, conditions::WAITING)
-            != conditions::find(stored_conditions(manifest), conditions::WAITING)
+            != conditions::find(status::stored_conditions(manifest), conditions::WAITING)
     });
     let mut actions = write(job, manifest, own, conditions);
     actions.extend(step.actions);
@@ -343,10 +343,6 @@ fn waits_for_runtime(conditions: &[Condition]) -> bool {
         .is_some_and(|waiting| waiting.reason == Reason::RuntimeNotFound.as_str())
 }
 
-fn stored_conditions(manifest: &TrainJob) -> &[Condition] {
-    manifest.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default()
-}
-
 /// The status write that is needed, if any, as the start of a list of actions.
 fn write(
     job: &JobFacts,
@@ -355,6 +351,6 @@ fn write(
     conditions: Vec<Condition>,
 ) -> Vec<Action> {
     let counts = status::counts(job, own);
-    let write = status::write(job, stored_conditions(manifest), Some(conditions), counts);
+    let write = status::write(job, status::stored_conditions(manifest), Some(conditions), counts);
     write.map(Action::WriteStatus).into_iter().collect()
 }

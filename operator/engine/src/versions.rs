@@ -88,6 +88,12 @@ impl<T> Versions<T> {
         self.lists
     }
 
+    /// The newest version that the watch has delivered of any object; 0 before the first.
+    #[must_use]
+    pub const fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
     /// The newest known version of an object.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<&T> {

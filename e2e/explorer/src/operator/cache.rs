@@ -7,6 +7,7 @@ use trainjob_core::{
     facts::ObjectKey,
     observed::Settings,
     pass::{JobMemory, Memories, ShownBy},
+    take_over::TakeOver,
 };
 use trainjob_engine::versions::{self, Source, Versions};
 
@@ -25,6 +26,7 @@ pub struct Cache {
     jobs: Versions<Arc<StoredJob>>,
     job_sets: Versions<Arc<StoredJobSet>>,
     memories: Memories,
+    take_over: TakeOver,
 }
 
 impl Cache {
@@ -34,12 +36,22 @@ impl Cache {
         let job = Arc::clone(self.jobs.get(key)?);
         let memory = self.memories.get(key, &job.facts.uid);
         let unfinished = job.facts.finished.is_none() && job.runtime.is_some();
+        let job_set = self.job_sets.get(key).cloned();
+        let compare =
+            |job_set: &Arc<StoredJobSet>| self.take_over.comparison(&job.facts, &job_set.facts);
         Some(View {
-            job_set: self.job_sets.get(key).cloned(),
+            comparison: job_set.as_ref().map(compare).unwrap_or_default(),
+            job_set,
             runtime: self.runtime.clone().filter(|_| unfinished),
             readings: memory.map(JobMemory::readings).unwrap_or_default(),
             job,
         })
+    }
+
+    /// From now on its process works.
+    pub const fn take_over(&mut self) {
+        self.take_over =
+            TakeOver { jobs: self.jobs.delivered(), job_sets: self.job_sets.delivered() };
     }
 
     /// How many lists of TrainJobs, and of JobSets, were complete so far.

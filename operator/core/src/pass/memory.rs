@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use super::retry::{Retries, Retry};
 use crate::{
-    facts::{JobFacts, JobSetFacts, ObjectKey},
+    facts::{JobFacts, JobSetFacts, ObjectKey, version_number},
     lifecycle::hold::News,
     observed::{Reading, Readings},
     priority::Priority,
@@ -181,11 +181,6 @@ impl Memories {
     pub fn forget(&mut self, key: &ObjectKey) {
         self.0.remove(key);
     }
-}
-
-/// A resource version as a number (comparable: KEP-5504). One that is no number counts as 0.
-fn version_number(resource_version: &str) -> u64 {
-    resource_version.parse().unwrap_or(0)
 }
 
 #[cfg(test)]

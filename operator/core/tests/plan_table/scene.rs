@@ -16,6 +16,7 @@ use trainjob_core::{
     mark::Accounting,
     observed::{PodGroups, Presence, Reading, Readings, Settings},
     plan,
+    take_over::Comparison,
 };
 
 use crate::common::{condition, facts, owner, runtime, train_job};
@@ -43,6 +44,7 @@ pub(crate) struct Scene {
     pub(crate) readings: Readings,
     pub(crate) settings: Settings,
     pub(crate) accounting: Accounting,
+    pub(crate) comparison: Comparison,
 }
 
 /// The PodGroup of coscheduling.
@@ -66,6 +68,7 @@ pub(crate) fn new(fields: &Value) -> Scene {
         readings: Readings::default(),
         settings: Settings::default(),
         accounting: Accounting::default(),
+        comparison: Comparison::Due,
     }
 }
 
@@ -121,6 +124,7 @@ impl Scene {
             readings: &self.readings,
             settings: &self.settings,
             accounting: self.accounting,
+            comparison: self.comparison,
         };
         let answer = plan(&observed, now);
         assert_eq!(answer, plan(&observed, now));
