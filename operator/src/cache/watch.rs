@@ -24,7 +24,7 @@ use trainjob_core::{
 use trainjob_engine::{
     Readable, Unreadable,
     versions::Source,
-    watch::{Failed, Subject, follow},
+    watch::{Failed, Span, Subject, follow},
 };
 use trainjob_process::health::Readiness;
 
@@ -260,7 +260,7 @@ impl Watcher {
         let api: Api<K> = Api::all(self.client.clone());
         let (kind, install) = (kind.name(), kind.install());
         let restarts = self.metrics.work.restarts(kind);
-        let subject = Subject { kind, install, restarts };
+        let subject = Subject { kind, install, span: Span::Long, restarts };
         let mut awaited = true;
         follow(api, subject, &self.unreachable, |news| match news {
             Ok(event) => {
