@@ -8,8 +8,12 @@
 
 mod count;
 mod groups;
+mod manifests;
+mod namespaces;
 mod pod_groups;
+mod record;
 mod runtimes;
+mod view;
 pub mod watch;
 
 use std::{
@@ -19,116 +23,50 @@ use std::{
 
 use trainjob_api::{TrainJob, time::Timestamp};
 use trainjob_core::{
-    build::{Runtime, RuntimeKey, runtime_key},
+    build::{Runtime, RuntimeKey},
     facts::{JobFacts, JobSetFacts, ObjectKey, PerScheduler},
-    mark::Accounting,
-    observed::{Observed, Reading, Readings, Settings},
+    observed::Reading,
     pass::{JobMemory, Memories, ShownBy},
     recreation::{Origin, Recreations},
     running_pods::RunningPods,
-    take_over::{Comparison, TakeOver},
+    take_over::TakeOver,
 };
 use trainjob_engine::versions::{self, Source, Versions};
 
-use self::groups::{Group, Groups, group, presence};
-
-/// What is remembered of a TrainJob.
-#[derive(Debug)]
-pub struct JobRecord {
-    /// Its facts.
-    pub facts: JobFacts,
-    /// The object itself, without managed fields, while it is unfinished. Apart, so that finished jobs,
-    /// the bulk, take no room for it.
-    pub manifest: Option<Box<TrainJob>>,
-    /// The runtime it names, while it is unfinished.
-    pub runtime: Option<RuntimeKey>,
-}
-
-impl JobRecord {
-    /// The record of a stored TrainJob.
-    #[must_use]
-    pub fn of(mut job: TrainJob) -> Self {
-        let facts = JobFacts::of(&job);
-        job.metadata.managed_fields = None;
-        let manifest = facts.finished.is_none().then(|| Box::new(job));
-        let runtime = manifest.as_ref().and_then(|manifest| runtime_key(manifest).ok());
-        Self { facts, manifest, runtime }
-    }
-}
+use self::{groups::Groups, manifests::Manifests, namespaces::Namespaces};
+pub use self::{record::JobRecord, view::View};
 
 /// What the cluster looks like; shared by watches and workers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Cache {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     jobs: Versions<Arc<JobRecord>>,
     job_sets: Versions<Arc<JobSetFacts>>,
     runtimes: HashMap<RuntimeKey, Arc<Runtime>>,
     /// Unfinished jobs by the runtime they name, so that a runtime that appears wakes just them.
-    jobs_by_runtime: HashMap<RuntimeKey, HashSet<ObjectKey>>,
+    jobs_by_runtime: HashMap<Arc<RuntimeKey>, HashSet<ObjectKey>>,
+    namespaces: Namespaces,
+    manifests: Manifests,
     memories: Memories,
     recreations: Recreations,
     pod_groups: PerScheduler<Option<Groups>>,
     take_over: TakeOver,
 }
 
-/// What is known of one job, at one moment.
-#[derive(Debug)]
-pub struct View {
-    /// The job.
-    pub job: Arc<JobRecord>,
-    job_set: Option<Arc<JobSetFacts>>,
-    pod_groups: PerScheduler<Group>,
-    runtime: Option<Arc<Runtime>>,
-    readings: Readings,
-    comparison: Comparison,
-}
-
-impl View {
-    /// What the core decides on.
-    #[must_use]
-    pub fn observed<'a>(&'a self, settings: &'a Settings, accounting: Accounting) -> Observed<'a> {
-        Observed {
-            job: &self.job.facts,
-            manifest: self.job.manifest.as_deref(),
-            job_set: self.job_set.as_deref(),
-            pod_groups: self.pod_groups.map(presence),
-            runtime: self.runtime.as_deref(),
-            readings: &self.readings,
-            settings,
-            accounting,
-            comparison: self.comparison,
-        }
-    }
-}
-
 impl Cache {
+    /// One that knows nothing yet, with room for so many bytes of manifests.
+    #[must_use]
+    pub fn new(manifest_budget: usize) -> Self {
+        Self { state: Mutex::new(State::new(manifest_budget)) }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // Every change under the lock is complete in itself, so a poisoned state is still a good one.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What is known of a job; `None` when there is no such job.
-    #[must_use]
-    pub fn view(&self, key: &ObjectKey) -> Option<View> {
-        let state = self.lock();
-        let job = Arc::clone(state.jobs.get(key)?);
-        let runtime = job.runtime.as_ref();
-        let uid = &job.facts.uid;
-        let memory = state.memories.get(key, uid);
-        let job_set = state.job_sets.get(key).cloned();
-        let compare = |job_set: &Arc<JobSetFacts>| state.take_over.comparison(&job.facts, job_set);
-        Some(View {
-            comparison: job_set.as_ref().map(compare).unwrap_or_default(),
-            job_set,
-            pod_groups: state.pod_groups.map(|groups| group(groups.as_ref(), key)),
-            runtime: runtime.and_then(|key| state.runtimes.get(key).cloned()),
-            readings: memory.map(JobMemory::readings).unwrap_or_default(),
-            job,
-        })
     }
 
     /// Asks something of what is known of a job: its facts, the JobSet of its name, and whether Pods of it run.
@@ -149,7 +87,7 @@ impl Cache {
     pub fn keys(&self) -> Vec<ObjectKey> {
         let state = self.lock();
         let awaits = |(key, job): &(&ObjectKey, &Arc<JobRecord>)| {
-            state.memories.get(key, &job.facts.uid).is_some_and(JobMemory::awaits_pods)
+            state.memories.checks_pods(key, &job.facts.uid)
         };
         let jobs = state.jobs.iter().filter(|job| !awaits(job));
         jobs.map(|(key, _)| key.clone()).collect()
@@ -198,26 +136,29 @@ impl Cache {
         }
     }
 
-    /// Takes in a TrainJob that a watch or a reply showed. True when that is news.
-    pub fn put_job(&self, job: TrainJob, source: Source) -> bool {
-        let record = JobRecord::of(job);
-        let key = record.facts.key.clone();
+    /// Takes in a TrainJob that a watch or a reply showed. When that is news, returns its key, as it is kept.
+    pub fn put_job(&self, job: TrainJob, source: Source) -> Option<ObjectKey> {
+        let (mut record, manifest) = JobRecord::of(job);
         let version = versions::parse(&record.facts.resource_version);
-        let shown = Arc::new(record);
         let mut state = self.lock();
+        state.share(&mut record);
+        let key = record.facts.key.clone();
+        let shown = Arc::new(record);
         let before = state.jobs.get(&key).cloned();
-        if !state.jobs.put(&key, version, Arc::clone(&shown), source) {
-            return false;
+        let is_news = state.jobs.put(&key, version, Arc::clone(&shown), source);
+        state.keep_manifest(&shown.facts, manifest);
+        if !is_news {
+            return None;
         }
-        let runtime = before.as_ref().and_then(|before| before.runtime.as_ref());
-        if runtime != shown.runtime.as_ref() {
+        let runtime = before.as_ref().and_then(|before| before.runtime.as_deref());
+        if runtime != shown.runtime.as_deref() {
             state.runtime_named(&key, runtime, shown.runtime.clone());
         }
         if let Some(before) = before {
             state.remember(&key, None, |memory| memory.job_shown(&before.facts, &shown.facts));
         }
         state.check_loop(&key);
-        true
+        Some(key)
     }
 
     /// Takes in that the API server has accepted at `now` that a TTL deletes the TrainJob with this UID.
@@ -242,17 +183,23 @@ impl Cache {
         gone.is_some()
     }
 
-    /// Takes in a JobSet that a watch or a reply showed. True when that is news.
-    pub fn put_job_set(&self, key: &ObjectKey, job_set: JobSetFacts, source: Source) -> bool {
+    /// Takes in a JobSet that a watch or a reply showed. When that is news, returns its key, as it is kept.
+    pub fn put_job_set(
+        &self,
+        key: &ObjectKey,
+        job_set: JobSetFacts,
+        source: Source,
+    ) -> Option<ObjectKey> {
         let version = versions::parse(&job_set.resource_version);
         let mut state = self.lock();
-        let before = state.job_sets.get(key).cloned();
+        let key = state.key(key);
+        let before = state.job_sets.get(&key).cloned();
         let shown = Arc::new(job_set);
-        let news = state.job_sets.put(key, version, Arc::clone(&shown), source);
-        state.remember(key, None, |memory| {
+        let news = state.job_sets.put(&key, version, Arc::clone(&shown), source);
+        state.remember(&key, None, |memory| {
             memory.job_set_shown(before.as_deref(), &shown, news, shown_by(source));
         });
-        news
+        news.then_some(key)
     }
 
     /// Takes in that a JobSet is gone. What was known of its Pods and of what it was made from no
@@ -312,9 +259,55 @@ impl Cache {
 }
 
 impl State {
+    fn new(manifest_budget: usize) -> Self {
+        Self {
+            jobs: Versions::default(),
+            job_sets: Versions::default(),
+            runtimes: HashMap::new(),
+            jobs_by_runtime: HashMap::new(),
+            namespaces: Namespaces::default(),
+            manifests: Manifests::new(manifest_budget),
+            memories: Memories::default(),
+            recreations: Recreations::default(),
+            pod_groups: PerScheduler::default(),
+            take_over: TakeOver::default(),
+        }
+    }
+
+    /// Keeps the manifest that came with these facts, if they are what is known: also if it had made room and was read again.
+    fn keep_manifest(&mut self, shown: &JobFacts, manifest: Option<Arc<str>>) {
+        let known = self.jobs.get(&shown.key).map(|job| &job.facts);
+        let is_it = known.is_some_and(|known| {
+            (&known.uid, &known.resource_version) == (&shown.uid, &shown.resource_version)
+        });
+        match manifest {
+            _ if !is_it => {}
+            Some(manifest) => self.manifests.put(&shown.key, manifest),
+            None => self.manifests.remove(&shown.key),
+        }
+    }
+
+    /// The one copy of a key, which a job and its JobSet have in common.
+    fn key(&mut self, key: &ObjectKey) -> ObjectKey {
+        if let Some(known) = self.jobs.key(key).or_else(|| self.job_sets.key(key)) {
+            return known.clone();
+        }
+        ObjectKey { namespace: self.namespaces.the(&key.namespace), name: Arc::clone(&key.name) }
+    }
+
+    /// Lets a record have in common with others what is the same.
+    fn share(&mut self, record: &mut JobRecord) {
+        record.facts.key = self.key(&record.facts.key);
+        if let Some(runtime) = &mut record.runtime
+            && let Some((known, _)) = self.jobs_by_runtime.get_key_value(&**runtime)
+        {
+            *runtime = Arc::clone(known);
+        }
+    }
+
     /// Whether Pods of the JobSet of a job run, as far as that was read.
     fn pods(&self, key: &ObjectKey, uid: &str) -> &Reading<RunningPods> {
-        self.memories.get(key, uid).map_or(&Reading::NotRead, JobMemory::pods)
+        self.memories.pods(key, uid)
     }
 
     /// See [`Cache::remember`].
@@ -341,8 +334,8 @@ impl State {
         let Some(job) = self.jobs.get(key).cloned() else { return };
         let JobFacts { uid, created_at, .. } = &job.facts;
         if self.recreations.seen(key, uid, *created_at) {
-            let metadata = job.manifest.as_ref().map(|manifest| &manifest.metadata);
-            let origin = metadata.map_or(Origin::Unknown, Origin::of);
+            let manifest = self.manifests.get(key).and_then(|text| record::read(&text));
+            let origin = manifest.map_or(Origin::Unknown, |job| Origin::of(&job.metadata));
             self.remember(key, Some(uid), |memory| memory.loop_closed(origin));
         }
     }
@@ -351,7 +344,8 @@ impl State {
     fn forget_job(&mut self, key: &ObjectKey, gone: Option<&JobRecord>) {
         if let Some(gone) = gone {
             self.memories.forget(key);
-            self.runtime_named(key, gone.runtime.as_ref(), None);
+            self.manifests.remove(key);
+            self.runtime_named(key, gone.runtime.as_deref(), None);
         }
     }
 

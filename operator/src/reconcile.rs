@@ -91,6 +91,9 @@ impl Reconciler {
         let view = self.cache.view(key)?;
         let observed = view.observed(&self.settings, self.counting.now());
         let plan = plan(&observed, self.clock.now());
+        if view.lacks_manifest() && plan.actions.first() == Some(&Action::ReadTrainJob) {
+            self.metrics.work.manifests_read.inc();
+        }
         self.queue.requeue_at(key, plan.next);
         let due = plan.next.filter(|_| observed.job.finished.is_none());
         self.cache.remember(key, Some(&observed.job.uid), |memory| {

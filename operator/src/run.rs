@@ -171,7 +171,7 @@ fn reconciler(
     let places = config.concurrency.get().max(FEWEST_PLACES);
     metrics.work.set_concurrency(places);
     let queue = Arc::new(Queue::standby(Places::new(places), clock.clone()));
-    let cache = Arc::new(Cache::default());
+    let cache = Arc::new(Cache::new(config.manifest_memory));
     let counting = Arc::new(Counting::new(config.accounting.mode));
     let sources = Sources {
         cache: Arc::clone(&cache),

@@ -5,24 +5,22 @@
 //! already there under such a name is judged by the UID of its owner. A JobSet that runs is never
 //! changed; one that is suspended, or is to be, follows the job in the few fields JobSet lets change.
 
+mod settled;
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use trainjob_api::{
-    JobSet, TrainJob,
-    conditions::{self, Reason},
-    time::Timestamp,
-};
+use trainjob_api::{JobSet, TrainJob, conditions::Reason, time::Timestamp};
 
+use self::settled::can_wait;
+pub(crate) use self::settled::is_settled;
 use crate::{
     action::{Action, DeletionReason, Waiting},
     build::{self, BuildError, Objects, PodGroup, Runtime, SnapshotError, snapshot},
     event::Event,
     facts::{JobSetFacts, ObjectKey},
-    lifecycle::status,
-    mark::{self, Marking, Mode},
+    mark::{self, Marking},
     now::Now,
     observed::{NameConflict, Observed, Presence, Reading},
-    take_over::Comparison,
 };
 
 /// Seconds after the creation of a job in which a JobSet of another TrainJob is not worth telling of.
@@ -289,7 +287,7 @@ fn missing(manifest: &TrainJob) -> Step {
 
 /// Brings a suspended JobSet to what the job and its runtime say now, and resumes it if asked to.
 fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -> Step {
-    if observed.comparison == Comparison::OnResume && can_wait(observed, manifest, job_set) {
+    if can_wait(observed, job_set) {
         return Step::default();
     }
     let resume = (!observed.job.suspend).then(|| suspend(job_set, false));
@@ -345,16 +343,6 @@ fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -
         Err(_) if live.is_some() => Step::act(resume.into_iter().collect()),
         Err(error) => Step::wait(Waiting::Snapshot, Reason::BuildFailed, error.to_string()),
     }
-}
-
-/// Whether it is enough to look at a suspended JobSet, which nobody has changed since the process took over, when it is
-/// resumed.
-fn can_wait(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -> bool {
-    let conditions = status::stored_conditions(manifest);
-    // What the status says may not hold any more.
-    let says_it_waits = conditions::find(conditions, conditions::WAITING).is_some();
-    let to_be_unmarked = job_set.holds_pods && observed.accounting.mode == Mode::Off;
-    observed.job.suspend && !says_it_waits && !to_be_unmarked
 }
 
 fn suspend(job_set: &JobSetFacts, suspend: bool) -> Action {

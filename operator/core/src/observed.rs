@@ -27,7 +27,7 @@ use crate::{
 pub struct Observed<'a> {
     /// The facts about the TrainJob.
     pub job: &'a JobFacts,
-    /// The TrainJob itself, while it is unfinished.
+    /// The TrainJob itself, while it is unfinished; `None` also where it has made room for others and is to be read again.
     pub manifest: Option<&'a TrainJob>,
     /// The JobSet of the TrainJob's name, whoever made it.
     pub job_set: Option<&'a JobSetFacts>,

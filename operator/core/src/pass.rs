@@ -20,6 +20,7 @@ mod call;
 mod existing;
 mod give_way;
 mod learn;
+mod memories;
 mod memory;
 mod pod_check;
 mod pod_list;
@@ -32,7 +33,8 @@ use std::time::Duration;
 
 pub use self::{
     call::{Call, Reply},
-    memory::{JobMemory, Memories, ShownBy},
+    memories::Memories,
+    memory::{JobMemory, ShownBy},
     pod_check::Late,
     pod_list::PodList,
     retry::{Class, Failure, Retry},

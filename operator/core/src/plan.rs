@@ -51,8 +51,7 @@ fn own(observed: &Observed<'_>, now: Now) -> Plan {
     let mut plan = match (job.finished, observed.manifest) {
         (Some(finished), _) => after_the_end(observed, finished, now),
         (None, Some(manifest)) => before_the_end(observed, manifest, now),
-        // The cache holds the manifest of every unfinished job; without it there is nothing to build.
-        (None, None) => Plan::default(),
+        (None, None) => without_manifest(observed, now),
     };
     if let Some(problem) = job.out_of_range {
         plan.actions.push(Action::RecordEvent(Event::FieldOutOfRange(problem)));
@@ -127,6 +126,25 @@ fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Now) -> Pla
     actions.extend(warning.map(Action::RecordEvent));
     let waiting = step.obstacle.map(|obstacle| obstacle.waiting);
     Plan { actions, next, waiting, applied_spec_hash: step.applied_spec_hash }
+}
+
+/// While the manifest of an unfinished job is not known: what its facts alone call for, or that it is read.
+fn without_manifest(observed: &Observed<'_>, now: Now) -> Plan {
+    let (job, own) = (observed.job, own_job_set(observed));
+    let subject = deadline::Subject::of(job, observed.settings.deadline_clock);
+    let read = || Plan { actions: vec![Action::ReadTrainJob], ..Plan::default() };
+    let (warning, next) = match deadline::decide(&subject, now) {
+        deadline::Decision::Exceeded { .. } => return read(),
+        deadline::Decision::Wait { due } => tell_of_deadline(observed, &subject, due, now),
+        deadline::Decision::Never => (None, None),
+    };
+    if !children::is_settled(observed, own) {
+        return Plan { next, ..read() };
+    }
+    let counts = status::write(job, &[], None, status::counts(job, own));
+    let counts = counts.map(Action::WriteStatus);
+    let actions = counts.into_iter().chain(warning.map(Action::RecordEvent)).collect();
+    Plan { actions, next, ..Plan::default() }
 }
 
 /// D8: what users are told of a deadline that comes, and when to ask again.

@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_jobset_made_after_the_end_is_to_be_stopped() {
-        let ended = JobSetEnd {
+        let ended = Box::new(JobSetEnd {
             completed: true,
             condition: Condition {
                 type_: "Completed".into(),
@@ -228,7 +228,7 @@ mod tests {
                 last_transition_time: Timestamp(2_002).into(),
                 observed_generation: None,
             },
-        };
+        });
         for outcome in [Outcome::Complete, Outcome::Failed, Outcome::DeadlineExceeded] {
             let late = job_set("U", 2_001);
             for (what, job_set, expected) in [

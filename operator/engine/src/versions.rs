@@ -100,6 +100,12 @@ impl<T> Versions<T> {
         self.objects.get(key).map(|(_, object)| object)
     }
 
+    /// The key of a known object, as it is kept.
+    #[must_use]
+    pub fn key(&self, key: &ObjectKey) -> Option<&ObjectKey> {
+        self.objects.get_key_value(key).map(|(kept, _)| kept)
+    }
+
     /// How many objects there are.
     #[must_use]
     pub fn count(&self) -> usize {

@@ -119,6 +119,11 @@ impl Operator {
         self.cache.view(key)
     }
 
+    /// The manifests that it knows make room for others.
+    pub fn evict(&mut self) {
+        self.cache.evict();
+    }
+
     /// The time of its decisions.
     #[must_use]
     pub const fn clock(&self, server: &Server) -> Now {

@@ -36,7 +36,7 @@ pub struct JobSetFacts {
     /// Whether its Pods are created with the finalizer of accounting.
     pub holds_pods: bool,
     /// How it ended, with the condition that says so.
-    pub ended: Option<JobSetEnd>,
+    pub ended: Option<Box<JobSetEnd>>,
     /// Its counts, as a TrainJob's status shows them.
     pub jobs_status: Vec<JobStatus>,
 }
@@ -94,7 +94,7 @@ impl JobSetFacts {
 }
 
 /// Completion and failure in the same second: completion, because the work is there.
-fn ended(conditions: &[Condition]) -> Option<JobSetEnd> {
+fn ended(conditions: &[Condition]) -> Option<Box<JobSetEnd>> {
     let completed = conditions::find_true(conditions, JOBSET_COMPLETED);
     let failed = conditions::find_true(conditions, JOBSET_FAILED);
     let at = |condition: &Condition| Timestamp::from(&condition.last_transition_time);
@@ -104,7 +104,7 @@ fn ended(conditions: &[Condition]) -> Option<JobSetEnd> {
         (None, Some(failed)) => (false, failed),
         (None, None) => return None,
     };
-    Some(JobSetEnd { completed, condition: condition.clone() })
+    Some(Box::new(JobSetEnd { completed, condition: condition.clone() }))
 }
 
 fn job_status(status: &ReplicatedJobStatus) -> JobStatus {

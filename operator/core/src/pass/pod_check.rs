@@ -73,7 +73,7 @@ impl JobMemory {
 
     /// Whether a check for its Pods is under way.
     #[must_use]
-    pub const fn awaits_pods(&self) -> bool {
+    pub const fn checks_pods(&self) -> bool {
         self.pod_check.is_some()
     }
 

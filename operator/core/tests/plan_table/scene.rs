@@ -45,6 +45,7 @@ pub(crate) struct Scene {
     pub(crate) settings: Settings,
     pub(crate) accounting: Accounting,
     pub(crate) comparison: Comparison,
+    pub(crate) is_evicted: bool,
 }
 
 /// The PodGroup of coscheduling.
@@ -69,6 +70,7 @@ pub(crate) fn new(fields: &Value) -> Scene {
         settings: Settings::default(),
         accounting: Accounting::default(),
         comparison: Comparison::Due,
+        is_evicted: false,
     }
 }
 
@@ -117,7 +119,7 @@ impl Scene {
         };
         let observed = Observed {
             job: &job,
-            manifest: job.finished.is_none().then_some(&self.job),
+            manifest: (job.finished.is_none() && !self.is_evicted).then_some(&self.job),
             job_set: job_set.as_ref(),
             pod_groups: PodGroups { coscheduling, ..PodGroups::default() },
             runtime: self.runtime.as_ref(),

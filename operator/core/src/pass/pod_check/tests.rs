@@ -223,9 +223,9 @@ fn list_of_all_pods_says_which_jobs_are_released_as_far_as_it_goes() {
     ] {
         let mut memory = JobMemory::default();
         memory.pod_list_asked(ASKED);
-        assert!(memory.awaits_pods(), "{name}");
+        assert!(memory.checks_pods(), "{name}");
         memory.pods_listed(ASKED, &list, &key(name));
-        assert_eq!((memory.pods(), memory.awaits_pods()), (&pods, false), "{name}");
+        assert_eq!((memory.pods(), memory.checks_pods()), (&pods, false), "{name}");
     }
 }
 
