@@ -1,5 +1,3 @@
-# syntax=docker/dockerfile:1
-#
 # The image of trainjob-operator, trainjob-webhook, trainjob-retention and trainjob-accounting: these programs, authorities of
 # certificates, nothing else.
 #
@@ -11,10 +9,10 @@
 # themselves, where cargo-auditable puts it and scanners of images look for it. The compiler runs on the machine that
 # builds, whichever machine it builds for.
 
-# That of rust-toolchain.toml; a test sees to it.
+# That of rust-toolchain.toml; a test sees to it. The digest below is that of this version.
 ARG RUST_VERSION=1.95.0
 
-FROM --platform=$BUILDPLATFORM rust:${RUST_VERSION}-bookworm AS build
+FROM --platform=$BUILDPLATFORM rust:${RUST_VERSION}-bookworm@sha256:6258907abe69656e41cd992e0b705cdcfabcbbe3db374f92ed2d47121282d4a1 AS build
 ARG RUST_VERSION
 # Otherwise clippy and rustfmt would be fetched, too.
 ENV RUSTUP_TOOLCHAIN=${RUST_VERSION}

@@ -3,6 +3,7 @@
 //! real Kueue in front of it.
 
 pub mod accounting;
+pub mod artifacts;
 pub mod chart;
 mod guide;
 pub mod handover;

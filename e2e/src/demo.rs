@@ -36,6 +36,7 @@ use crate::demo::clock::elapsed;
 use crate::demo::setup::{GPUS_OF_NODE, Setup, audibly};
 use crate::demo::show::Show;
 use crate::demo::summary::Summary;
+use crate::testenv::kueue::Kueue;
 use crate::testenv::release::programs::Programs;
 
 /// How much of a program's log is shown when something went wrong.
@@ -45,6 +46,8 @@ const LOG_LINES: usize = 20;
 pub struct Played {
     /// What it was played on.
     pub setup: Setup,
+    /// The queue that has joined.
+    pub kueue: Kueue,
     /// Whether everything was as promised.
     pub met: bool,
 }
@@ -53,14 +56,15 @@ pub struct Played {
 pub async fn play(nodes: usize) -> Result<Played> {
     let setup = Setup::start(nodes).await?;
     let outcome = conclude(&setup, nodes).await;
-    if !matches!(outcome, Ok(true)) {
+    if !matches!(outcome, Ok((true, _))) {
         // What went wrong matters more than whether this can be shown.
         let _ = show_log(&setup);
     }
-    Ok(Played { met: outcome?, setup })
+    let (met, kueue) = outcome?;
+    Ok(Played { setup, kueue, met })
 }
 
-async fn conclude(setup: &Setup, nodes: usize) -> Result<bool> {
+async fn conclude(setup: &Setup, nodes: usize) -> Result<(bool, Kueue)> {
     let (model, mut screen) = Show::new(setup, nodes * GPUS_OF_NODE).play().await?;
     let left = leftovers::find(&setup.client, &setup.namespace);
     let left = audibly("waiting for the last objects to go", left).await?;
@@ -71,10 +75,10 @@ async fn conclude(setup: &Setup, nodes: usize) -> Result<bool> {
     let receipts = receipts::compare(setup, &model);
     let receipts = audibly("waiting until every record is final", receipts).await?;
     receipts.lines.iter().for_each(|line| tell(line));
-    let verdict = Box::pin(cleanup::play(setup)).await?;
+    let (verdict, kueue) = Box::pin(cleanup::play(setup)).await?;
     verdict.lines.iter().for_each(|line| tell(line));
     tell(&format!("It took {:.1} s.", elapsed().as_secs_f64()));
-    Ok(summary.met && judgement.met && receipts.met && verdict.met)
+    Ok((summary.met && judgement.met && receipts.met && verdict.met, kueue))
 }
 
 /// Writes a line of a summary. A reader that has gone is noticed later.

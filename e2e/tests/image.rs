@@ -33,6 +33,27 @@ fn ci_release_and_dockerfile_use_the_same_tools() {
     assert_eq!(version(".ci/advisories", "DENY_VERSION"), version(".ci/run", "DENY_VERSION"));
 }
 
+/// A tag may mean something else tomorrow.
+#[test]
+fn what_others_have_made_is_named_by_its_digest() {
+    let is_hex =
+        |it: &str, length| it.len() == length && it.bytes().all(|it| it.is_ascii_hexdigit());
+    let mut actions = 0;
+    for workflow in ["ci", "release", "advisories"] {
+        let workflow = workspace::read(&format!(".github/workflows/{workflow}.yml")).unwrap();
+        for action in workflow.lines().filter_map(|line| line.split_once("uses: ")).map(|it| it.1) {
+            let commit = action.split_once('@').unwrap().1.split(' ').next().unwrap();
+            assert!(is_hex(commit, 40), "{action}");
+            actions += 1;
+        }
+    }
+    assert!(actions > 5, "{actions} actions");
+    let dockerfile = workspace::read("Dockerfile").unwrap();
+    let bases = dockerfile.lines().filter(|it| it.starts_with("FROM ") && *it != "FROM scratch");
+    let digests = bases.map(|base| base.split_once("@sha256:").expect(base).1.split(' ').next());
+    assert!(digests.map(|it| is_hex(it.unwrap(), 64)).eq([true]));
+}
+
 /// Cargo wants every member of the workspace, also to build one of them.
 #[test]
 fn everything_that_the_workspace_consists_of_gets_into_the_build() {

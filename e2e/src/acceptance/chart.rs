@@ -4,6 +4,9 @@
 //! programs, with the accounts and the configuration of the chart, and the webhook configurations point at
 //! the real webhook by its URL.
 
+mod one_file;
+mod upgrade;
+
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -45,7 +48,10 @@ pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     tell("the control plane is there");
     let trial = Trial::prepare(&cluster).await?;
     trial.renders(tell).await?;
-    trial.lives(tell).await
+    trial.lives(tell).await?;
+    trial.remove_what_is_left().await?;
+    one_file::run(&trial, tell).await?;
+    upgrade::run(&trial, tell).await
 }
 
 struct Trial<'a> {
@@ -162,11 +168,7 @@ impl<'a> Trial<'a> {
         ensure!(self.uids().await? == running, "the job has gone with the release");
         ensure!(self.names("clustertrainingruntimes").await?.is_empty(), "runtimes have stayed");
         self.tools.kubectl(&["delete", "trainjob", JOB, "--timeout=60s"], None).await?;
-        self.tools.kubectl(&["delete", "namespace", NAMESPACE, "--timeout=60s"], None).await?;
-        for plural in ["trainjobs", "trainingruntimes", "clustertrainingruntimes"] {
-            let name = format!("{plural}.trainer.kubeflow.org");
-            self.tools.kubectl(&["delete", "crd", &name, "--timeout=60s"], None).await?;
-        }
+        self.remove_what_is_left().await?;
         tell(
             "uninstalled: jobs and definitions have stayed, and nothing stands in the way of removing them",
         );
@@ -174,6 +176,16 @@ impl<'a> Trial<'a> {
         tell(
             "installed in one step with the values of Kubeflow Trainer's chart, and uninstalled without an upgrade: the runtimes have gone",
         );
+        Ok(())
+    }
+
+    /// Removes what an uninstalled release has left: its namespace and its definitions.
+    async fn remove_what_is_left(&self) -> Result<()> {
+        self.tools.kubectl(&["delete", "namespace", NAMESPACE, "--timeout=60s"], None).await?;
+        for plural in ["trainjobs", "trainingruntimes", "clustertrainingruntimes"] {
+            let name = format!("{plural}.trainer.kubeflow.org");
+            self.tools.kubectl(&["delete", "crd", &name, "--timeout=60s"], None).await?;
+        }
         Ok(())
     }
 
@@ -239,17 +251,29 @@ impl<'a> Trial<'a> {
 
     /// `helm install` or `helm upgrade`, until its Pods are ready; gives what Helm says.
     async fn install(&self, how: &str, sets: &[&str]) -> Result<String> {
+        self.install_chart(how, &self.chart, sets).await
+    }
+
+    /// The same with this chart. What begins with `--` is a flag, and no value.
+    async fn install_chart(&self, how: &str, chart: &str, sets: &[&str]) -> Result<String> {
+        let address = self.address();
+        let mut arguments = vec![how, RELEASE, chart, "--namespace", NAMESPACE];
+        arguments.extend(["--wait", "--timeout=3m"]);
+        let (flags, sets): (Vec<_>, Vec<_>) = sets.iter().partition(|it| it.starts_with("--"));
+        arguments.extend(flags);
+        let sets = address.iter().map(String::as_str).chain(sets);
+        arguments.extend(sets.flat_map(|set| [as_flag(set), set]));
+        self.tools.helm(&arguments).await
+    }
+
+    /// The values by which the API server reaches a webhook that runs beside it.
+    fn address(&self) -> [String; 3] {
         let (host, port) = ("127.0.0.1", self.webhook.number());
-        let address = [
+        [
             format!("webhook.url=https://{host}:{port}"),
             format!("manager.config.webhook.host={host}"),
             format!("manager.config.webhook.port={port}"),
-        ];
-        let mut arguments = vec![how, RELEASE, &self.chart, "--namespace", NAMESPACE];
-        arguments.extend(["--wait", "--timeout=3m"]);
-        let sets = address.iter().map(String::as_str).chain(sets.iter().copied());
-        arguments.extend(sets.flat_map(|set| [as_flag(set), set]));
-        self.tools.helm(&arguments).await
+        ]
     }
 
     async fn names(&self, resource: &str) -> Result<Vec<String>> {

@@ -44,9 +44,18 @@ pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     );
 
     let release = Release::with_runtimes(&[]).await?;
+    work(&release, &image, tell).await
+}
+
+/// The programs in the folder `image` run with nothing in sight but what a Pod of the release has, and do their work.
+pub(super) async fn work(
+    release: &Release,
+    image: &Path,
+    tell: &(dyn Fn(&str) + Sync),
+) -> Result<()> {
     // Its own, to which the files are added that a Pod has from volumes.
     let root = release.cluster.folder().join(IMAGE);
-    copy_folder(&image, &root)?;
+    copy_folder(image, &root)?;
     for program in PROGRAMS {
         let mut arguments = confined(&root, &program.file_of_image());
         arguments.push("--version".to_owned());

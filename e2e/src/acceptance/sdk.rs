@@ -1,14 +1,15 @@
 //! The Kubeflow Python SDK, as its users have it: `e2e/python/sdk.py` is one of them, and `e2e/python/limits.py` one in a
-//! namespace with defaults and maxima. And a client that only
-//! knows Kubeflow Trainer's API, from the SDK's generated models: `e2e/python/trainer_client`.
+//! namespace with defaults and maxima. And a client that only knows Kubeflow Trainer's API, from the SDK's generated
+//! models: `e2e/python/trainer_client`. It writes runtimes too, which takes the role `admin`.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::testenv::fixtures::train_job;
 use crate::testenv::release::{PATIENCE, Release};
 use crate::testenv::until::until_ok;
 
+const RUNTIME: &str = "torch-distributed";
 const SDK: &str = "sdk.py";
 const CLIENT: &str = "trainer_client";
 const LIMITS: &str = "limits.py";
@@ -20,7 +21,7 @@ const ANNOTATIONS: [&str; 4] = [
     "lifecycle.trainjob.dev/maximum-active-deadline-seconds=3600",
 ];
 
-/// Runs all as somebody with the role `edit` in a namespace; `tell` hears what they have seen.
+/// Runs all as somebody with a role in a namespace; `tell` hears what they have seen.
 pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let values = [
         // With the defaults a TTL cannot be added to a job,
@@ -32,20 +33,40 @@ pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     ];
     let release = Release::with_runtimes(&values).await?;
     let _programs = release.start().await?;
-    for script in [SDK, CLIENT] {
-        let (user, namespace) = release.user("sdk").await?;
-        tell(&format!("the release is there, and somebody with {script} may edit in a namespace"));
+    for (script, role) in [(SDK, "edit"), (CLIENT, "admin")] {
+        let (user, namespace) = release.user_with(role, "sdk").await?;
+        tell(&format!("the release is there, and somebody with {script} has the role {role}"));
+        brittle_runtime(&release, &namespace).await?;
         let seen = user.python(script, &[&namespace]).await?;
         seen.lines().for_each(tell);
     }
     limited(&release, tell).await
 }
 
+/// The administrator gives the namespace a runtime that is like [`RUNTIME`], but does not try again a Pod that fails.
+async fn brittle_runtime(release: &Release, namespace: &str) -> Result<()> {
+    let get = ["get", "clustertrainingruntime", RUNTIME, "-o", "json"];
+    let mut runtime: Value = serde_json::from_str(&release.tools.kubectl(&get, None).await?)?;
+    let node = "/spec/template/spec/replicatedJobs/0/template/spec";
+    let node =
+        runtime.pointer_mut(node).and_then(Value::as_object_mut).context("no replicated Job")?;
+    node.insert("backoffLimit".to_owned(), json!(0));
+    let labels = runtime.pointer("/metadata/labels");
+    let brittle = json!({
+        "apiVersion": runtime.get("apiVersion"),
+        "kind": "TrainingRuntime",
+        "metadata": {"name": "brittle", "labels": labels},
+        "spec": runtime.get("spec"),
+    });
+    release.cluster.apply_yaml(namespace, &brittle.to_string()).await?;
+    Ok(())
+}
+
 async fn limited(release: &Release, tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let (user, namespace) = release.user("limits").await?;
     let annotate = ["annotate", "namespace", &namespace];
     release.tools.kubectl(&[&annotate[..], &ANNOTATIONS].concat(), None).await?;
-    let probe = train_job("probe", "torch-distributed", &json!({}));
+    let probe = train_job("probe", RUNTIME, &json!({}));
     let create = ["create", "--dry-run=server", "--namespace", &namespace, "-o", "json", "-f", "-"];
     until_ok("the webhook has heard of the annotations", PATIENCE, || async {
         let made = user.kubectl(&create, Some(probe.to_string())).await?;

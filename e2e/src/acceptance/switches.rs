@@ -60,7 +60,25 @@ pub(super) const SWITCHES: &[(&str, &[&str])] = &[
     ),
     (
         "a runtime with a cache",
-        &["dataCache.enabled=true", "dataCache.runtimes.torchDistributedWithCache.enabled=true"],
+        &[
+            "dataCache.enabled=true",
+            "dataCache.runtimes.torchDistributedWithCache.enabled=true",
+            "dataCache.namespaces={default,kube-public}",
+        ],
+    ),
+    (
+        "an API server that does not reach Pods",
+        &[
+            "webhook.hostNetwork=true",
+            "webhook.dnsPolicy=Default",
+            "webhook.strategy.type=Recreate",
+            "manager.hostNetwork=true",
+            "manager.strategy.rollingUpdate.maxSurge=0",
+        ],
+    ),
+    (
+        "admission in some namespaces, and quickly",
+        &["webhook.timeoutSeconds=3", "webhook.namespaceSelector.matchLabels.team=yes"],
     ),
     ("no protection of the label of MultiKueue", &["multiKueueOrigin.enabled=false"]),
     (

@@ -13,7 +13,7 @@ use launcher::say;
 /// and back, hands marked JobSets to operators that know no marks, deletes by retention policies with the chart's RBAC, tries what the chart lets the accounting program do to Pods,
 /// fills dashboards and sets off alerts in a real Prometheus, uses the Python SDK and kubectl as users do, and queues
 /// jobs with the real Kueue, on real control planes on 127.0.0.1. Also runs the programs as the image has
-/// them, which `.ci/image target/image` makes, does much of it again on older releases of Kubernetes and JobSet, and
+/// them, which `.ci/image target/image` makes, and those of a release, which `.ci/release --dry-run` makes, does much of it again on older releases of Kubernetes and JobSet, and
 /// trains on a real node, where there are root, apt and cgroup v1. Needs prometheus with promtool, and python3 with what is in e2e/python/requirements.txt, in PATH or by the
 /// environment variables PROMETHEUS and PYTHON.
 #[derive(Debug, Parser)]
@@ -29,6 +29,7 @@ struct Arguments {
 enum Part {
     Chart,
     Image,
+    Artifacts,
     Retention,
     Accounting,
     Handover,
@@ -70,6 +71,9 @@ async fn all(tell: &(dyn Fn(&str) + Sync), only: &[Part]) -> Result<()> {
     }
     if wanted(Part::Image) {
         acceptance::image::run(tell).await?;
+    }
+    if wanted(Part::Artifacts) {
+        acceptance::artifacts::run(tell).await?;
     }
     if wanted(Part::Retention) {
         acceptance::retention::run(tell).await?;

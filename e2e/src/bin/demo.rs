@@ -36,7 +36,7 @@ async fn main() -> ExitCode {
 
 async fn run(arguments: &Arguments) -> Result<ExitCode> {
     // Whatever it is doing when it is told to stop, dropping it stops everything.
-    let Played { setup, met } = tokio::select! {
+    let Played { setup, kueue: _kueue, met } = tokio::select! {
         played = play(arguments.nodes) => played?,
         stopped = stopped() => {
             stopped?;

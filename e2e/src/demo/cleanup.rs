@@ -35,13 +35,14 @@ const EXPECTED: [(&str, &str); 4] =
 /// The Jobs that have to stay.
 const KEPT: [&str; 2] = ["held", "running"];
 
-/// Plays the second act; returns what is to be said of it.
-pub async fn play(setup: &Setup) -> Result<Verdict> {
+/// Plays the second act; returns what is to be said of it, and the Kueue that has joined: without it the API server would
+/// refuse TrainJobs, which its webhooks see.
+pub async fn play(setup: &Setup) -> Result<(Verdict, Kueue)> {
     let client = &setup.client;
     say("");
     say("Second act: retention policies. Kueue joins, and queues Jobs");
     let kueue = Kueue::start(&setup.release.cluster, KueueOptions::default());
-    let _kueue = audibly("starting Kueue", kueue).await?;
+    let kueue = audibly("starting Kueue", kueue).await?;
     let act = Act {
         client: client.clone(),
         namespace: setup.release.cluster.namespace("cleanup").await?,
@@ -62,7 +63,7 @@ pub async fn play(setup: &Setup) -> Result<Verdict> {
     say("deleted. The held Job and the running one have stayed");
     let requests = requests_of(setup.release.cluster.folder(), USER)?;
     let deletions: Vec<Deletion> = requests.iter().filter_map(Deletion::of).collect();
-    Ok(Verdict::of(&deletions, enforced, &EXPECTED, &KEPT))
+    Ok((Verdict::of(&deletions, enforced, &EXPECTED, &KEPT), kueue))
 }
 
 struct Act {

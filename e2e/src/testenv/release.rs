@@ -54,6 +54,17 @@ impl Release {
 
     /// The same with these files of values, before the others.
     pub async fn install_with(cluster: Cluster, files: &[PathBuf], sets: &[&str]) -> Result<Self> {
+        let chart = workspace::path(CHART).display().to_string();
+        Self::install_chart(cluster, &chart, files, sets).await
+    }
+
+    /// The same with the chart at this path.
+    pub(crate) async fn install_chart(
+        cluster: Cluster,
+        chart: &str,
+        files: &[PathBuf],
+        sets: &[&str],
+    ) -> Result<Self> {
         let (tools, webhook) = (Tools::provide(&cluster).await?, Port::take()?);
         let (host, port) = ("127.0.0.1", webhook.number());
         let here = [
@@ -61,9 +72,8 @@ impl Release {
             format!("manager.config.webhook.host={host}"),
             format!("manager.config.webhook.port={port}"),
         ];
-        let chart = workspace::path(CHART).display().to_string();
         let mut arguments =
-            vec!["install", RELEASE, &chart, "--create-namespace", "--namespace", NAMESPACE];
+            vec!["install", RELEASE, chart, "--create-namespace", "--namespace", NAMESPACE];
         let files: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
         arguments.extend(files.iter().flat_map(|file| ["--values", file]));
         let sets = here.iter().map(String::as_str).chain(sets.iter().copied());
@@ -90,6 +100,11 @@ impl Release {
     /// Makes a namespace for somebody who may edit there and nothing else, and waits until they can create a
     /// TrainJob. The tools that they have are returned, and the namespace.
     pub(crate) async fn user(&self, prefix: &str) -> Result<(Tools, String)> {
+        self.user_with("edit", prefix).await
+    }
+
+    /// Like [`Release::user`], with this `ClusterRole` in the namespace.
+    pub(crate) async fn user_with(&self, role: &str, prefix: &str) -> Result<(Tools, String)> {
         let namespace = self.cluster.namespace(prefix).await?;
         let group = "rbac.authorization.k8s.io";
         let subject = json!({"kind": "ServiceAccount", "name": USER, "namespace": namespace});
@@ -99,7 +114,7 @@ impl Release {
                 "apiVersion": format!("{group}/v1"),
                 "kind": "RoleBinding",
                 "metadata": {"name": USER},
-                "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "edit"},
+                "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
                 "subjects": [subject],
             }),
         ];

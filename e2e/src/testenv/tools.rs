@@ -78,6 +78,17 @@ impl Tools {
         self.run(command, None).await
     }
 
+    /// What a script prints that calls `$HELM` and asks no cluster.
+    pub(crate) async fn with_helm<A: AsRef<OsStr>>(
+        &self,
+        script: &Path,
+        arguments: &[A],
+    ) -> Result<String> {
+        let mut command = self.command(script, arguments);
+        command.env("HELM", &self.helm);
+        self.run(command, None).await
+    }
+
     /// What `kubectl …` prints, with `input` as its input.
     pub(crate) async fn kubectl<A: AsRef<OsStr>>(
         &self,

@@ -104,7 +104,7 @@ fn of_values(mut schema: Schema, path: &str, values: &Defaults) -> Schema {
 }
 
 /// `[text](target)` as `text`.
-fn without_links(markdown: &str) -> String {
+pub(crate) fn without_links(markdown: &str) -> String {
     let mut parts = markdown.split("](");
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {

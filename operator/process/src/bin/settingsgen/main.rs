@@ -1,10 +1,12 @@
 //! Writes what is said of settings outside of `config/file.rs` from the types in it: the tables of
 //! `docs/configuration.md` and of the chart's README, and `definitions.config` of the schema of the chart's
-//! values. With `--check` it only compares them.
+//! values. The comments in the values it writes from all tables of the chart's README. With `--check` it only
+//! compares them.
 
 use std::{env, error::Error, fs, path::Path, process::ExitCode};
 
 mod chart;
+mod comments;
 mod markdown;
 mod settings;
 
@@ -13,6 +15,7 @@ use settings::Settings;
 /// The root of the repository.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const VALUES: &str = "charts/trainjob-operator/values.yaml";
+const README: &str = "charts/trainjob-operator/README.md";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its terminal")]
 fn main() -> Result<ExitCode, Box<dyn Error>> {
@@ -27,12 +30,13 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let settings = Settings::of_the_file();
     let of_chart = Settings::of_the_file().without(&chart::ELSEWHERE);
     let values = chart::defaults(&read(VALUES)?, &of_chart)?;
+    let readme = page(README, |page| markdown::readme(page, &of_chart, &values))?;
+    let commented = page(VALUES, |values| comments::values(values, &readme.1))?;
     let mut drifted = false;
     for (name, content) in [
+        readme,
+        commented,
         page("docs/configuration.md", |page| markdown::page(page, &settings))?,
-        page("charts/trainjob-operator/README.md", |page| {
-            markdown::readme(page, &of_chart, &values)
-        })?,
         page("charts/trainjob-operator/values.schema.json", |schema| {
             chart::schema(schema, &of_chart, &values)
         })?,
