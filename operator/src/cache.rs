@@ -13,7 +13,7 @@ mod namespaces;
 mod pod_groups;
 mod record;
 mod runtimes;
-mod view;
+pub mod view;
 pub mod watch;
 
 use std::{
@@ -33,8 +33,8 @@ use trainjob_core::{
 };
 use trainjob_engine::versions::{self, Source, Versions};
 
+pub use self::record::JobRecord;
 use self::{groups::Groups, manifests::Manifests, namespaces::Namespaces};
-pub use self::{record::JobRecord, view::View};
 
 /// What the cluster looks like; shared by watches and workers.
 #[derive(Debug)]

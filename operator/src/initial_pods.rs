@@ -18,7 +18,10 @@ use kube::{
 };
 use tokio::time::sleep;
 use trainjob_api::{constants::JOBSET_NAME_LABEL, time::Timestamp};
-use trainjob_core::{facts::ObjectKey, pass::PodList, take_over::PodListUse};
+use trainjob_core::{
+    facts::ObjectKey,
+    pass::{PodList, PodListUse},
+};
 use trainjob_engine::{answer::timed, clock::monotonic, error::RequestError};
 
 use crate::{cache::Cache, execute::pods::RUNNING};

@@ -24,6 +24,7 @@ mod memories;
 mod memory;
 mod pod_check;
 mod pod_list;
+mod pod_list_use;
 mod postpone;
 mod retry;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub use self::{
     memory::{JobMemory, ShownBy},
     pod_check::Late,
     pod_list::PodList,
+    pod_list_use::PodListUse,
     retry::{Class, Failure, Retry},
 };
 use self::{
