@@ -49,6 +49,20 @@ fn about_jobs(tenant: &Tenant<'_>, known: usize) -> Result<Vec<Request>> {
     Ok(requests.into_iter().filter(|it| it.object.name.starts_with("job-")).collect())
 }
 
+/// Waits until the operator has asked for nothing for a while: what JobSet says of its own has been passed on.
+async fn at_rest(tenant: &Tenant<'_>) -> Result<()> {
+    let asked = || anyhow::Ok(tenant.world.requests(&tenant.namespace)?.len());
+    until_ok("the operator is at rest", PATIENCE, || async {
+        let known = asked()?;
+        consistently("it asks for nothing", WINDOW, async || {
+            ensure!(asked()? == known, "it asks");
+            Ok(())
+        })
+        .await
+    })
+    .await
+}
+
 #[tokio::test]
 async fn suspended_jobs_cost_no_request_at_a_restart_and_are_compared_before_they_are_resumed()
 -> Result<()> {
@@ -60,6 +74,7 @@ async fn suspended_jobs_cost_no_request_at_a_restart_and_are_compared_before_the
             tenant.becomes(&name(number), SUSPENDED).await
         }))
         .await?;
+        at_rest(tenant).await?;
         tenant.world.kill_operator();
         // Nobody sees these edits.
         tenant.patch("job-0", &labelled("unseen")).await?;
