@@ -3,11 +3,13 @@
 //! [Counters about jobs](jobs) count only what the API server has accepted, by the process that asked for
 //! it; [those about the operator](work) what it has been busy with. [Gauges](gauges), also those about [the time](clock), are looked up when they
 //! are read. Every series is there from the start, and none is added by a job, but for the few nearest
-//! deadlines: a hundred thousand jobs leave `/metrics` as long as it was.
+//! deadlines and for [namespaces](by_namespace) up to a bound: a hundred thousand jobs leave `/metrics` as long as it was.
 
+mod by_namespace;
 mod clock;
 pub mod gauges;
 pub mod jobs;
+mod of_jobs;
 pub mod work;
 
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use trainjob_process::{
     metrics::{build_info, own},
 };
 
-use self::{gauges::Sources, jobs::Jobs, work::Work};
+use self::{by_namespace::JobNamespaces, gauges::Sources, jobs::Jobs, work::Work};
 
 /// What the names of the operator's own metrics begin with.
 pub const PREFIX: &str = "trainjob_operator";
@@ -28,22 +30,24 @@ pub const PREFIX: &str = "trainjob_operator";
 pub struct Metrics {
     registry: Registry,
     /// What has been done for jobs.
-    pub jobs: Jobs,
+    pub jobs: Arc<Jobs>,
     /// What the operator is busy with.
     pub work: Work,
 }
 
 impl Metrics {
-    /// All that are counted, at zero.
+    /// All that are counted, at zero. So many namespaces of jobs are told apart; 0: none.
     ///
     /// # Errors
     ///
     /// If two of them have one name, or one has none: never, as the tests see.
-    pub fn new() -> Result<Arc<Self>, prometheus::Error> {
+    pub fn new(job_namespaces: usize) -> Result<Arc<Self>, prometheus::Error> {
         let registry = Registry::new();
         build_info(&registry, PREFIX)?;
         own(&registry)?;
-        let (jobs, work) = (Jobs::new(&registry)?, Work::new(&registry)?);
+        let namespaces = Arc::new(JobNamespaces::new(job_namespaces));
+        let jobs = Arc::new(Jobs::new(&registry, namespaces)?);
+        let work = Work::new(&registry)?;
         Ok(Arc::new(Self { registry, jobs, work }))
     }
 
@@ -55,7 +59,7 @@ impl Metrics {
     pub fn show(&self, clients: &Clients, sources: Sources) -> Result<(), prometheus::Error> {
         clients.requests.register(&self.registry)?;
         clock::show(&self.registry, Arc::clone(&clients.server_time))?;
-        gauges::show(&self.registry, sources)
+        gauges::show(&self.registry, Arc::clone(&self.jobs), sources)
     }
 
     /// What they are to be read from.

@@ -158,7 +158,7 @@ impl Reconciler {
                 let released = self.timings.released_at(&job.key);
                 let due = SystemTime::from(deletion.due);
                 let due = released.map_or(due, |at| at.max(due));
-                self.metrics.jobs.ttl_deleted(deletion.outcome, due, self.clock.likely());
+                self.metrics.jobs.ttl_deleted(&job.key, deletion.outcome, due, self.clock.likely());
             }
             (Action::CreateJobSet(job_set), _) if mark::is_marked(job_set) => {
                 self.metrics.jobs.marked(true);
@@ -179,15 +179,15 @@ impl Reconciler {
         let jobs = &self.metrics.jobs;
         if runs && !did_run {
             let resumed = job.suspended.map_or(job.created_at, |condition| condition.since);
-            jobs.started(resumed.max(job.created_at), self.clock.likely());
+            jobs.started(&job.key, resumed.max(job.created_at), self.clock.likely());
         }
         if let Some(due) = write.deadline_due {
-            jobs.deadline_exceeded(due, self.clock.likely());
+            jobs.deadline_exceeded(&job.key, due, self.clock.likely());
         }
         let end = write.end();
         let ran = self.timings.runs(&job.key, did_run, runs, end.is_some());
         if let Some((finished, reason)) = end {
-            jobs.finished(finished.outcome, reason, ran);
+            jobs.finished(&job.key, finished.outcome, reason, ran);
         }
     }
 
@@ -224,12 +224,12 @@ impl Reconciler {
             finished.outcome == Outcome::DeadlineExceeded
         });
         match action {
-            Action::DeleteTrainJob(_) => self.metrics.jobs.ttl_deletion_failed(reason),
+            Action::DeleteTrainJob(_) => self.metrics.jobs.ttl_deletion_failed(&job.key, reason),
             Action::DeleteJobSet { reason: DeletionReason::JobEnded, .. }
             | Action::CheckPods { .. }
                 if by_deadline =>
             {
-                self.metrics.jobs.release_failed(reason);
+                self.metrics.jobs.release_failed(&job.key, reason);
             }
             _ => {}
         }

@@ -85,7 +85,7 @@ pub async fn run(
 ) -> Result<(), RunError> {
     let readiness = Readiness::awaiting(Kind::ALL.map(Kind::name));
     let (drained, until_drained) = watch::channel(false);
-    let metrics = Metrics::new()?;
+    let metrics = Metrics::new(config.job_namespaces)?;
     let mut servers = serve(&config, &clients, &readiness, &metrics, &until_drained).await?;
 
     let unreachable = Arc::new(AtomicBool::new(false));

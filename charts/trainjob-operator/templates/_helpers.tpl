@@ -428,3 +428,29 @@ dataCache.lws: LeaderWorkerSet is not part of this chart
 {{- $tag := splitList ":" $rest | last -}}
 {{- printf "%s/%s:%s" (default $registry .with.registry) (default $repository .with.repository) (default $tag .with.tag) -}}
 {{- end }}
+
+{{/*
+Puts the numbers of an alert into its rule, which is one of a file that Prometheus could read as it is. Each number has its place in the expression:
+the first comparison has the threshold, for instance.
+*/}}
+{{- define "trainjob-operator.tuneAlert" -}}
+{{- $rule := .rule -}}
+{{- $places := dict
+  "threshold" "(?s)^(.*?[<>] )[0-9.]+"
+  "rate" "(?s)(and .*[<>] )[0-9.]+"
+  "objective" "(le=\")[0-9.]+"
+  "window" "(offset |\\[)[0-9]+[a-z]+"
+  "stop" "(lane=\"stop\"}\\) > )[0-9.]+"
+  "live" "(lane=\"live\"}\\) > )[0-9.]+"
+  "cleanup" "(lane=\"cleanup\"}\\) > )[0-9.]+"
+-}}
+{{- range $name, $number := .numbers -}}
+{{- if eq $name "for" -}}
+{{- $_ := set $rule "for" $number -}}
+{{- else -}}
+{{- /* Helm reads numbers as floats, and would write large ones with an exponent. */ -}}
+{{- if kindIs "float64" $number }}{{ $number = ternary (int64 $number) $number (eq $number (floor $number)) }}{{ end -}}
+{{- $_ := set $rule "expr" (regexReplaceAll (get $places $name) $rule.expr (printf "${1}%v" $number)) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}

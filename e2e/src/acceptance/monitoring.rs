@@ -6,6 +6,7 @@ mod alerts;
 mod companions;
 mod dashboards;
 mod faults;
+mod numbers;
 mod prometheus;
 mod refusals;
 mod replicas;
@@ -49,7 +50,7 @@ pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
 async fn operator(folder: &Path, tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let release = Release::with_runtimes(&[]).await?;
     let program = release.tools.prometheus()?;
-    check_rules(&release, &program, tell).await?;
+    check_rules(&release, (&program, folder), tell).await?;
     let rules = alerts::OPERATOR.hurried()?;
     let prometheus = Prometheus::start(&release.cluster, &program, &rules).await?;
     let begun = now()?;
@@ -122,7 +123,7 @@ async fn no_others_fired(
 /// Lets promtool check the rules and run their tests.
 async fn check_rules(
     release: &Release,
-    prometheus: &Path,
+    (prometheus, folder): (&Path, &Path),
     tell: &(dyn Fn(&str) + Sync),
 ) -> Result<()> {
     let promtool = prometheus.with_file_name("promtool");
@@ -136,6 +137,13 @@ async fn check_rules(
         release.tools.program(&promtool, &arguments.collect::<Vec<_>>()).await?;
     }
     tell("promtool accepts the alerts, and their tests pass");
+    let dashboards = dashboards::files();
+    let read = release.tools.python("dashboards.py", &dashboards).await?;
+    tell(read.trim());
+    let count = numbers::check(release, &promtool, folder).await?;
+    tell(&format!(
+        "{count} numbers of alerts are values of the chart, and promtool accepts others"
+    ));
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 #![allow(clippy::indexing_slicing, clippy::panic, reason = "a test")]
 
 mod exposition;
+mod namespaces;
 mod readers;
 
 use std::collections::BTreeMap;
@@ -73,7 +74,9 @@ fn differences(shown: &Exposition, documented: &BTreeMap<String, Documented>) ->
 
 #[tokio::test]
 async fn the_page_says_what_both_programs_show_and_they_show_what_it_says() -> Result<()> {
-    test("page", async |tenant, operator| {
+    POOL.test("page", async |tenant| {
+        // With every label that there can be.
+        let operator = tenant.world.start_operator_with("metrics: {jobNamespaces: 9}").await?;
         let webhook = Webhook::start(&tenant.world.cluster, WebhookOptions::default()).await?;
         webhook.wait_ready().await?;
         webhook.wait_asked(&tenant.client).await?;
@@ -90,7 +93,7 @@ async fn the_page_says_what_both_programs_show_and_they_show_what_it_says() -> R
         let of_webhook = |name: &str| name.starts_with(WEBHOOK);
         let of_both = |name: &str| name.starts_with(PROCESS);
         for (program, wanted) in
-            [(Exposition::of(operator).await?, false), (Exposition::of(&webhook).await?, true)]
+            [(Exposition::of(&operator).await?, false), (Exposition::of(&webhook).await?, true)]
         {
             let mut documented = documented.clone();
             documented.retain(|name, _| of_both(name) || of_webhook(name) == wanted);

@@ -1,7 +1,8 @@
 //! Dashboards: what somebody sees who opens one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use e2e::metrics_page::Documented;
 use e2e::workspace;
 use serde_json::Value;
 
@@ -70,15 +71,67 @@ fn every_query_asks_for_metrics_that_exist_of_the_chosen_namespace() {
     for (file, dashboard) in dashboards() {
         for panel in panels(&dashboard).iter().filter(|panel| !is_row(panel)) {
             for query in queries(panel) {
-                let selectors = promql::selectors(query);
-                assert!(!selectors.is_empty(), "{file}: {query}");
-                for selector in selectors {
-                    assert_eq!(complaint(&selector, &metrics), None, "{file}: {query}");
-                    let namespace = |matcher: &promql::Matcher| {
-                        matcher.label == "namespace" && matcher.value == "$namespace"
-                    };
-                    let chosen = selector.matchers.iter().any(namespace);
-                    assert!(chosen || selector.metric == "ALERTS", "{file}: {query}");
+                check_query(&file, query, &metrics);
+            }
+        }
+    }
+}
+
+/// Whether every selector of a query is one of metrics that exist, of the namespace that was chosen.
+fn check_query(file: &str, query: &str, metrics: &BTreeMap<String, Documented>) {
+    let selectors = promql::selectors(query);
+    assert!(!selectors.is_empty(), "{file}: {query}");
+    for selector in selectors {
+        assert_eq!(complaint(&selector, metrics), None, "{file}: {query}");
+        let namespace = |matcher: &promql::Matcher| {
+            matcher.label == "namespace" && matcher.value == "$namespace"
+        };
+        let chosen = selector.matchers.iter().any(namespace);
+        assert!(chosen || selector.metric == "ALERTS", "{file}: {query}");
+    }
+}
+
+#[test]
+fn deadlines_and_deletions_are_marked() {
+    let metrics = metrics();
+    for (file, dashboard) in dashboards() {
+        let annotations = dashboard["annotations"]["list"].as_array().unwrap();
+        let names: Vec<_> = annotations.iter().map(|it| it["name"].as_str().unwrap()).collect();
+        let expected: &[&str] = match file.as_str() {
+            "gpu-hours.json" => &[],
+            "retention.json" => &["Deletions"],
+            _ => &["Deadlines", "Deletions"],
+        };
+        assert_eq!(names, expected, "{file}");
+        for annotation in annotations {
+            assert_eq!(annotation["datasource"]["uid"], "${datasource}", "{file}");
+            check_query(&file, annotation["expr"].as_str().unwrap(), &metrics);
+        }
+    }
+}
+
+/// Without it, jobs would be counted once for each namespace of the release, or the largest namespace would pass for all.
+#[test]
+fn jobs_are_added_up_over_namespaces_where_the_label_may_be() {
+    let metrics = metrics();
+    for (file, dashboard) in dashboards() {
+        for panel in panels(&dashboard).iter().filter(|panel| !is_row(panel)) {
+            for query in queries(panel) {
+                let labelled = promql::selectors(query).into_iter().filter(|selector| {
+                    let metric = metrics.get(&selector.metric);
+                    metric.is_some_and(|it| {
+                        it.kind == "gauge" && it.labels.contains_key("job_namespace")
+                    })
+                });
+                for selector in labelled {
+                    let chosen = selector.matchers.iter().any(|it| it.value == "$job_namespace");
+                    assert!(chosen, "{file}: {query}");
+                    let is_added_up =
+                        query.starts_with("sum") && query.contains("max by (job_namespace");
+                    let is_extreme =
+                        query.starts_with("max(") && selector.metric.contains("longest");
+                    let is_of_jobs = query.contains("max by (job_namespace, name)");
+                    assert!(is_added_up || is_extreme || is_of_jobs, "{file}: {query}");
                 }
             }
         }
@@ -90,7 +143,10 @@ fn the_data_source_and_the_namespace_are_chosen_on_top() {
     for (file, dashboard) in dashboards() {
         let variables = dashboard["templating"]["list"].as_array().unwrap();
         let names: Vec<_> = variables.iter().map(|variable| &variable["name"]).collect();
-        assert_eq!(names, ["datasource", "namespace"], "{file}");
+        let about_jobs = ["lifecycle.json", "cleanup.json"].contains(&file.as_str());
+        let of_jobs = about_jobs.then_some("job_namespace");
+        let expected: Vec<_> = ["datasource", "namespace"].into_iter().chain(of_jobs).collect();
+        assert_eq!(names, expected, "{file}");
         for panel in panels(&dashboard).iter().filter(|panel| !is_row(panel)) {
             let targets = panel["targets"].as_array().unwrap();
             for of in targets.iter().chain([panel]) {

@@ -6,7 +6,10 @@
 //! What is overdue is counted by the most likely time, also while nothing acts by it: that it is overdue then is what
 //! somebody has to see.
 
-use std::collections::BinaryHeap;
+use std::{
+    collections::{BTreeMap, BinaryHeap},
+    sync::Arc,
+};
 
 use trainjob_api::{time::Timestamp, v1alpha1::train_job::JobStatus};
 
@@ -122,11 +125,9 @@ impl Late {
     }
 }
 
-/// A count that is under way, and its result.
-#[derive(Debug, Clone)]
-pub struct JobStats<'a> {
-    settings: &'a Settings,
-    now: Timestamp,
+/// How many jobs are how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
     states: [u64; State::ALL.len()],
     horizons: [u64; Horizon::ALL.len()],
     /// Finished jobs with a TTL that is not due yet, or whose release it awaits.
@@ -141,6 +142,41 @@ pub struct JobStats<'a> {
     pub unreleased: Late,
     /// Jobs that their deadline failed, whose Pods are gone and whose JobSet a finalizer keeps.
     pub blocked: u64,
+}
+
+impl Counts {
+    /// Those of no job.
+    pub const NONE: Self = Self {
+        states: [0; State::ALL.len()],
+        horizons: [0; Horizon::ALL.len()],
+        pending: 0,
+        overdue: Late::NONE,
+        terminating: 0,
+        overdue_deadlines: Late::NONE,
+        unreleased: Late::NONE,
+        blocked: 0,
+    };
+
+    /// How many jobs are so.
+    #[must_use]
+    pub fn in_state(&self, state: State) -> u64 {
+        counted(&self.states, &State::ALL, &state)
+    }
+
+    /// How many deadlines are within this horizon, and no nearer one.
+    #[must_use]
+    pub fn within(&self, horizon: Horizon) -> u64 {
+        counted(&self.horizons, &Horizon::ALL, &horizon)
+    }
+}
+
+/// A count that is under way, and its result.
+#[derive(Debug, Clone)]
+pub struct JobStats<'a> {
+    settings: &'a Settings,
+    now: Timestamp,
+    /// By what the caller tells apart, namespaces for instance. It bounds their number.
+    groups: BTreeMap<Arc<str>, Counts>,
     oldest_unreleased: BinaryHeap<(Timestamp, ObjectKey)>,
     nearest: BinaryHeap<(Timestamp, ObjectKey)>,
     most_nearest: usize,
@@ -153,43 +189,46 @@ impl<'a> JobStats<'a> {
         Self {
             settings,
             now,
-            states: [0; State::ALL.len()],
-            horizons: [0; Horizon::ALL.len()],
-            pending: 0,
-            overdue: Late::NONE,
-            terminating: 0,
-            overdue_deadlines: Late::NONE,
-            unreleased: Late::NONE,
-            blocked: 0,
+            groups: BTreeMap::new(),
             oldest_unreleased: BinaryHeap::new(),
             nearest: BinaryHeap::new(),
             most_nearest,
         }
     }
 
-    /// Counts one job. How its release stands is asked only where that matters, which is seldom.
-    pub fn add(&mut self, job: &JobFacts, release: impl FnOnce() -> release::Decision) {
-        count(&mut self.states, &State::ALL, &State::of(job));
+    /// Counts one job in a group. How its release stands is asked only where that matters, which is seldom.
+    pub fn add(
+        &mut self,
+        group: Arc<str>,
+        job: &JobFacts,
+        release: impl FnOnce() -> release::Decision,
+    ) {
+        let mut counts = self.groups.get(&group).copied().unwrap_or(Counts::NONE);
+        self.count(&mut counts, job, release);
+        self.groups.insert(group, counts);
+    }
+
+    fn count(
+        &mut self,
+        counts: &mut Counts,
+        job: &JobFacts,
+        release: impl FnOnce() -> release::Decision,
+    ) {
+        count(&mut counts.states, &State::ALL, &State::of(job));
         let by_deadline =
             job.finished.is_some_and(|finished| finished.outcome == Outcome::DeadlineExceeded);
-        let released = job.managed_elsewhere || !by_deadline || self.add_release(job, release());
+        let released =
+            job.managed_elsewhere || !by_deadline || self.add_release(counts, job, release());
         match job.finished {
-            Some(_) => self.add_ttl(job, released),
-            None if !job.managed_elsewhere => self.add_deadline(job),
+            Some(_) => self.add_ttl(counts, job, released),
+            None if !job.managed_elsewhere => self.add_deadline(counts, job),
             None => {}
         }
     }
 
-    /// How many jobs are so.
-    #[must_use]
-    pub fn in_state(&self, state: State) -> u64 {
-        counted(&self.states, &State::ALL, &state)
-    }
-
-    /// How many deadlines are within this horizon, and no nearer one.
-    #[must_use]
-    pub fn within(&self, horizon: Horizon) -> u64 {
-        counted(&self.horizons, &Horizon::ALL, &horizon)
+    /// The groups that have jobs, and how these are.
+    pub fn groups(&self) -> impl Iterator<Item = (&Arc<str>, &Counts)> {
+        self.groups.iter()
     }
 
     /// The jobs whose deadlines are nearest, with the seconds that are left; the nearest first.
@@ -208,24 +247,29 @@ impl<'a> JobStats<'a> {
     }
 
     /// Whether it is released.
-    fn add_release(&mut self, job: &JobFacts, release: release::Decision) -> bool {
+    fn add_release(
+        &mut self,
+        counts: &mut Counts,
+        job: &JobFacts,
+        release: release::Decision,
+    ) -> bool {
         match release {
             release::Decision::Released => return true,
-            release::Decision::Blocked => self.blocked += 1,
+            release::Decision::Blocked => counts.blocked += 1,
             release::Decision::DeleteJobSet
             | release::Decision::Terminating { .. }
             | release::Decision::CheckPods
             | release::Decision::PodsRunning => {
                 // A release is about a job that has finished.
                 let since = job.finished.map_or(self.now, |finished| finished.at);
-                self.unreleased.add(since, self.now);
+                counts.unreleased.add(since, self.now);
                 keep_first(&mut self.oldest_unreleased, MOST_UNRELEASED, (since, &job.key));
             }
         }
         false
     }
 
-    fn add_ttl(&mut self, job: &JobFacts, released: bool) {
+    fn add_ttl(&self, counts: &mut Counts, job: &JobFacts, released: bool) {
         let subject = plan::ttl_subject(job, released, *self.settings);
         let unexempted = ttl::Subject { exemption: None, ..subject };
         match (ttl::decide(&unexempted, Now::at(self.now)), subject.exemption) {
@@ -235,27 +279,27 @@ impl<'a> JobStats<'a> {
                 | ttl::Decision::Held { .. }
                 | ttl::Decision::Delete { .. },
                 Some(ttl::Exemption::AwaitingRelease),
-            ) => self.pending += 1,
-            (ttl::Decision::Delete { due }, None) => self.overdue.add(due, self.now),
+            ) => counts.pending += 1,
+            (ttl::Decision::Delete { due }, None) => counts.overdue.add(due, self.now),
             (ttl::Decision::Delete { .. }, Some(ttl::Exemption::Terminating)) => {
-                self.terminating += 1;
+                counts.terminating += 1;
             }
             _ => {}
         }
     }
 
-    fn add_deadline(&mut self, job: &JobFacts) {
+    fn add_deadline(&mut self, counts: &mut Counts, job: &JobFacts) {
         let subject = deadline::Subject::of(job, self.settings.deadline_clock);
         let due = match deadline::decide(&subject, Now::at(self.now)) {
             deadline::Decision::Never => return,
             deadline::Decision::Wait { due } => due,
             deadline::Decision::Exceeded { due } => {
-                self.overdue_deadlines.add(due, self.now);
+                counts.overdue_deadlines.add(due, self.now);
                 due
             }
         };
         let horizon = Horizon::of(due.since(self.now));
-        count(&mut self.horizons, &Horizon::ALL, &horizon);
+        count(&mut counts.horizons, &Horizon::ALL, &horizon);
         keep_first(&mut self.nearest, self.most_nearest, (due, &job.key));
     }
 }

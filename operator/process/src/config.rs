@@ -61,6 +61,8 @@ pub struct Config {
     pub metrics: Option<MetricsServer>,
     /// How many of the jobs that are nearest to their deadline metrics show by name; 100 by default.
     pub nearest_deadlines: usize,
+    /// How many namespaces of jobs metrics tell apart; 0, the default: none.
+    pub job_namespaces: usize,
     /// How long what acts by time pauses after a jump of the API server's clock; 10 minutes by default.
     pub clock_jump_pause: Duration,
     /// The limit of Normal events; `None`: none are written. 5 a second and 50 at once by default.
@@ -200,6 +202,7 @@ fn resolve(file: &Configuration) -> Config {
         health_endpoints: health_endpoints(&file.health),
         metrics: metrics(&file.metrics),
         nearest_deadlines: size(file.metrics.nearest_deadlines.get()),
+        job_namespaces: size(file.metrics.job_namespaces.get()),
         clock_jump_pause: Duration::from_secs(file.lifecycle.clock_jump_pause_seconds.get().into()),
         normal_events: normal_events(&file.lifecycle.events),
         accounting: accounting(&file.accounting),

@@ -13,11 +13,16 @@ use super::{Cache, JobRecord};
 use crate::kinds::Kind;
 
 impl Cache {
-    /// Counts every job at `now`. Others wait only while the jobs are noted, not while they are looked at.
-    pub fn count(&self, job_stats: &mut JobStats<'_>, now: Timestamp) {
+    /// Counts every job at `now`, in the group of its namespace. Others wait only while the jobs are noted, not while they are looked at.
+    pub fn count(
+        &self,
+        job_stats: &mut JobStats<'_>,
+        now: Timestamp,
+        group: impl Fn(&str) -> Arc<str>,
+    ) {
         for record in self.records() {
             let job = &record.facts;
-            job_stats.add(job, || {
+            job_stats.add(group(&job.key.namespace), job, || {
                 let release = self.with_job(&job.key, |job, job_set, pods| {
                     job_stats::release_of(job, job_set, pods, now)
                 });

@@ -1,12 +1,17 @@
 //! What has been done for jobs, as the API server has accepted it.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
-use prometheus::{Histogram, IntCounter, IntCounterVec, Opts, Registry, Result};
+use prometheus::{Histogram, IntCounter, Registry, Result};
 use trainjob_api::{conditions::Reason, time::Timestamp};
-use trainjob_core::facts::Outcome;
+use trainjob_core::facts::{ObjectKey, Outcome};
 use trainjob_engine::error::FailureReason;
-use trainjob_process::metrics::{counter, counters, histogram, histograms};
+use trainjob_process::metrics::{counters, histogram};
+
+use super::by_namespace::{About, Counters, Histograms, JobNamespaces, Maker};
 
 /// Upper bounds of lateness in seconds: from what is aimed at (milliseconds) past what is promised (5
 /// seconds for a deadline, 30 for a deletion) to what is a disaster (an hour).
@@ -37,10 +42,11 @@ const OTHER_REASON: &str = "other";
 /// Counters about jobs.
 #[derive(Debug)]
 pub struct Jobs {
-    started: IntCounter,
-    finished: [IntCounter; ENDS.len()],
-    queued: Histogram,
-    running: [Histogram; OUTCOMES.len()],
+    namespaces: Arc<JobNamespaces>,
+    started: Counters<0, 1>,
+    finished: Counters<2, { ENDS.len() }>,
+    queued: Histograms<0, 1>,
+    running: Histograms<1, { OUTCOMES.len() }>,
     deadlines: Deadlines,
     ttl: TtlDeletions,
     /// Marked, and skipped.
@@ -50,62 +56,78 @@ pub struct Jobs {
 /// Deadlines that were enforced, and the releases that followed.
 #[derive(Debug)]
 struct Deadlines {
-    exceeded: IntCounter,
+    exceeded: Counters<0, 1>,
     enforcement_latency: Histogram,
     release_latency: Histogram,
-    release_failures: [IntCounter; FailureReason::ALL.len()],
+    release_failures: Counters<1, { FailureReason::ALL.len() }>,
 }
 
 /// Deletions that a TTL called for.
 #[derive(Debug)]
 struct TtlDeletions {
-    deletions: [IntCounter; OUTCOMES.len()],
+    deletions: Counters<1, { OUTCOMES.len() }>,
     latency: Histogram,
-    failures: [IntCounter; FailureReason::ALL.len()],
+    failures: Counters<1, { FailureReason::ALL.len() }>,
 }
 
 impl Jobs {
-    pub(super) fn new(registry: &Registry) -> Result<Self> {
-        let outcomes = OUTCOMES.map(label);
+    /// All at zero, of jobs in these namespaces.
+    pub(super) fn new(registry: &Registry, namespaces: Arc<JobNamespaces>) -> Result<Self> {
+        let make = Maker { registry, namespaces: &namespaces };
         Ok(Self {
-            started: counter(
-                registry,
+            started: make.counters(About::plain(
                 "trainjob_started_total",
                 "Times a job was seen to begin running, after its creation or a resume.",
-            )?,
-            finished: finished(registry)?,
-            queued: histogram(
-                registry,
-                (
+            ))?,
+            finished: make.counters(finished())?,
+            queued: make.histograms(
+                About::plain(
                     "trainjob_queued_duration_seconds",
                     "From the creation of a job, or its last resume, to being seen to run.",
                 ),
                 &LIFE,
             )?,
-            running: histograms(
-                registry,
-                (
+            running: make.histograms(
+                About::by(
+                    "outcome",
+                    OUTCOMES.map(label),
                     "trainjob_running_duration_seconds",
-                    "From being seen to run to the end, by outcome, of jobs whose beginning this process \
-                     has seen.",
+                    "From being seen to run to the end, by outcome, of jobs whose beginning \
+                     this process has seen.",
                 ),
                 &LIFE,
-                "outcome",
-                outcomes,
             )?,
-            deadlines: Deadlines::new(registry)?,
-            ttl: TtlDeletions::new(registry)?,
+            deadlines: Deadlines::new(make)?,
+            ttl: TtlDeletions::new(make)?,
             accounting: counters(
                 registry,
                 (
                     "trainjob_operator_accounting_jobs_total",
-                    "JobSets that were created with a mark by which their Pods are counted, and those that were not because \
-                     trainjob-accounting does not live.",
+                    "JobSets that were created with a mark by which their Pods are counted, and \
+                     those that were not because trainjob-accounting does not live.",
                 ),
                 "result",
                 ["marked", "skipped"],
             )?,
+            namespaces,
         })
+    }
+
+    /// The namespaces that are told apart.
+    pub(super) const fn namespaces(&self) -> &Arc<JobNamespaces> {
+        &self.namespaces
+    }
+
+    /// Begins all series of a namespace, as it is shown, at zero.
+    pub(super) fn begin(&self, shown: &str) {
+        self.started.begin(shown);
+        self.finished.begin(shown);
+        self.queued.begin(shown);
+        self.running.begin(shown);
+        self.deadlines.exceeded.begin(shown);
+        self.deadlines.release_failures.begin(shown);
+        self.ttl.deletions.begin(shown);
+        self.ttl.failures.begin(shown);
     }
 
     /// A JobSet was created with the mark by which its Pods are counted, or without, because nobody would count them.
@@ -116,26 +138,27 @@ impl Jobs {
     }
 
     /// A job that had to run since `since` has been seen to run at `now`.
-    pub fn started(&self, since: Timestamp, now: SystemTime) {
-        self.started.inc();
-        self.queued.observe(elapsed(since.into(), now));
+    pub fn started(&self, job: &ObjectKey, since: Timestamp, now: SystemTime) {
+        let shown = self.shown(job);
+        self.started.of([], &shown).inc();
+        self.queued.of([], &shown).observe(elapsed(since.into(), now));
     }
 
     /// The end of a job has been stored, with this reason; it has been seen to run for so long.
-    pub fn finished(&self, outcome: Outcome, reason: &str, ran: Option<Duration>) {
-        let known = ENDS.contains(&(outcome, reason));
-        let end = (outcome, if known { reason } else { OTHER_REASON });
-        for (counter, _) in self.finished.iter().zip(ENDS).filter(|(_, it)| *it == end) {
-            counter.inc();
+    pub fn finished(&self, job: &ObjectKey, outcome: Outcome, reason: &str, ran: Option<Duration>) {
+        let (known, shown) = (ENDS.contains(&(outcome, reason)), self.shown(job));
+        let reason = if known { reason } else { OTHER_REASON };
+        if ENDS.contains(&(outcome, reason)) {
+            self.finished.of([label(outcome), reason], &shown).inc();
         }
         if let Some(ran) = ran {
-            of(&self.running, outcome).for_each(|running| running.observe(ran.as_secs_f64()));
+            self.running.of([label(outcome)], &shown).observe(ran.as_secs_f64());
         }
     }
 
     /// The condition of a deadline that was due at `due` has been stored at `now`.
-    pub fn deadline_exceeded(&self, due: Timestamp, now: SystemTime) {
-        self.deadlines.exceeded.inc();
+    pub fn deadline_exceeded(&self, job: &ObjectKey, due: Timestamp, now: SystemTime) {
+        self.deadlines.exceeded.of([], &self.shown(job)).inc();
         self.deadlines.enforcement_latency.observe(elapsed(due.into(), now));
     }
 
@@ -145,32 +168,35 @@ impl Jobs {
     }
 
     /// A request that serves the release of such a job has failed.
-    pub fn release_failed(&self, failure: FailureReason) {
-        failed(&self.deadlines.release_failures, failure);
+    pub fn release_failed(&self, job: &ObjectKey, failure: FailureReason) {
+        self.deadlines.release_failures.of([failure.name()], &self.shown(job)).inc();
     }
 
     /// A TTL deletion that was possible from `due` on has been accepted at `now`.
-    pub fn ttl_deleted(&self, outcome: Outcome, due: SystemTime, now: SystemTime) {
-        of(&self.ttl.deletions, outcome).for_each(IntCounter::inc);
+    pub fn ttl_deleted(&self, job: &ObjectKey, outcome: Outcome, due: SystemTime, now: SystemTime) {
+        self.ttl.deletions.of([label(outcome)], &self.shown(job)).inc();
         self.ttl.latency.observe(elapsed(due, now));
     }
 
     /// A TTL deletion has failed.
-    pub fn ttl_deletion_failed(&self, failure: FailureReason) {
-        failed(&self.ttl.failures, failure);
+    pub fn ttl_deletion_failed(&self, job: &ObjectKey, failure: FailureReason) {
+        self.ttl.failures.of([failure.name()], &self.shown(job)).inc();
+    }
+
+    fn shown(&self, job: &ObjectKey) -> Arc<str> {
+        self.namespaces.shown(&job.namespace)
     }
 }
 
 impl Deadlines {
-    fn new(registry: &Registry) -> Result<Self> {
+    fn new(make: Maker<'_>) -> Result<Self> {
         Ok(Self {
-            exceeded: counter(
-                registry,
+            exceeded: make.counters(About::plain(
                 "trainjob_deadline_exceeded_total",
                 "Jobs that were failed by their deadline.",
-            )?,
+            ))?,
             enforcement_latency: histogram(
-                registry,
+                make.registry,
                 (
                     "trainjob_deadline_enforcement_latency_seconds",
                     "From the instant a deadline was due to the stored Failed condition.",
@@ -178,79 +204,58 @@ impl Deadlines {
                 &LATENESS,
             )?,
             release_latency: histogram(
-                registry,
+                make.registry,
                 (
                     "trainjob_release_latency_seconds",
                     "From the stored Failed condition of a deadline to the last Pod seen gone.",
                 ),
                 &LATENESS,
             )?,
-            release_failures: counters(
-                registry,
-                (
-                    "trainjob_release_failures_total",
-                    "Failed requests to stop a job that its deadline failed, or to ask for its Pods, by \
-                     reason.",
-                ),
+            release_failures: make.counters(About::by(
                 "reason",
                 FailureReason::ALL.map(FailureReason::name),
-            )?,
+                "trainjob_release_failures_total",
+                "Failed requests to stop a job that its deadline failed, or to ask for its \
+                     Pods, by reason.",
+            ))?,
         })
     }
 }
 
 impl TtlDeletions {
-    fn new(registry: &Registry) -> Result<Self> {
+    fn new(make: Maker<'_>) -> Result<Self> {
         Ok(Self {
-            deletions: counters(
-                registry,
-                (
-                    "trainjob_ttl_deletions_total",
-                    "TTL deletions that the API server accepted, by outcome of the job.",
-                ),
+            deletions: make.counters(About::by(
                 "outcome",
                 OUTCOMES.map(label),
-            )?,
+                "trainjob_ttl_deletions_total",
+                "TTL deletions that the API server accepted, by outcome of the job.",
+            ))?,
             latency: histogram(
-                registry,
+                make.registry,
                 (
                     "trainjob_ttl_deletion_latency_seconds",
                     "From the instant a TTL deletion was due to its acceptance.",
                 ),
                 &LATENESS,
             )?,
-            failures: counters(
-                registry,
-                (
-                    "trainjob_ttl_deletion_failures_total",
-                    "TTL deletions that failed and will be tried again, by reason.",
-                ),
+            failures: make.counters(About::by(
                 "reason",
                 FailureReason::ALL.map(FailureReason::name),
-            )?,
+                "trainjob_ttl_deletion_failures_total",
+                "TTL deletions that failed and will be tried again, by reason.",
+            ))?,
         })
     }
 }
 
 /// Only pairs that there can be have a series.
-fn finished(registry: &Registry) -> Result<[IntCounter; ENDS.len()]> {
-    let opts = Opts::new(
-        "trainjob_finished_total",
-        "Jobs whose end was stored, by outcome and by reason of the condition.",
-    );
-    let counters = IntCounterVec::new(opts, &["outcome", "reason"])?;
-    registry.register(Box::new(counters.clone()))?;
-    Ok(ENDS.map(|(outcome, reason)| counters.with_label_values(&[label(outcome), reason])))
-}
-
-/// The one of these that is about this outcome.
-fn of<T>(by_outcome: &[T; OUTCOMES.len()], outcome: Outcome) -> impl Iterator<Item = &T> {
-    by_outcome.iter().zip(OUTCOMES).filter(move |(_, it)| *it == outcome).map(|(metric, _)| metric)
-}
-
-fn failed(by_failure: &[IntCounter; FailureReason::ALL.len()], failure: FailureReason) {
-    for (counter, _) in by_failure.iter().zip(FailureReason::ALL).filter(|(_, it)| *it == failure) {
-        counter.inc();
+fn finished() -> About<'static, 2, { ENDS.len() }> {
+    About {
+        name: "trainjob_finished_total",
+        help: "Jobs whose end was stored, by outcome and by reason of the condition.",
+        labels: ["outcome", "reason"],
+        series: ENDS.map(|(outcome, reason)| [label(outcome), reason]),
     }
 }
 
@@ -262,7 +267,7 @@ pub(super) const fn label(outcome: Outcome) -> &'static str {
     }
 }
 
-/// Seconds from an instant to `now`; 0 if that seems to be earlier, as the estimate of the time may.
+/// Seconds from an instant to `now`; 0 if that seems to be earlier.
 fn elapsed(since: SystemTime, now: SystemTime) -> f64 {
     now.duration_since(since).unwrap_or_default().as_secs_f64()
 }
@@ -271,9 +276,13 @@ fn elapsed(since: SystemTime, now: SystemTime) -> f64 {
 mod tests {
     use super::*;
 
+    fn job() -> ObjectKey {
+        ObjectKey { namespace: "ns".into(), name: "a".into() }
+    }
+
     fn lines(count: impl FnOnce(&Jobs)) -> Vec<String> {
         let registry = Registry::new();
-        count(&Jobs::new(&registry).unwrap());
+        count(&Jobs::new(&registry, Arc::new(JobNamespaces::new(0))).unwrap());
         let page = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
         page.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
     }
@@ -289,18 +298,18 @@ mod tests {
         let now = SystemTime::now();
         let everything = |jobs: &Jobs| {
             for outcome in OUTCOMES {
-                jobs.ttl_deleted(outcome, now, now);
+                jobs.ttl_deleted(&job(), outcome, now, now);
                 for reason in ["AllJobsCompleted", "DeadlineExceeded", "whatever JobSet says next"]
                 {
-                    jobs.finished(outcome, reason, Some(Duration::ZERO));
+                    jobs.finished(&job(), outcome, reason, Some(Duration::ZERO));
                 }
             }
             for failure in FailureReason::ALL {
-                jobs.ttl_deletion_failed(failure);
-                jobs.release_failed(failure);
+                jobs.ttl_deletion_failed(&job(), failure);
+                jobs.release_failed(&job(), failure);
             }
-            jobs.started(Timestamp(0), now);
-            jobs.deadline_exceeded(Timestamp(0), now);
+            jobs.started(&job(), Timestamp(0), now);
+            jobs.deadline_exceeded(&job(), Timestamp(0), now);
             jobs.released(Timestamp(i64::MAX), now);
         };
         assert_eq!(lines(everything).len(), lines(|_| ()).len());
@@ -311,9 +320,9 @@ mod tests {
         let now = SystemTime::now();
         let late = now - Duration::from_secs(20);
         let counted = lines(|jobs| {
-            jobs.ttl_deleted(Outcome::Failed, late, now);
-            jobs.ttl_deleted(Outcome::Failed, late, now);
-            jobs.deadline_exceeded(Timestamp(0), now);
+            jobs.ttl_deleted(&job(), Outcome::Failed, late, now);
+            jobs.ttl_deleted(&job(), Outcome::Failed, late, now);
+            jobs.deadline_exceeded(&job(), Timestamp(0), now);
         });
         says(
             &counted,
@@ -333,9 +342,14 @@ mod tests {
     #[test]
     fn an_end_is_counted_by_its_reason_and_one_that_nobody_knows_as_another() {
         let counted = lines(|jobs| {
-            jobs.finished(Outcome::Complete, "AllJobsCompleted", Some(Duration::from_secs(30)));
-            jobs.finished(Outcome::Failed, "SomethingNew", None);
-            jobs.finished(Outcome::Failed, "AllJobsCompleted", None);
+            jobs.finished(
+                &job(),
+                Outcome::Complete,
+                "AllJobsCompleted",
+                Some(Duration::from_secs(30)),
+            );
+            jobs.finished(&job(), Outcome::Failed, "SomethingNew", None);
+            jobs.finished(&job(), Outcome::Failed, "AllJobsCompleted", None);
         });
         says(
             &counted,
@@ -352,8 +366,8 @@ mod tests {
     #[test]
     fn what_failed_is_counted_by_reason() {
         let counted = lines(|jobs| {
-            jobs.ttl_deletion_failed(FailureReason::Forbidden);
-            jobs.release_failed(FailureReason::Unanswered);
+            jobs.ttl_deletion_failed(&job(), FailureReason::Forbidden);
+            jobs.release_failed(&job(), FailureReason::Unanswered);
         });
         says(
             &counted,

@@ -49,6 +49,7 @@ pub(super) const OPERATOR: Suite = Suite {
         ("TrainJobTimePaused", "nobody sets the clock of the API server"),
         ("TrainJobTimeUncertain", "there is one API server"),
         (MISSING, "nothing is dropped on the way"),
+        ("TrainJobWebhookUnavailable", "the webhook may read namespaces"),
         ("TrainJobWebhookSlow", "what the webhook looks up is in its cache"),
         ("TrainJobWebhookCertificateExpiring", "the webhook has just made its certificate"),
     ],

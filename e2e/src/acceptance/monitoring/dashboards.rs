@@ -1,7 +1,7 @@
 //! The dashboards, with the data that Grafana would show in them.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,8 @@ pub(super) const GPU_HOURS: &str = "accounting-dashboards/gpu-hours";
 pub(super) const RETENTION: &str = "retention-dashboards/retention";
 /// How many points a line has.
 const POINTS: u64 = 240;
+/// How far apart marks are, in seconds, as in the dashboards.
+const MARKS: u64 = 60;
 /// The queries that find nothing in the scenario, by dashboard and panel, and why that is right.
 const WITHOUT_DATA: [(&str, &str, &str); 0] = [];
 
@@ -27,6 +29,20 @@ struct Dashboard {
     title: String,
     panels: Vec<Panel>,
     templating: Templating,
+    annotations: Annotations,
+}
+
+#[derive(Deserialize)]
+struct Annotations {
+    list: Vec<Annotation>,
+}
+
+#[derive(Deserialize)]
+struct Annotation {
+    name: String,
+    #[serde(rename = "iconColor")]
+    color: String,
+    expr: String,
 }
 
 #[derive(Deserialize)]
@@ -88,7 +104,17 @@ struct Query {
 #[derive(Serialize)]
 struct Drawing {
     title: String,
+    marks: Vec<Marks>,
     panels: Vec<Filled>,
+}
+
+/// What an annotation marks.
+#[derive(Serialize)]
+struct Marks {
+    name: String,
+    color: String,
+    /// In seconds since the epoch.
+    instants: Vec<f64>,
 }
 
 #[derive(Serialize)]
@@ -112,6 +138,12 @@ struct Named {
 pub(super) struct Count {
     pub(super) queries: usize,
     pub(super) with_data: usize,
+}
+
+/// All of them.
+pub(super) fn files() -> Vec<PathBuf> {
+    let names = OPERATOR.into_iter().chain([GPU_HOURS, RETENTION]);
+    names.map(|name| workspace::path(&format!("{CHART}/files/{name}.json"))).collect()
 }
 
 /// Evaluates every query of a dashboard over a time, sees that it has data where the scenario has some, and
@@ -146,9 +178,30 @@ pub(super) async fn fill(
         let (unit, place) = (panel.fields.defaults.unit, panel.place);
         panels.push(Filled { title: panel.title, kind: panel.kind, unit, place, series });
     }
-    let drawing = Drawing { title: dashboard.title, panels };
+    let marks = marks(prometheus, dashboard.annotations.list, span).await?;
+    count.queries += marks.len();
+    count.with_data += marks.len();
+    let drawing = Drawing { title: dashboard.title, marks, panels };
     fs::write(folder.join(format!("{name}.json")), serde_json::to_string(&drawing)?)?;
     Ok(count)
+}
+
+/// What the annotations of a dashboard mark. Each marks something in the scenario.
+async fn marks(
+    prometheus: &Prometheus,
+    annotations: Vec<Annotation>,
+    span: Span,
+) -> Result<Vec<Marks>> {
+    let mut all = Vec::new();
+    for Annotation { name, color, expr } in annotations {
+        let query = Query { expr, instant: false, legend: String::new() };
+        let found = ask(prometheus, &query, Span { step: MARKS, ..span }).await?;
+        let points = found.iter().flat_map(|series| &series.points);
+        let instants: Vec<f64> = points.map(|(at, _)| *at).collect();
+        ensure!(!instants.is_empty(), "{name} marks nothing: {}", query.expr);
+        all.push(Marks { name, color, instants });
+    }
+    Ok(all)
 }
 
 /// What the first query of a panel gives at the end of a time.
@@ -197,6 +250,8 @@ fn substituted(expression: &str, span: Span) -> String {
     let rate = (4 * INTERVAL.as_secs()).max(span.step + INTERVAL.as_secs());
     expression
         .replace("$namespace", NAMESPACE)
+        // All of them.
+        .replace("$job_namespace", ".*")
         .replace("$__rate_interval", &format!("{rate}s"))
         .replace("$__range", &format!("{}s", span.end - span.start))
 }

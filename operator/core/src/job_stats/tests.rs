@@ -42,9 +42,29 @@ fn part(ready: i32, succeeded: i32) -> JobStatus {
 fn job_stats<'a>(settings: &'a Settings, most: usize, jobs: &[JobFacts]) -> JobStats<'a> {
     let mut job_stats = JobStats::new(settings, NOW, most);
     for job in jobs {
-        job_stats.add(job, || release::Decision::Released);
+        job_stats.add("".into(), job, || release::Decision::Released);
     }
     job_stats
+}
+
+/// Those of all groups, of which there is one.
+fn counts(job_stats: &JobStats<'_>) -> Counts {
+    let groups: Vec<_> = job_stats.groups().collect();
+    assert_eq!(groups.len(), 1);
+    *groups[0].1
+}
+
+#[test]
+fn groups_are_counted_apart() {
+    let settings = Settings::default();
+    let mut job_stats = JobStats::new(&settings, NOW, 0);
+    for group in ["x", "y", "x"] {
+        job_stats.add(group.into(), &job("a"), || release::Decision::Released);
+    }
+    let queued =
+        |(group, counts): (&Arc<str>, &Counts)| (group.to_string(), counts.in_state(State::Queued));
+    let expected = [("x".to_owned(), 2), ("y".to_owned(), 1)];
+    assert_eq!(job_stats.groups().map(queued).collect::<Vec<_>>(), expected);
 }
 
 #[test]
@@ -67,7 +87,7 @@ fn a_job_is_in_the_first_state_that_fits() {
         let settings = Settings::default();
         let job_stats = job_stats(&settings, 0, std::slice::from_ref(&job));
         for state in State::ALL {
-            assert_eq!(job_stats.in_state(state), u64::from(state == expected), "{job:?}");
+            assert_eq!(counts(&job_stats).in_state(state), u64::from(state == expected), "{job:?}");
         }
     }
 }
@@ -77,7 +97,11 @@ fn what_a_ttl_has_still_to_do_is_pending_overdue_or_under_way() {
     let of = |job: JobFacts| {
         let settings = Settings::default();
         let job_stats = job_stats(&settings, 0, &[job]);
-        (job_stats.pending, job_stats.overdue.jobs, job_stats.terminating)
+        (
+            counts(&job_stats).pending,
+            counts(&job_stats).overdue.jobs,
+            counts(&job_stats).terminating,
+        )
     };
     for (at, ttl, untouched, deleted) in [
         (9_990, None, (0, 0, 0), (0, 0, 0)),
@@ -103,8 +127,8 @@ fn how_late_it_is_is_told_of_the_latest() {
         with_deadline("b", 400),
     ];
     let job_stats = job_stats(&settings, 0, &jobs);
-    assert_eq!(job_stats.overdue, Late { jobs: 2, longest: 900 });
-    assert_eq!(job_stats.overdue_deadlines, Late { jobs: 2, longest: 600 });
+    assert_eq!(counts(&job_stats).overdue, Late { jobs: 2, longest: 900 });
+    assert_eq!(counts(&job_stats).overdue_deadlines, Late { jobs: 2, longest: 600 });
 }
 
 #[test]
@@ -120,12 +144,16 @@ fn a_job_that_its_deadline_failed_is_unreleased_or_blocked_until_it_is_released(
         (Released, 0, 0),
     ] {
         let mut job_stats = JobStats::new(&settings, NOW, 0);
-        job_stats.add(&finished(9_400, Outcome::DeadlineExceeded, Some(0)), || release);
+        job_stats.add("".into(), &finished(9_400, Outcome::DeadlineExceeded, Some(0)), || release);
         let late = Late { jobs: unreleased, longest: 600 * i64::try_from(unreleased).unwrap() };
-        assert_eq!((job_stats.unreleased, job_stats.blocked), (late, blocked), "{release:?}");
+        assert_eq!(
+            (counts(&job_stats).unreleased, counts(&job_stats).blocked),
+            (late, blocked),
+            "{release:?}"
+        );
         // Its TTL waits for that.
-        assert_eq!(job_stats.pending, unreleased + blocked, "{release:?}");
-        assert_eq!(job_stats.overdue.jobs, u64::from(release == Released), "{release:?}");
+        assert_eq!(counts(&job_stats).pending, unreleased + blocked, "{release:?}");
+        assert_eq!(counts(&job_stats).overdue.jobs, u64::from(release == Released), "{release:?}");
     }
 }
 
@@ -139,8 +167,8 @@ fn of_all_other_jobs_nobody_asks_for_the_release() {
         JobFacts { managed_elsewhere: true, ..by_deadline },
     ] {
         let mut job_stats = JobStats::new(&settings, NOW, 0);
-        job_stats.add(&job, || unreachable!("asked"));
-        assert_eq!(job_stats.unreleased.jobs, 0);
+        job_stats.add("".into(), &job, || unreachable!("asked"));
+        assert_eq!(counts(&job_stats).unreleased.jobs, 0);
     }
 }
 
@@ -191,7 +219,11 @@ fn every_deadline_is_within_one_horizon() {
         let settings = Settings::default();
         let job_stats = job_stats(&settings, 0, &[with_deadline("a", 1_000 + left)]);
         for horizon in Horizon::ALL {
-            assert_eq!(job_stats.within(horizon), u64::from(horizon == expected), "{left}");
+            assert_eq!(
+                counts(&job_stats).within(horizon),
+                u64::from(horizon == expected),
+                "{left}"
+            );
         }
     }
 }
@@ -202,7 +234,7 @@ fn a_clock_that_stands_still_and_a_job_of_somebody_else_have_no_deadline() {
     let suspended = JobFacts { suspend: true, ..with_deadline("a", 1_060) };
     let elsewhere = JobFacts { managed_elsewhere: true, ..with_deadline("b", 1_060) };
     let job_stats = job_stats(&settings, 9, &[suspended, elsewhere]);
-    assert_eq!(Horizon::ALL.map(|horizon| job_stats.within(horizon)), [0; 5]);
+    assert_eq!(Horizon::ALL.map(|horizon| counts(&job_stats).within(horizon)), [0; 5]);
     assert_eq!(job_stats.nearest(), []);
 }
 
@@ -233,12 +265,12 @@ fn the_jobs_that_have_been_unreleased_longest_are_told_with_their_names_up_to_a_
     };
     for number in (0..20).rev() {
         let job = failed(format!("job-{number:02}"), 9_000 + number);
-        job_stats.add(&job, || release::Decision::PodsRunning);
+        job_stats.add("".into(), &job, || release::Decision::PodsRunning);
     }
-    job_stats.add(&failed("blocked".into(), 1), || release::Decision::Blocked);
+    job_stats.add("".into(), &failed("blocked".into(), 1), || release::Decision::Blocked);
     let oldest = job_stats.oldest_unreleased();
     assert_eq!(oldest.len(), MOST_UNRELEASED);
     let told: Vec<_> = oldest.iter().map(|(key, since)| (&*key.name, *since)).collect();
     assert_eq!(told[..2], [("job-00", 1_000), ("job-01", 999)]);
-    assert_eq!(job_stats.unreleased.jobs, 20);
+    assert_eq!(counts(&job_stats).unreleased.jobs, 20);
 }

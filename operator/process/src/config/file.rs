@@ -153,6 +153,9 @@ sections! {
         pub auth: MetricsAuth = MetricsAuth::default(),
         /// How many of the jobs that are nearest to their deadline are shown by name. Not in Trainer's format.
         pub nearest_deadlines: Whole<0, 1_000> = Whole::of::<100>(),
+        /// How many namespaces of jobs the [metrics about jobs](metrics.md#by-namespace) tell apart, by the label `job_namespace`; those
+        /// beyond it are counted under `_other`. 0: there is no such label. Not in Trainer's format.
+        pub job_namespaces: Whole<0, 1_000> = Whole::of::<0>(),
     }
 
     /// `metrics.auth`: who may read metrics.
