@@ -4,7 +4,8 @@
 //! replies to the operator's own writes, whichever is newer ([`versions`]). So a key is never planned
 //! on something older than the operator's last write to it.
 //!
-//! A record holds the facts that decisions need; a TrainJob itself is kept only while it is unfinished.
+//! A record holds the facts that decisions need; a TrainJob itself is kept only while it is unfinished, as far as
+//! it finds room (`manifests`).
 
 mod count;
 mod groups;
