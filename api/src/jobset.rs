@@ -52,6 +52,62 @@ pub struct JobSetView {
 pub struct JobSetSpecView {
     /// Whether the JobSet holds no Pods.
     pub suspend: bool,
+    /// What it runs.
+    pub replicated_jobs: Vec<ReplicatedJobView>,
+}
+
+impl JobSetSpecView {
+    /// The finalizers that Pods of the JobSet are created with.
+    pub fn pod_finalizers(&self) -> impl Iterator<Item = &str> {
+        let templates = self.replicated_jobs.iter().filter_map(ReplicatedJobView::pods);
+        templates.flat_map(|pods| &pods.finalizers).map(String::as_str)
+    }
+}
+
+/// The part of a replicated job that is read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReplicatedJobView {
+    /// The template of its Jobs.
+    pub template: Option<JobTemplateView>,
+}
+
+impl ReplicatedJobView {
+    fn pods(&self) -> Option<&PodMetadataView> {
+        self.template.as_ref()?.spec.as_ref()?.template.as_ref()?.metadata.as_ref()
+    }
+}
+
+/// The part of a template of Jobs that is read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct JobTemplateView {
+    /// What its Jobs run.
+    pub spec: Option<JobSpecView>,
+}
+
+/// The part of the spec of a Job that is read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct JobSpecView {
+    /// The template of its Pods.
+    pub template: Option<PodTemplateView>,
+}
+
+/// The part of a template of Pods that is read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PodTemplateView {
+    /// What its Pods are created with.
+    pub metadata: Option<PodMetadataView>,
+}
+
+/// The part of the metadata of Pods that is read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PodMetadataView {
+    /// Their finalizers.
+    pub finalizers: Vec<String>,
 }
 
 /// What a JobSet's controller reports.

@@ -85,6 +85,8 @@ mod second_controller;
 mod security_claims;
 #[path = "suspension.rs"]
 mod suspension;
+#[path = "take_over.rs"]
+mod take_over;
 #[path = "time_travel.rs"]
 mod time_travel;
 #[path = "version_skew.rs"]

@@ -194,6 +194,7 @@ async fn a_job_whose_jobset_is_seen_to_go_first_gets_no_second_one() -> Result<(
         let jobs = |call: &Call| call.is_watch() && call.resource == "trainjobs";
         let frozen = proxy.inject(jobs, 1..=usize::MAX, Fault::FreezeWatch);
         frozen.freeze();
+        proxy.end_watches();
         frozen.reached().await?;
         tenant.delete("job").await?;
         let looks = || calls(proxy, "get", "trainjobs");

@@ -165,6 +165,7 @@ async fn travels(proxy: &Proxy, address: &str) -> Result<()> {
     let watches = || proxy.count(|call: &Call| call.is_watch() && call.resource == "trainjobs");
     proxy.send_to(address)?;
     let before = watches();
+    proxy.end_watches();
     until_ok(format!("it watches at {address}"), PATIENCE, || async {
         ensure!(watches() > before, "it watches where it was");
         Ok(())

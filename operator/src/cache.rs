@@ -4,11 +4,17 @@
 //! replies to the operator's own writes, whichever is newer ([`versions`]). So a key is never planned
 //! on something older than the operator's last write to it.
 //!
-//! A record holds the facts that decisions need; a TrainJob itself is kept only while it is unfinished.
+//! A record holds the facts that decisions need; a TrainJob itself is kept only while it is unfinished, as far as
+//! it finds room (`manifests`).
 
 mod count;
 mod groups;
+mod manifests;
+mod namespaces;
 mod pod_groups;
+mod record;
+mod runtimes;
+pub mod view;
 pub mod watch;
 
 use std::{
@@ -18,109 +24,50 @@ use std::{
 
 use trainjob_api::{TrainJob, time::Timestamp};
 use trainjob_core::{
-    build::{Runtime, RuntimeKey, runtime_key},
+    build::{Runtime, RuntimeKey},
     facts::{JobFacts, JobSetFacts, ObjectKey, PerScheduler},
-    mark::Accounting,
-    observed::{Observed, Reading, Readings, Settings},
+    observed::Reading,
     pass::{JobMemory, Memories, ShownBy},
     recreation::{Origin, Recreations},
     running_pods::RunningPods,
+    take_over::TakeOver,
 };
 use trainjob_engine::versions::{self, Source, Versions};
 
-use self::groups::{Group, Groups, group, presence};
-
-/// What is remembered of a TrainJob.
-#[derive(Debug)]
-pub struct JobRecord {
-    /// Its facts.
-    pub facts: JobFacts,
-    /// The object itself, without managed fields, while it is unfinished. Apart, so that finished jobs,
-    /// the bulk, take no room for it.
-    pub manifest: Option<Box<TrainJob>>,
-    /// The runtime it names, while it is unfinished.
-    pub runtime: Option<RuntimeKey>,
-}
-
-impl JobRecord {
-    /// The record of a stored TrainJob.
-    #[must_use]
-    pub fn of(mut job: TrainJob) -> Self {
-        let facts = JobFacts::of(&job);
-        job.metadata.managed_fields = None;
-        let manifest = facts.finished.is_none().then(|| Box::new(job));
-        let runtime = manifest.as_ref().and_then(|manifest| runtime_key(manifest).ok());
-        Self { facts, manifest, runtime }
-    }
-}
+pub use self::record::JobRecord;
+use self::{groups::Groups, manifests::Manifests, namespaces::Namespaces};
 
 /// What the cluster looks like; shared by watches and workers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Cache {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     jobs: Versions<Arc<JobRecord>>,
     job_sets: Versions<Arc<JobSetFacts>>,
     runtimes: HashMap<RuntimeKey, Arc<Runtime>>,
     /// Unfinished jobs by the runtime they name, so that a runtime that appears wakes just them.
-    jobs_by_runtime: HashMap<RuntimeKey, HashSet<ObjectKey>>,
+    jobs_by_runtime: HashMap<Arc<RuntimeKey>, HashSet<ObjectKey>>,
+    namespaces: Namespaces,
+    manifests: Manifests,
     memories: Memories,
     recreations: Recreations,
     pod_groups: PerScheduler<Option<Groups>>,
-}
-
-/// What is known of one job, at one moment.
-#[derive(Debug)]
-pub struct View {
-    /// The job.
-    pub job: Arc<JobRecord>,
-    job_set: Option<Arc<JobSetFacts>>,
-    pod_groups: PerScheduler<Group>,
-    runtime: Option<Arc<Runtime>>,
-    readings: Readings,
-}
-
-impl View {
-    /// What the core decides on.
-    #[must_use]
-    pub fn observed<'a>(&'a self, settings: &'a Settings, accounting: Accounting) -> Observed<'a> {
-        Observed {
-            job: &self.job.facts,
-            manifest: self.job.manifest.as_deref(),
-            job_set: self.job_set.as_deref(),
-            pod_groups: self.pod_groups.map(presence),
-            runtime: self.runtime.as_deref(),
-            readings: &self.readings,
-            settings,
-            accounting,
-        }
-    }
+    take_over: TakeOver,
 }
 
 impl Cache {
+    /// One that knows nothing yet, with room for so many bytes of manifests.
+    #[must_use]
+    pub fn new(manifest_budget: usize) -> Self {
+        Self { state: Mutex::new(State::new(manifest_budget)) }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // Every change under the lock is complete in itself, so a poisoned state is still a good one.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What is known of a job; `None` when there is no such job.
-    #[must_use]
-    pub fn view(&self, key: &ObjectKey) -> Option<View> {
-        let state = self.lock();
-        let job = Arc::clone(state.jobs.get(key)?);
-        let runtime = job.runtime.as_ref();
-        let uid = &job.facts.uid;
-        let memory = state.memories.get(key, uid);
-        Some(View {
-            job_set: state.job_sets.get(key).cloned(),
-            pod_groups: state.pod_groups.map(|groups| group(groups.as_ref(), key)),
-            runtime: runtime.and_then(|key| state.runtimes.get(key).cloned()),
-            readings: memory.map(JobMemory::readings).unwrap_or_default(),
-            job,
-        })
     }
 
     /// Asks something of what is known of a job: its facts, the JobSet of its name, and whether Pods of it run.
@@ -132,26 +79,41 @@ impl Cache {
     ) -> Option<T> {
         let state = self.lock();
         let facts = &state.jobs.get(key)?.facts;
-        let pods = state.memories.get(key, &facts.uid).map_or(&Reading::NotRead, JobMemory::pods);
+        let pods = state.pods(key, &facts.uid);
         Some(ask(facts, state.job_sets.get(key).map(AsRef::as_ref), pods))
     }
 
-    /// Keys of all jobs.
+    /// Keys of all jobs of whose Pods no answer is awaited. One comes back when that is there.
     #[must_use]
     pub fn keys(&self) -> Vec<ObjectKey> {
-        self.lock().jobs.iter().map(|(key, _)| key.clone()).collect()
+        let state = self.lock();
+        let awaits = |(key, job): &(&ObjectKey, &Arc<JobRecord>)| {
+            state.memories.checks_pods(key, &job.facts.uid)
+        };
+        let jobs = state.jobs.iter().filter(|job| !awaits(job));
+        jobs.map(|(key, _)| key.clone()).collect()
     }
 
-    /// Keys and UIDs of all jobs for which `wanted` holds, given their facts and the JobSet of their name.
+    /// Keys and UIDs of all jobs for which `wanted` holds, given their facts, the JobSet of their name, and whether Pods of
+    /// it run.
     #[must_use]
     pub fn jobs_where(
         &self,
-        wanted: impl Fn(&JobFacts, Option<&JobSetFacts>) -> bool,
+        wanted: impl Fn(&JobFacts, Option<&JobSetFacts>, &Reading<RunningPods>) -> bool,
     ) -> Vec<(ObjectKey, String)> {
         let state = self.lock();
-        let job_set = |key| state.job_sets.get(key).map(AsRef::as_ref);
-        let wanted = state.jobs.iter().filter(|(key, job)| wanted(&job.facts, job_set(key)));
+        let wanted = state.jobs.iter().filter(|(key, job)| {
+            let job_set = state.job_sets.get(key).map(AsRef::as_ref);
+            wanted(&job.facts, job_set, state.pods(key, &job.facts.uid))
+        });
         wanted.map(|(key, job)| (key.clone(), job.facts.uid.clone())).collect()
+    }
+
+    /// From now on there is somebody who works, and who has not seen what was compared before.
+    pub fn take_over(&self) {
+        let mut state = self.lock();
+        state.take_over =
+            TakeOver { jobs: state.jobs.delivered(), job_sets: state.job_sets.delivered() };
     }
 
     /// Changes what is remembered of a job: of the one with this UID, if it is named. Of a job that is gone nothing is.
@@ -175,26 +137,29 @@ impl Cache {
         }
     }
 
-    /// Takes in a TrainJob that a watch or a reply showed. True when that is news.
-    pub fn put_job(&self, job: TrainJob, source: Source) -> bool {
-        let record = JobRecord::of(job);
-        let key = record.facts.key.clone();
+    /// Takes in a TrainJob that a watch or a reply showed. When that is news, returns its key, as it is kept.
+    pub fn put_job(&self, job: TrainJob, source: Source) -> Option<ObjectKey> {
+        let (mut record, manifest) = JobRecord::of(job);
         let version = versions::parse(&record.facts.resource_version);
-        let shown = Arc::new(record);
         let mut state = self.lock();
+        state.share(&mut record);
+        let key = record.facts.key.clone();
+        let shown = Arc::new(record);
         let before = state.jobs.get(&key).cloned();
-        if !state.jobs.put(&key, version, Arc::clone(&shown), source) {
-            return false;
+        let is_news = state.jobs.put(&key, version, Arc::clone(&shown), source);
+        state.keep_manifest(&shown.facts, manifest);
+        if !is_news {
+            return None;
         }
-        let runtime = before.as_ref().and_then(|before| before.runtime.as_ref());
-        if runtime != shown.runtime.as_ref() {
+        let runtime = before.as_ref().and_then(|before| before.runtime.as_deref());
+        if runtime != shown.runtime.as_deref() {
             state.runtime_named(&key, runtime, shown.runtime.clone());
         }
         if let Some(before) = before {
             state.remember(&key, None, |memory| memory.job_shown(&before.facts, &shown.facts));
         }
         state.check_loop(&key);
-        true
+        Some(key)
     }
 
     /// Takes in that the API server has accepted at `now` that a TTL deletes the TrainJob with this UID.
@@ -219,17 +184,23 @@ impl Cache {
         gone.is_some()
     }
 
-    /// Takes in a JobSet that a watch or a reply showed. True when that is news.
-    pub fn put_job_set(&self, key: &ObjectKey, job_set: JobSetFacts, source: Source) -> bool {
+    /// Takes in a JobSet that a watch or a reply showed. When that is news, returns its key, as it is kept.
+    pub fn put_job_set(
+        &self,
+        key: &ObjectKey,
+        job_set: JobSetFacts,
+        source: Source,
+    ) -> Option<ObjectKey> {
         let version = versions::parse(&job_set.resource_version);
         let mut state = self.lock();
-        let before = state.job_sets.get(key).cloned();
+        let key = state.key(key);
+        let before = state.job_sets.get(&key).cloned();
         let shown = Arc::new(job_set);
-        let news = state.job_sets.put(key, version, Arc::clone(&shown), source);
-        state.remember(key, None, |memory| {
+        let news = state.job_sets.put(&key, version, Arc::clone(&shown), source);
+        state.remember(&key, None, |memory| {
             memory.job_set_shown(before.as_deref(), &shown, news, shown_by(source));
         });
-        news
+        news.then_some(key)
     }
 
     /// Takes in that a JobSet is gone. What was known of its Pods and of what it was made from no
@@ -255,31 +226,6 @@ impl Cache {
         state.forget_job_set(key, gone.as_deref());
     }
 
-    /// Takes in a runtime; returns the unfinished jobs that name it.
-    pub fn put_runtime(&self, runtime: Runtime) -> Vec<ObjectKey> {
-        let mut state = self.lock();
-        let key = runtime.key.clone();
-        state.runtimes.insert(key.clone(), Arc::new(runtime));
-        state.jobs_naming(&key)
-    }
-
-    /// Takes in that a runtime is gone; returns the unfinished jobs that name it, which may say that they
-    /// wait for another reason than that.
-    pub fn remove_runtime(&self, key: &RuntimeKey) -> Vec<ObjectKey> {
-        let mut state = self.lock();
-        state.runtimes.remove(key);
-        state.jobs_naming(key)
-    }
-
-    /// Keeps of the runtimes of one kind only those in `listed`; returns the unfinished jobs that name
-    /// another.
-    pub fn retain_runtimes(&self, kind: &str, listed: &HashSet<RuntimeKey>) -> Vec<ObjectKey> {
-        let mut state = self.lock();
-        let gone = |key: &RuntimeKey| key.kind() == kind && !listed.contains(key);
-        let gone: Vec<_> = state.runtimes.extract_if(|key, _| gone(key)).collect();
-        gone.iter().flat_map(|(key, _)| state.jobs_naming(key)).collect()
-    }
-
     /// A complete list of TrainJobs begins.
     pub fn jobs_relist(&self) {
         self.lock().jobs.relist();
@@ -289,6 +235,7 @@ impl Cache {
     pub fn jobs_listed(&self) -> Vec<ObjectKey> {
         let mut state = self.lock();
         let vanished = state.jobs.listed();
+        state.note_restore();
         for (key, job) in &vanished {
             state.forget_job(key, Some(job));
         }
@@ -304,6 +251,7 @@ impl Cache {
     pub fn job_sets_listed(&self) -> Vec<ObjectKey> {
         let mut state = self.lock();
         let vanished = state.job_sets.listed();
+        state.note_restore();
         for (key, job_set) in &vanished {
             state.forget_job_set(key, Some(job_set));
         }
@@ -312,6 +260,57 @@ impl Cache {
 }
 
 impl State {
+    fn new(manifest_budget: usize) -> Self {
+        Self {
+            jobs: Versions::default(),
+            job_sets: Versions::default(),
+            runtimes: HashMap::new(),
+            jobs_by_runtime: HashMap::new(),
+            namespaces: Namespaces::default(),
+            manifests: Manifests::new(manifest_budget),
+            memories: Memories::default(),
+            recreations: Recreations::default(),
+            pod_groups: PerScheduler::default(),
+            take_over: TakeOver::default(),
+        }
+    }
+
+    /// Keeps the manifest that came with these facts, if they are what is known: also if it had made room and was read again.
+    fn keep_manifest(&mut self, shown: &JobFacts, manifest: Option<Arc<str>>) {
+        let known = self.jobs.get(&shown.key).map(|job| &job.facts);
+        let is_it = known.is_some_and(|known| {
+            (&known.uid, &known.resource_version) == (&shown.uid, &shown.resource_version)
+        });
+        match manifest {
+            _ if !is_it => {}
+            Some(manifest) => self.manifests.put(&shown.key, manifest),
+            None => self.manifests.remove(&shown.key),
+        }
+    }
+
+    /// The one copy of a key, which a job and its JobSet have in common.
+    fn key(&mut self, key: &ObjectKey) -> ObjectKey {
+        if let Some(known) = self.jobs.key(key).or_else(|| self.job_sets.key(key)) {
+            return known.clone();
+        }
+        ObjectKey { namespace: self.namespaces.the(&key.namespace), name: Arc::clone(&key.name) }
+    }
+
+    /// Lets a record have in common with others what is the same.
+    fn share(&mut self, record: &mut JobRecord) {
+        record.facts.key = self.key(&record.facts.key);
+        if let Some(runtime) = &mut record.runtime
+            && let Some((known, _)) = self.jobs_by_runtime.get_key_value(&**runtime)
+        {
+            *runtime = Arc::clone(known);
+        }
+    }
+
+    /// Whether Pods of the JobSet of a job run, as far as that was read.
+    fn pods(&self, key: &ObjectKey, uid: &str) -> &Reading<RunningPods> {
+        self.memories.pods(key, uid)
+    }
+
     /// See [`Cache::remember`].
     fn remember<T>(
         &mut self,
@@ -323,13 +322,21 @@ impl State {
         self.memories.change_known(key, known, uid, change)
     }
 
+    /// In a store that was restored from a backup, what has an old version may have changed since.
+    fn note_restore(&mut self) {
+        let TakeOver { jobs, job_sets } = self.take_over;
+        if self.jobs.delivered() < jobs || self.job_sets.delivered() < job_sets {
+            self.take_over = TakeOver::default();
+        }
+    }
+
     /// Notes if the job that is known under this name closes a loop.
     fn check_loop(&mut self, key: &ObjectKey) {
         let Some(job) = self.jobs.get(key).cloned() else { return };
         let JobFacts { uid, created_at, .. } = &job.facts;
         if self.recreations.seen(key, uid, *created_at) {
-            let metadata = job.manifest.as_ref().map(|manifest| &manifest.metadata);
-            let origin = metadata.map_or(Origin::Unknown, Origin::of);
+            let manifest = self.manifests.get(key).and_then(|text| record::read(&text));
+            let origin = manifest.map_or(Origin::Unknown, |job| Origin::of(&job.metadata));
             self.remember(key, Some(uid), |memory| memory.loop_closed(origin));
         }
     }
@@ -338,7 +345,8 @@ impl State {
     fn forget_job(&mut self, key: &ObjectKey, gone: Option<&JobRecord>) {
         if let Some(gone) = gone {
             self.memories.forget(key);
-            self.runtime_named(key, gone.runtime.as_ref(), None);
+            self.manifests.remove(key);
+            self.runtime_named(key, gone.runtime.as_deref(), None);
         }
     }
 
@@ -347,31 +355,6 @@ impl State {
         if let (Some(gone), Some(job)) = (gone, self.jobs.get(key)) {
             let facts = &job.facts;
             self.memories.change(key, &facts.uid, |memory| memory.job_set_gone(gone, facts));
-        }
-    }
-
-    /// The unfinished jobs that name a runtime.
-    fn jobs_naming(&self, runtime: &RuntimeKey) -> Vec<ObjectKey> {
-        self.jobs_by_runtime.get(runtime).into_iter().flatten().cloned().collect()
-    }
-
-    /// A job names another runtime than before, or none.
-    fn runtime_named(
-        &mut self,
-        key: &ObjectKey,
-        before: Option<&RuntimeKey>,
-        now: Option<RuntimeKey>,
-    ) {
-        if let Some(before) = before
-            && let Some(jobs) = self.jobs_by_runtime.get_mut(before)
-        {
-            jobs.remove(key);
-            if jobs.is_empty() {
-                self.jobs_by_runtime.remove(before);
-            }
-        }
-        if let Some(now) = now {
-            self.jobs_by_runtime.entry(now).or_default().insert(key.clone());
         }
     }
 }

@@ -91,6 +91,9 @@ impl Reconciler {
         let view = self.cache.view(key)?;
         let observed = view.observed(&self.settings, self.counting.now());
         let plan = plan(&observed, self.clock.now());
+        if view.lacks_manifest() && plan.actions.first() == Some(&Action::ReadTrainJob) {
+            self.metrics.work.manifests_read.inc();
+        }
         self.queue.requeue_at(key, plan.next);
         let due = plan.next.filter(|_| observed.job.finished.is_none());
         self.cache.remember(key, Some(&observed.job.uid), |memory| {
@@ -276,6 +279,11 @@ impl Controller for Reconciler {
         self.cache.with_job(key, |job, job_set, pods| {
             priority::position(job, job_set, pods, &self.settings, now)
         })
+    }
+
+    fn rises_at(&self, key: &ObjectKey) -> Option<Timestamp> {
+        let now = self.clock.now();
+        self.cache.with_job(key, |job, _, _| priority::rises_at(job, &self.settings, now)).flatten()
     }
 
     async fn pass(self: &Arc<Self>, key: &ObjectKey, priority: Priority, place: &Place) -> Passed {

@@ -42,7 +42,7 @@ use crate::{
     cache::{Cache, watch::Watcher},
     events::Events,
     execute::Executor,
-    initial_pods,
+    initial_pods::Awaiting,
     kinds::Kind,
     legacy_finalizer::{self, Finder, Remover},
     metrics::{Metrics, gauges::Sources},
@@ -171,7 +171,7 @@ fn reconciler(
     let places = config.concurrency.get().max(FEWEST_PLACES);
     metrics.work.set_concurrency(places);
     let queue = Arc::new(Queue::standby(Places::new(places), clock.clone()));
-    let cache = Arc::new(Cache::default());
+    let cache = Arc::new(Cache::new(config.manifest_memory));
     let counting = Arc::new(Counting::new(config.accounting.mode));
     let sources = Sources {
         cache: Arc::clone(&cache),
@@ -329,9 +329,16 @@ async fn work(
         _ = stop.wait_for(|stop| *stop) => return,
     }
     tracing::info!("watching; working on TrainJobs");
+    let cache = &reconciler.cache;
+    cache.take_over();
+    let waiting = Awaiting::begin(cache, reconciler.clock.likely().into());
+    let wake = |key| reconciler.wake(key, QueuePosition::LIVE);
+    let pods = async {
+        waiting.end(&clients.work, cache, wake).await;
+        pending::<()>().await;
+    };
     tokio::select! {
-        () = initial_pods::pods(&clients.work, &reconciler.cache) => {}
-        _ = stop.wait_for(|stop| *stop) => return,
+        () = controller::work(reconciler, stop, || readiness.shutting_down()) => {}
+        () = pods => {}
     }
-    controller::work(reconciler, stop, || readiness.shutting_down()).await;
 }

@@ -12,7 +12,7 @@ use k8s_openapi::{api::core::v1::Namespace, apimachinery::pkg::apis::meta::v1::O
 use kube::{Api, Client, api::PartialObjectMeta, runtime::watcher::Event};
 use prometheus::IntCounter;
 use trainjob_core::admission::limits::NamespaceLimits;
-use trainjob_engine::watch::{Subject, follow};
+use trainjob_engine::watch::{Span, Subject, follow};
 use trainjob_process::health::Readiness;
 
 use crate::kinds::NAMESPACE_KIND;
@@ -52,7 +52,8 @@ impl Namespaces {
     ) {
         // Only their metadata is asked for.
         let api: Api<PartialObjectMeta<Namespace>> = Api::all(client.clone());
-        let subject = Subject { kind: NAMESPACE_KIND, install: Some(BUILT_IN), restarts };
+        let subject =
+            Subject { kind: NAMESPACE_KIND, install: Some(BUILT_IN), span: Span::Short, restarts };
         let mut listed = Known::new();
         follow(api, subject, unreachable, |news| match news {
             Ok(Event::Init) => listed.clear(),

@@ -22,7 +22,7 @@ use trainjob_api::{
 use trainjob_core::build::{Runtime, RuntimeKey};
 use trainjob_engine::{
     Readable, stripped,
-    watch::{Subject, follow},
+    watch::{Span, Subject, follow},
 };
 use trainjob_process::health::Readiness;
 
@@ -70,7 +70,12 @@ impl Runtimes {
         unreachable: &AtomicBool,
     ) {
         let [of_namespaces, of_cluster] = restarts;
-        let subject = |kind, restarts| Subject { kind, install: Some(INSTALL_CRDS), restarts };
+        let subject = |kind, restarts| Subject {
+            kind,
+            install: Some(INSTALL_CRDS),
+            span: Span::Short,
+            restarts,
+        };
         let of_namespaces = subject(TRAINING_RUNTIME_KIND, of_namespaces);
         let of_cluster = subject(CLUSTER_TRAINING_RUNTIME_KIND, of_cluster);
         tokio::join!(

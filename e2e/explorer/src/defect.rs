@@ -12,6 +12,7 @@ use trainjob_core::{
     facts::{Finished, JobSetFacts, Outcome},
     lifecycle::deadline::Clock,
     observed::{Reading, Settings},
+    take_over::Comparison,
 };
 
 use crate::{
@@ -66,11 +67,15 @@ pub enum Defect {
     SuspensionIgnored,
     /// The most likely time is acted on where no time is known.
     LikelyTimeActedOn,
+    /// What is suspended is never compared with its job before it is resumed.
+    EditNotFollowed,
+    /// What was suspended at a take-over is resumed as it is.
+    ResumedUncompared,
 }
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::DeletionBeforeStatus,
         Self::TtlWithoutVersion,
         Self::TtlEarly,
@@ -93,6 +98,8 @@ impl Defect {
         Self::HoldWithoutEnd,
         Self::SuspensionIgnored,
         Self::LikelyTimeActedOn,
+        Self::EditNotFollowed,
+        Self::ResumedUncompared,
     ];
 }
 
@@ -140,6 +147,7 @@ fn show(
             edit_job_set(&mut shown, |facts| facts.ended = facts.ended.take().filter(|_| !due));
         }
         Defect::FiresWhileSuspended => settings.deadline_clock = Clock::Creation,
+        Defect::EditNotFollowed => shown.comparison = Comparison::OnResume,
         Defect::UnreleasedDeleted => shown.readings.pods = Reading::Absent,
         Defect::DeadlineIgnored => edit_job(&mut shown, |job| job.facts.deadline = None),
         Defect::TtlIgnored => edit_job(&mut shown, |job| job.facts.ttl = None),
@@ -223,6 +231,17 @@ fn spoil(defect: Defect, plan: &mut Plan, process: u32, view: &View) {
             let end = conditions(&view.job.manifest).iter().any(|end| end.reason == reason);
             let again = (!end).then(|| rewrite(view, |condition| condition.reason = reason.into()));
             plan.actions.extend(again.map(Action::WriteStatus));
+        }
+        Defect::ResumedUncompared if view.comparison == Comparison::Due && process > 0 => {
+            let compares = plan.actions.iter().any(|it| matches!(it, Action::ReadJobSet));
+            let own = view.own().filter(|own| compares && own.facts.suspended && !job.suspend);
+            if let Some(own) = own {
+                plan.actions = vec![Action::SuspendJobSet {
+                    uid: own.facts.uid.clone(),
+                    resource_version: own.facts.resource_version.clone(),
+                    suspend: false,
+                }];
+            }
         }
         Defect::SuspensionIgnored => {
             let stop = |action: &Action| matches!(action, Action::SuspendJobSet { suspend, .. } if *suspend);

@@ -61,7 +61,10 @@ impl StoredJobSet {
     pub fn of(object: JobSet) -> Self {
         let facts = JobSetFacts::of(&JobSetView {
             metadata: object.metadata.clone(),
-            spec: JobSetSpecView { suspend: object.spec.suspend.unwrap_or(false) },
+            spec: JobSetSpecView {
+                suspend: object.spec.suspend.unwrap_or(false),
+                ..JobSetSpecView::default()
+            },
             status: object.status.clone().unwrap_or_default(),
         });
         Self { object, facts }

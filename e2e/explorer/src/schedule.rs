@@ -65,10 +65,11 @@ enum Chance {
     Relist,
     Crash,
     Clock,
+    Eviction,
 }
 
 /// What happens how often.
-const CHANCES: [(usize, Chance); 9] = [
+const CHANCES: [(usize, Chance); 10] = [
     (60, Chance::Operator),
     (24, Chance::Delivery),
     (9, Chance::User),
@@ -78,6 +79,7 @@ const CHANCES: [(usize, Chance); 9] = [
     (1, Chance::Relist),
     (1, Chance::Crash),
     (1, Chance::Clock),
+    (2, Chance::Eviction),
 ];
 
 fn step(world: &mut World, random: &mut Random) {
@@ -113,6 +115,10 @@ fn step(world: &mut World, random: &mut Random) {
         Some(Chance::Clock) => {
             let number = random.below(world.operators.len());
             world.hold_time(number);
+        }
+        Some(Chance::Eviction) => {
+            let number = random.below(world.operators.len());
+            world.evict(number);
         }
         None => {}
     }

@@ -8,6 +8,7 @@ use trainjob_core::{
     mark::Accounting,
     observed::{PodGroups, Readings, Settings},
     plan,
+    take_over::Comparison,
 };
 
 use crate::objects::{StoredJob, StoredJobSet};
@@ -17,12 +18,16 @@ use crate::objects::{StoredJob, StoredJobSet};
 pub struct View {
     /// The job.
     pub job: Arc<StoredJob>,
+    /// Whether its manifest has made room for others.
+    pub evicted: bool,
     /// The JobSet of its name.
     pub job_set: Option<Arc<StoredJobSet>>,
     /// The runtime it names.
     pub runtime: Option<Arc<Runtime>>,
     /// What was read directly.
     pub readings: Readings,
+    /// When a suspended JobSet is compared with the job.
+    pub comparison: Comparison,
 }
 
 impl View {
@@ -36,15 +41,17 @@ impl View {
     #[must_use]
     pub fn observed<'a>(&'a self, settings: &'a Settings) -> Observed<'a> {
         let job = &self.job.facts;
+        let manifest = job.finished.is_none() && !self.evicted;
         Observed {
             job,
-            manifest: job.finished.is_none().then_some(&self.job.manifest),
+            manifest: manifest.then_some(&self.job.manifest),
             job_set: self.job_set.as_ref().map(|job_set| &job_set.facts),
             runtime: self.runtime.as_deref(),
             pod_groups: PodGroups::default(),
             readings: &self.readings,
             settings,
             accounting: Accounting::default(),
+            comparison: self.comparison,
         }
     }
 

@@ -37,6 +37,8 @@ fn every_defect_is_found_by_the_rule_that_it_breaks() {
         (Defect::SuspensionIgnored, Rule::Convergence),
         (Defect::LikelyTimeActedOn, Rule::NoEarlyDeadline),
         (Defect::LikelyTimeActedOn, Rule::NoEarlyDelete),
+        (Defect::EditNotFollowed, Rule::Convergence),
+        (Defect::ResumedUncompared, Rule::EditsWin),
     ];
     let mut tried = table.map(|(defect, _)| defect).to_vec();
     tried.dedup();

@@ -115,6 +115,11 @@ impl Proxy {
         self.state.paths.break_all().await;
     }
 
+    /// Ends the watches that are under way, as the API server does when their time has come. Those that are frozen stay so.
+    pub fn end_watches(&self) {
+        self.state.ends.send_replace(());
+    }
+
     /// Moves the `Date` of all answers from now on by so many seconds, as if the API server's clock had been set.
     pub fn shift_dates(&self, seconds: i64) {
         self.state.dates.set(seconds, seconds);

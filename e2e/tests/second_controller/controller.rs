@@ -22,7 +22,7 @@ use trainjob_engine::controller::{self, Controller, Passed};
 use trainjob_engine::places::Places;
 use trainjob_engine::records::Records;
 use trainjob_engine::shares::{Flow, Operation, Verb};
-use trainjob_engine::watch::Subject;
+use trainjob_engine::watch::{Span, Subject};
 use trainjob_process::client::Clients;
 
 const DELETE: Operation = Operation { verb: Verb::Delete, kind: "configmaps" };
@@ -102,7 +102,8 @@ impl Cleaner {
     }
 
     async fn watch(&self, restarts: &IntCounter) {
-        let subject = Subject { kind: "ConfigMap", install: Some("it is there"), restarts };
+        let subject =
+            Subject { kind: "ConfigMap", install: Some("it is there"), span: Span::Long, restarts };
         let unreachable = AtomicBool::new(false);
         let maps: Api<ConfigMap> = Api::all(self.clients.watch.clone());
         let changed = |key| self.wake(key, position(Timestamp(0)));

@@ -339,7 +339,7 @@ impl Controller for Accountant {
         self.book().take_over();
         self.queue.open();
         let positioned = |key| Some((self.position(&key)?, key));
-        self.queue.add_all(self.keys().into_iter().filter_map(positioned).collect());
+        self.queue.add_all(self.keys().into_iter().filter_map(positioned));
     }
 
     fn position(&self, key: &Key) -> Option<Position> {

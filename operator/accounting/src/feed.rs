@@ -16,7 +16,7 @@ use trainjob_api::{
 use trainjob_core::facts::ObjectKey;
 use trainjob_engine::{
     Readable,
-    watch::{Subject, follow, follow_labelled},
+    watch::{Span, Subject, follow, follow_labelled},
 };
 
 use crate::{accountant::Accountant, key::JobKey};
@@ -55,7 +55,7 @@ impl Feed {
         let api: Api<StoredPod> = Api::all(self.client.clone());
         let restarts = self.accountant.metrics.restarts("Pod");
         let install = Some("it is part of Kubernetes");
-        let subject = Subject { kind: "Pod", install, restarts: &restarts };
+        let subject = Subject { kind: "Pod", install, span: Span::Short, restarts: &restarts };
         let mut was_listed = false;
         follow_labelled(api, TRAIN_JOB_UID_LABEL, subject, &self.unreachable, |event| {
             let (book, now) = (|| self.accountant.book(), self.accountant.now());
@@ -88,7 +88,12 @@ impl Feed {
     pub async fn train_jobs(self: Arc<Self>) -> Infallible {
         let api: Api<Readable<TrainJob>> = Api::all(self.client.clone());
         let restarts = self.accountant.metrics.restarts("TrainJob");
-        let subject = Subject { kind: "TrainJob", install: Some(INSTALL), restarts: &restarts };
+        let subject = Subject {
+            kind: "TrainJob",
+            install: Some(INSTALL),
+            span: Span::Short,
+            restarts: &restarts,
+        };
         let (mut was_listed, mut listed) = (false, Vec::new());
         follow(api, subject, &self.unreachable, |event| {
             let changed =
@@ -133,7 +138,8 @@ impl Feed {
         let api: Api<TrainJobRecord> = Api::all(self.client.clone());
         let restarts = self.accountant.metrics.restarts(TRAIN_JOB_RECORD_KIND);
         let kind = TRAIN_JOB_RECORD_KIND;
-        let subject = Subject { kind, install: Some(INSTALL), restarts: &restarts };
+        let subject =
+            Subject { kind, install: Some(INSTALL), span: Span::Short, restarts: &restarts };
         let mut was_listed = false;
         let saw = |record: &TrainJobRecord, is_listed: bool| {
             let key = key_of(record);

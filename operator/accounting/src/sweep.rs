@@ -31,7 +31,7 @@ use trainjob_engine::{
     heartbeat::Heartbeat,
     lease::KIND,
     running::{RunError, never},
-    watch::{Subject, follow_labelled},
+    watch::{Span, Subject, follow_labelled},
 };
 use trainjob_process::{
     OwnFlag, Servers, Shown,
@@ -189,7 +189,7 @@ impl Sweeper {
     async fn watch_pods(&self, client: Client) -> Infallible {
         let restarts = self.metrics.restarts("Pod");
         let install = Some("it is part of Kubernetes");
-        let subject = Subject { kind: "Pod", install, restarts: &restarts };
+        let subject = Subject { kind: "Pod", install, span: Span::Short, restarts: &restarts };
         let pods: Api<Pod> = Api::all(client);
         follow_labelled(pods, TRAIN_JOB_UID_LABEL, subject, &self.unreachable, |event| {
             let now = self.now();

@@ -5,10 +5,14 @@
 //! already there under such a name is judged by the UID of its owner. A JobSet that runs is never
 //! changed; one that is suspended, or is to be, follows the job in the few fields JobSet lets change.
 
+mod settled;
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use trainjob_api::{JobSet, TrainJob, conditions::Reason, time::Timestamp};
 
+use self::settled::can_wait;
+pub(crate) use self::settled::is_settled;
 use crate::{
     action::{Action, DeletionReason, Waiting},
     build::{self, BuildError, Objects, PodGroup, Runtime, SnapshotError, snapshot},
@@ -283,6 +287,9 @@ fn missing(manifest: &TrainJob) -> Step {
 
 /// Brings a suspended JobSet to what the job and its runtime say now, and resumes it if asked to.
 fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -> Step {
+    if can_wait(observed, job_set) {
+        return Step::default();
+    }
     let resume = (!observed.job.suspend).then(|| suspend(job_set, false));
     let digest = digest(manifest);
     if observed.readings.applied_spec_hash == Some(digest) {

@@ -10,8 +10,8 @@ mod key;
 mod owner;
 mod pod_group;
 mod train_job;
+mod version;
 
-pub(crate) use self::train_job::end;
 pub use self::{
     job_set::{JobSetEnd, JobSetFacts},
     key::ObjectKey,
@@ -19,4 +19,5 @@ pub use self::{
     pod_group::PodGroupFacts,
     train_job::{Finished, JobFacts, OutOfRange, Outcome, SuspendedCondition, WaitingCondition},
 };
+pub(crate) use self::{train_job::end, version::version_number};
 pub use crate::scheduler::{PerScheduler, PodGroupSpec, Scheduler};

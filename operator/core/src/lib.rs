@@ -15,7 +15,7 @@
 //! use trainjob_core::{
 //!     Action, Now, Observed, facts::JobFacts, mark::Accounting,
 //!     observed::{PodGroups, Settings}, plan, priority::Priority,
-//!     pass::{Answered, Call, JobMemory, Next, Pass, Reply},
+//!     pass::{Answered, Call, JobMemory, Next, Pass, Reply}, take_over::Comparison,
 //! };
 //!
 //! let job: TrainJob = serde_json::from_value(serde_json::json!({
@@ -31,7 +31,7 @@
 //! let readings = memory.readings();
 //! let observed = Observed {
 //!     job: &facts, manifest: None, job_set: None, pod_groups: PodGroups::default(), runtime: None,
-//!     readings: &readings, settings: &settings, accounting: Accounting::default(),
+//!     readings: &readings, settings: &settings, accounting: Accounting::default(), comparison: Comparison::Due,
 //! };
 //!
 //! // Until then there is nothing to do but to ask again at the right instant.
@@ -68,6 +68,7 @@
 //! * [`priority`]: which work goes first.
 //! * [`queue_position`]: the same for any controller: what its priorities and keys have to say.
 //! * [`undiscovered`]: how long an API server that does not know the kind yet is waited for.
+//! * [`take_over`]: what a process that begins to work need not look at.
 //! * [`job_stats`]: how all jobs are, in numbers.
 //! * [`recreation`]: which names a TTL deletes and somebody makes again, over and over.
 //! * [`requests`]: what a Pod requests.
@@ -100,6 +101,7 @@ pub mod requests;
 pub mod running_pods;
 pub mod scheduler;
 pub mod server_time;
+pub mod take_over;
 pub mod undiscovered;
 
 pub use action::{Action, Plan};

@@ -19,6 +19,7 @@ use crate::{
     mark::Accounting,
     recreation::Origin,
     running_pods::RunningPods,
+    take_over::Comparison,
 };
 
 /// What is known of one TrainJob and of what belongs to it.
@@ -26,7 +27,7 @@ use crate::{
 pub struct Observed<'a> {
     /// The facts about the TrainJob.
     pub job: &'a JobFacts,
-    /// The TrainJob itself, while it is unfinished.
+    /// The TrainJob itself, while it is unfinished; `None` also where it has made room for others and is to be read again.
     pub manifest: Option<&'a TrainJob>,
     /// The JobSet of the TrainJob's name, whoever made it.
     pub job_set: Option<&'a JobSetFacts>,
@@ -40,6 +41,8 @@ pub struct Observed<'a> {
     pub settings: &'a Settings,
     /// Whether new Pods are marked, so that they are counted.
     pub accounting: Accounting,
+    /// When a suspended JobSet is compared with what the job asks for.
+    pub comparison: Comparison,
 }
 
 /// The PodGroup of one name, of each scheduler.

@@ -20,9 +20,11 @@ mod call;
 mod existing;
 mod give_way;
 mod learn;
+mod memories;
 mod memory;
 mod pod_check;
 mod pod_list;
+mod pod_list_use;
 mod postpone;
 mod retry;
 #[cfg(test)]
@@ -32,9 +34,11 @@ use std::time::Duration;
 
 pub use self::{
     call::{Call, Reply},
-    memory::{JobMemory, Memories, ShownBy},
+    memories::Memories,
+    memory::{JobMemory, ShownBy},
     pod_check::Late,
     pod_list::PodList,
+    pod_list_use::PodListUse,
     retry::{Class, Failure, Retry},
 };
 use self::{

@@ -51,8 +51,7 @@ fn own(observed: &Observed<'_>, now: Now) -> Plan {
     let mut plan = match (job.finished, observed.manifest) {
         (Some(finished), _) => after_the_end(observed, finished, now),
         (None, Some(manifest)) => before_the_end(observed, manifest, now),
-        // The cache holds the manifest of every unfinished job; without it there is nothing to build.
-        (None, None) => Plan::default(),
+        (None, None) => without_manifest(observed, now),
     };
     if let Some(problem) = job.out_of_range {
         plan.actions.push(Action::RecordEvent(Event::FieldOutOfRange(problem)));
@@ -78,7 +77,7 @@ fn foreign(observed: &Observed<'_>, now: Now) -> Plan {
 fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Now) -> Plan {
     let job = observed.job;
     let own = own_job_set(observed);
-    let mut conditions = stored_conditions(manifest).to_vec();
+    let mut conditions = status::stored_conditions(manifest).to_vec();
     status::mirror_suspension(&mut conditions, job.suspend, now.stamp());
 
     if let Some((job_set, end)) = own.and_then(|own| Some((own, own.ended.as_ref()?))) {
@@ -118,7 +117,7 @@ fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Now) -> Pla
     }
     let news = why.filter(|_| {
         conditions::find(&conditions, conditions::WAITING)
-            != conditions::find(stored_conditions(manifest), conditions::WAITING)
+            != conditions::find(status::stored_conditions(manifest), conditions::WAITING)
     });
     let mut actions = write(job, manifest, own, conditions);
     actions.extend(step.actions);
@@ -127,6 +126,25 @@ fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Now) -> Pla
     actions.extend(warning.map(Action::RecordEvent));
     let waiting = step.obstacle.map(|obstacle| obstacle.waiting);
     Plan { actions, next, waiting, applied_spec_hash: step.applied_spec_hash }
+}
+
+/// While the manifest of an unfinished job is not known: what its facts alone call for, or that it is read.
+fn without_manifest(observed: &Observed<'_>, now: Now) -> Plan {
+    let (job, own) = (observed.job, own_job_set(observed));
+    let subject = deadline::Subject::of(job, observed.settings.deadline_clock);
+    let read = || Plan { actions: vec![Action::ReadTrainJob], ..Plan::default() };
+    let (warning, next) = match deadline::decide(&subject, now) {
+        deadline::Decision::Exceeded { .. } => return read(),
+        deadline::Decision::Wait { due } => tell_of_deadline(observed, &subject, due, now),
+        deadline::Decision::Never => (None, None),
+    };
+    if !children::is_settled(observed, own) {
+        return Plan { next, ..read() };
+    }
+    let counts = status::write(job, &[], None, status::counts(job, own));
+    let counts = counts.map(Action::WriteStatus);
+    let actions = counts.into_iter().chain(warning.map(Action::RecordEvent)).collect();
+    Plan { actions, next, ..Plan::default() }
 }
 
 /// D8: what users are told of a deadline that comes, and when to ask again.
@@ -343,10 +361,6 @@ fn waits_for_runtime(conditions: &[Condition]) -> bool {
         .is_some_and(|waiting| waiting.reason == Reason::RuntimeNotFound.as_str())
 }
 
-fn stored_conditions(manifest: &TrainJob) -> &[Condition] {
-    manifest.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default()
-}
-
 /// The status write that is needed, if any, as the start of a list of actions.
 fn write(
     job: &JobFacts,
@@ -355,6 +369,6 @@ fn write(
     conditions: Vec<Condition>,
 ) -> Vec<Action> {
     let counts = status::counts(job, own);
-    let write = status::write(job, stored_conditions(manifest), Some(conditions), counts);
+    let write = status::write(job, status::stored_conditions(manifest), Some(conditions), counts);
     write.map(Action::WriteStatus).into_iter().collect()
 }

@@ -95,6 +95,20 @@ pub fn position(
     }
 }
 
+/// When a job that waits gets a better [`position`] by time alone: when its deadline comes due. However long the queue
+/// is, and whatever else the job was to be looked at for, its deadline goes before.
+#[must_use]
+pub fn rises_at(job: &JobFacts, settings: &Settings, now: Now) -> Option<Timestamp> {
+    if job.managed_elsewhere || job.finished.is_some() {
+        return None;
+    }
+    let subject = deadline::Subject::of(job, settings.deadline_clock);
+    match deadline::decide(&subject, now) {
+        deadline::Decision::Wait { due } => Some(due),
+        deadline::Decision::Never | deadline::Decision::Exceeded { .. } => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -142,6 +156,7 @@ mod tests {
             train_job_uid: Some(owner.into()),
             suspended: false,
             never_ran: false,
+            holds_pods: false,
             ended: None,
             jobs_status: vec![],
         }
@@ -167,6 +182,27 @@ mod tests {
     }
 
     #[test]
+    fn only_unfinished_job_with_a_deadline_to_come_rises_and_then_it_is_to_be_stopped() {
+        let due = Timestamp(5_060);
+        let coming = JobFacts { deadline: Some(4_060), ..job() };
+        let elsewhere = JobFacts { managed_elsewhere: true, ..coming.clone() };
+        let ended = JobFacts { deadline: Some(4_060), ..finished(Outcome::Complete) };
+        let endless = JobFacts { deadline: None, ..job() };
+        for (what, job, expected) in [
+            ("a deadline to come", &coming, Some(due)),
+            ("a deadline that is due", &job(), None),
+            ("no deadline", &endless, None),
+            ("somebody else's", &elsewhere, None),
+            ("finished", &ended, None),
+        ] {
+            let settings = Settings::default();
+            assert_eq!(rises_at(job, &settings, Now::at(NOW)), expected, "{what}");
+        }
+        let risen = position(&coming, None, &Reading::NotRead, &Settings::default(), Now::at(due));
+        assert_eq!(risen, QueuePosition { priority: Priority::Stop, due });
+    }
+
+    #[test]
     fn what_a_deadline_failed_is_stopped_until_it_is_released_and_then_cleaned_up() {
         let job = finished(Outcome::DeadlineExceeded);
         let stop = QueuePosition { priority: Priority::Stop, due: Timestamp(2_000) };
@@ -182,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_jobset_made_after_the_end_is_to_be_stopped() {
-        let ended = JobSetEnd {
+        let ended = Box::new(JobSetEnd {
             completed: true,
             condition: Condition {
                 type_: "Completed".into(),
@@ -192,7 +228,7 @@ mod tests {
                 last_transition_time: Timestamp(2_002).into(),
                 observed_generation: None,
             },
-        };
+        });
         for outcome in [Outcome::Complete, Outcome::Failed, Outcome::DeadlineExceeded] {
             let late = job_set("U", 2_001);
             for (what, job_set, expected) in [

@@ -31,6 +31,7 @@ use trainjob_core::{
     mark::{self, Accounting, Mode, Program},
     observed::{PodGroups, Presence, Reading, Readings, Settings},
     plan,
+    take_over::Comparison,
 };
 
 #[test]
@@ -67,6 +68,7 @@ fn created(job: &TrainJob, accounting: Accounting) -> String {
         readings: &readings,
         settings: &settings,
         accounting,
+        comparison: Comparison::Due,
     };
     let mut actions = plan(&observed, Now::at(facts.created_at)).actions.into_iter();
     let job_set = actions.find_map(|action| match action {

@@ -17,11 +17,12 @@ use tokio::{
     sync::{oneshot, watch},
     task::JoinSet,
 };
+use trainjob_api::time::Timestamp;
 use trainjob_core::queue_position::{QueueKey, QueuePosition, QueuePriority};
 
 use crate::{
     places::Place,
-    queue::{Attempt, Next, Queue},
+    queue::{Attempt, Next, Placement, Queue},
     shares::Operation,
 };
 
@@ -47,6 +48,16 @@ pub trait Controller: Send + Sync + Sized + 'static {
     /// The position that the next pass over a key belongs in; `None` when there is nothing (any more) to work on.
     fn position(&self, key: &Self::Key) -> Option<QueuePosition<Self::Priority>>;
 
+    /// When time alone gives a better position to a key that waits; `None`: it does not.
+    fn rises_at(&self, _key: &Self::Key) -> Option<Timestamp> {
+        None
+    }
+
+    /// Where a key belongs in the queue; `None` when there is nothing (any more) to work on.
+    fn placement(&self, key: &Self::Key) -> Option<Placement<Self::Priority>> {
+        Some(Placement { position: self.position(key)?, rises_at: self.rises_at(key) })
+    }
+
     /// Works on one key until there is nothing to do for now, and arms its timers. Every request
     /// [enters](Place::enter) its flow first.
     fn pass(
@@ -67,18 +78,18 @@ pub trait Controller: Send + Sync + Sized + 'static {
         self.queue().retry(key, Some(AFTER_PANIC));
     }
 
-    /// From now on there is somebody who works: every key is looked at, and armed with its next instant then.
+    /// From now on there is somebody who works: every key is looked at. Those that rise are armed before any is planned.
     fn take_over(&self) {
         // What is news from here on is queued; what was before is among the keys.
         self.queue().open();
-        let positioned = |key| Some((self.position(&key)?, key));
-        self.queue().add_all(self.keys().into_iter().filter_map(positioned).collect());
+        let placed = |key| Some((self.placement(&key)?, key));
+        self.queue().add_all(self.keys().into_iter().filter_map(placed));
     }
 
     /// A key is looked at because of news. One that is gone is looked at too, to forget what belonged to it.
     fn wake(&self, key: Self::Key, gone: QueuePosition<Self::Priority>) {
-        let position = self.position(&key).unwrap_or(gone);
-        self.queue().add(key, position);
+        let placement = self.placement(&key).unwrap_or_else(|| gone.into());
+        self.queue().place(key, placement);
     }
 }
 
@@ -139,7 +150,7 @@ pub fn timers<C: Controller>(controller: &Arc<C>) -> io::Result<impl Future<Outp
     let controller = Arc::clone(controller);
     std::thread::Builder::new().name("timers".to_owned()).spawn(move || {
         let _running = running;
-        controller.queue().run_timers(|key| controller.position(key));
+        controller.queue().run_timers(|key| controller.placement(key));
     })?;
     Ok(async {
         // Nothing is ever sent: the other end is dropped when the thread ends, however it does.

@@ -15,7 +15,7 @@ use prometheus::IntCounter;
 use crate::{
     clock::monotonic,
     lease::KIND,
-    watch::{Subject, follow_one},
+    watch::{Span, Subject, follow_one},
 };
 
 /// How to get Leases.
@@ -92,7 +92,7 @@ impl Heartbeat {
         unreachable: &AtomicBool,
         restarts: &IntCounter,
     ) {
-        let subject = Subject { kind: KIND, install: Some(INSTALL), restarts };
+        let subject = Subject { kind: KIND, install: Some(INSTALL), span: Span::Short, restarts };
         follow_one(api, name, subject, unreachable, |event| match event {
             Ok(Event::InitApply(lease) | Event::Apply(lease)) => {
                 self.saw(Some(&lease), monotonic());

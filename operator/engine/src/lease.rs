@@ -36,7 +36,7 @@ use crate::{
     error::RequestError,
     jitter,
     leader::{LeaderGuard, Leadership},
-    watch::{Subject, follow_one},
+    watch::{Span, Subject, follow_one},
 };
 
 /// The kind of the object by which a leader is elected, as logs and metrics name it.
@@ -310,7 +310,7 @@ async fn follow(
 ) {
     let mut listed = None;
     let Watched { unreachable, restarts } = &watched;
-    let subject = Subject { kind: KIND, install: Some(INSTALL), restarts };
+    let subject = Subject { kind: KIND, install: Some(INSTALL), span: Span::Long, restarts };
     follow_one(api, &name, subject, unreachable, |event| match event {
         Ok(Event::Init) => listed = None,
         Ok(Event::InitApply(lease)) => listed = Some(lease),

@@ -66,6 +66,22 @@ use self::state::State;
 pub use self::{next::Next, turns::Attempt};
 use crate::{clock::Clock, places::Places, shares::Operation};
 
+/// Where a key belongs in the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Placement<P> {
+    /// Where its next pass waits.
+    pub position: QueuePosition<P>,
+    /// When time alone gives it a better one, however long it waits in this; `None`: it does not.
+    pub rises_at: Option<Timestamp>,
+}
+
+impl<P> From<QueuePosition<P>> for Placement<P> {
+    /// A position that stays the same.
+    fn from(position: QueuePosition<P>) -> Self {
+        Self { position, rises_at: None }
+    }
+}
+
 /// What is due so soon makes it worth to know the time as well as can be: to find out takes about as many answers, one a
 /// second.
 const SOON: Duration = Duration::from_secs(10);
@@ -104,7 +120,20 @@ impl<K: QueueKey, P: QueuePriority> Queue<K, P> {
 
     /// Puts a key to be worked on. A better position than it waits in moves it there.
     pub fn add(&self, key: K, position: QueuePosition<P>) {
-        self.lock().add(key, position, Attempt::First, Instant::now());
+        self.place(key, position.into());
+    }
+
+    /// Like [`Self::add`], and brings it back when it rises.
+    pub fn place(&self, key: K, placement: Placement<P>) {
+        let is_first = {
+            let mut state = self.lock();
+            let is_first = state.rises(&key, placement.rises_at);
+            state.add(key, placement.position, Attempt::First, Instant::now());
+            is_first
+        };
+        if is_first {
+            self.timer.notify_one();
+        }
         self.work.notify_one();
     }
 
@@ -185,15 +214,15 @@ impl<K: QueueKey, P: QueuePriority> Queue<K, P> {
         }
     }
 
-    /// Moves keys whose time has come to the positions that `position_of` names, until [`Self::close`]. A key
-    /// that has no position (any more) is dropped.
+    /// Moves keys whose time has come to where `placement_of` says that they belong, until [`Self::close`]. A key
+    /// that belongs nowhere (any more) is dropped.
     ///
     /// Blocks the thread that calls it, which is woken a tenth of a millisecond late; the timers of the
     /// async runtime count whole milliseconds and are one or two late.
-    pub fn run_timers(&self, position_of: impl Fn(&K) -> Option<QueuePosition<P>>) {
+    pub fn run_timers<W: Into<Placement<P>>>(&self, placement_of: impl Fn(&K) -> Option<W>) {
         while let Some(due) = self.due() {
-            let position = |(key, attempt)| Some((position_of(&key)?, attempt, key));
-            self.put(due.into_iter().filter_map(position));
+            let place = |(key, attempt)| Some((placement_of(&key)?.into(), attempt, key));
+            self.put(due.into_iter().filter_map(place));
         }
     }
 
@@ -203,16 +232,18 @@ impl<K: QueueKey, P: QueuePriority> Queue<K, P> {
         self.timer.notify_one();
     }
 
-    /// Puts what is due at the same instant, before any of it is begun.
-    pub fn add_all(&self, positioned: Vec<(QueuePosition<P>, K)>) {
-        self.put(positioned.into_iter().map(|(position, key)| (position, Attempt::First, key)));
+    /// Puts all of these, and arms those that rise, before any of them is begun.
+    pub fn add_all<W: Into<Placement<P>>>(&self, placed: impl IntoIterator<Item = (W, K)>) {
+        self.put(placed.into_iter().map(|(placed, key)| (placed.into(), Attempt::First, key)));
+        self.timer.notify_one();
     }
 
-    fn put(&self, positioned: impl Iterator<Item = (QueuePosition<P>, Attempt, K)>) {
-        // Whoever gives a position may need what the lock keeps.
-        let positioned: Vec<_> = positioned.collect();
+    fn put(&self, placed: impl Iterator<Item = (Placement<P>, Attempt, K)>) {
+        // Whoever says where a key belongs may need what the lock keeps.
+        let placed: Vec<_> = placed.collect();
         let (mut state, now) = (self.lock(), Instant::now());
-        for (position, attempt, key) in positioned {
+        for (Placement { position, rises_at }, attempt, key) in placed {
+            state.rises(&key, rises_at);
             state.add(key, position, attempt, now);
         }
         self.work.notify_one();

@@ -88,10 +88,22 @@ impl<T> Versions<T> {
         self.lists
     }
 
+    /// The newest version that the watch has delivered of any object; 0 before the first.
+    #[must_use]
+    pub const fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
     /// The newest known version of an object.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<&T> {
         self.objects.get(key).map(|(_, object)| object)
+    }
+
+    /// The key of a known object, as it is kept.
+    #[must_use]
+    pub fn key(&self, key: &ObjectKey) -> Option<&ObjectKey> {
+        self.objects.get_key_value(key).map(|(kept, _)| kept)
     }
 
     /// How many objects there are.

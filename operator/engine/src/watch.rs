@@ -27,15 +27,32 @@ use crate::jitter;
 /// First and longest wait before a watch that failed is tried again.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 
-/// Seconds after which the API server ends a watch that is then begun anew where it was. The client
-/// library gives up a silent one five seconds later, so a dead connection is noticed within nine and
-/// replaced within ten; the price is one request per kind and so many seconds.
-const WATCH_SECONDS: u32 = 4;
 /// A watch that has not failed for so long begins again with the first wait.
 const QUIET: Duration = Duration::from_secs(15);
 
 /// The longest wait before another look for a kind that need not be there.
 const LOOK_FOR_OPTIONAL: Duration = Duration::from_secs(30);
+
+/// How long a watch goes on before the API server ends it, and it is begun anew where it was: one request.
+///
+/// A connection whose path is dead is closed by the system, whatever the span (`trainjob_process::client`). One that is alive
+/// but silent shows by the end that does not come: the client library gives it up five seconds later (`docs/decisions.md`, 7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Span {
+    /// Four seconds, where what is not seen does harm.
+    Short,
+    /// A minute.
+    Long,
+}
+
+impl Span {
+    const fn seconds(self) -> u32 {
+        match self {
+            Self::Short => 4,
+            Self::Long => 60,
+        }
+    }
+}
 
 /// What is watched.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +61,8 @@ pub struct Subject<'a> {
     pub kind: &'static str,
     /// How to install the kind; `None` if it need not be there.
     pub install: Option<&'static str>,
+    /// How long each watch goes on.
+    pub span: Span,
     /// What counts its failures, but for those to find a kind that need not be there.
     pub restarts: &'a IntCounter,
 }
@@ -112,7 +131,7 @@ async fn follow_with<K>(
     K: Send + 'static,
 {
     let longest = if subject.install.is_some() { BACKOFF.1 } else { LOOK_FOR_OPTIONAL };
-    let mut events = pin!(stream(api, selected, longest));
+    let mut events = pin!(stream(api, selected.timeout(subject.span.seconds()), longest));
     let mut trouble = Trouble { subject, last: None, said: None, unreachable };
     while let Some(event) = events.next().await {
         match event {
@@ -151,7 +170,7 @@ where
     K: Send + 'static,
 {
     let wait = Wait { longest, failures: 0, last: None };
-    watcher(api, selected.timeout(WATCH_SECONDS)).backoff(wait)
+    watcher(api, selected).backoff(wait)
 }
 
 /// Doubling waits between two tries of a watch, with jitter, so that not all kinds come at once.

@@ -2,17 +2,18 @@
 //!
 //! One is for watches of the client library, which end when nothing comes for a while; one is for everything that has a
 //! time limit where it is sent. Retries are the operator's own (per key, with backoff): the client library's would repeat
-//! creations inside a call and could not be ended. The beginning of a watch has a time limit in both.
+//! creations inside a call and could not be ended. The beginning of a watch has a time limit in both, that of a list in the
+//! first.
 //!
 //! | module | what it adds to the client library |
 //! |---|---|
 //! | `dead_path` | connections whose other end is gone are closed |
 //! | `retry_after` | a refusal in plain text says how long to wait |
-//! | `watch_start` | a time limit for starting a watch |
+//! | `start` | a time limit for starting a watch or a list |
 
 mod dead_path;
 mod retry_after;
-mod watch_start;
+mod start;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -29,9 +30,7 @@ use kube::{
 use thiserror::Error;
 use tower::{BoxError, ServiceBuilder};
 
-use self::{
-    dead_path::close_dead_paths, retry_after::KeepRetryAfter, watch_start::LimitWatchStart,
-};
+use self::{dead_path::close_dead_paths, retry_after::KeepRetryAfter, start::LimitStart};
 use crate::{
     metrics::{Requests, requests::Counting},
     server_time::{Dating, ServerTime},
@@ -41,9 +40,12 @@ use crate::{
 /// seconds an admission webhook may take by default, so that its verdict still arrives.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The longest that nothing comes on a connection for lists and watches before it is given up. Longer
-/// than a quiet watch lasts.
-const SILENCE: Duration = Duration::from_secs(30);
+/// The longest that nothing comes on a connection for lists and watches before it is given up. Longer than a quiet watch of a
+/// minute lasts, and the five seconds after which the client library begins it anew.
+const SILENCE: Duration = Duration::from_secs(75);
+
+/// How long a list may take to begin on the client for watches.
+const LIST_START: Duration = Duration::from_secs(30);
 
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -110,9 +112,9 @@ pub async fn connect(
         counting: Counting(Arc::clone(&requests)),
         dating: Dating(Arc::clone(&server_time)),
     };
-    let work = client(config.clone(), &layers)?;
+    let work = client(config.clone(), &layers, LimitStart { others: None })?;
     config.read_timeout = Some(SILENCE);
-    let watch = client(config, &layers)?;
+    let watch = client(config, &layers, LimitStart { others: Some(LIST_START) })?;
     Ok(Clients { watch, work, namespace, requests, server_time })
 }
 
@@ -122,19 +124,19 @@ struct Layers {
     dating: Dating,
 }
 
-fn client(config: Config, layers: &Layers) -> Result<Client, kube::Error> {
+fn client(config: Config, layers: &Layers, start: LimitStart) -> Result<Client, kube::Error> {
     if config.proxy_url.is_some() {
         let client = ClientBuilder::try_from(config)?.with_layer(&layers.dating);
-        let client = client.with_layer(&KeepRetryAfter).with_layer(&LimitWatchStart);
+        let client = client.with_layer(&KeepRetryAfter).with_layer(&start);
         return Ok(client.with_layer(&layers.counting).build());
     }
-    direct(config, layers)
+    direct(config, layers, start)
 }
 
 /// What the library makes of a configuration, but for two things: what is written to a connection is sent at once, and
 /// connections with a dead path are closed. A request that is written in two parts would otherwise wait for the API server
 /// to acknowledge the first, which a system puts off by 40 ms.
-fn direct(config: Config, layers: &Layers) -> Result<Client, kube::Error> {
+fn direct(config: Config, layers: &Layers, start: LimitStart) -> Result<Client, kube::Error> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
@@ -146,7 +148,7 @@ fn direct(config: Config, layers: &Layers) -> Result<Client, kube::Error> {
     connector.set_write_timeout(config.write_timeout);
     let service = ServiceBuilder::new()
         .layer(&layers.counting)
-        .layer(LimitWatchStart)
+        .layer(start)
         .layer(KeepRetryAfter)
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)

@@ -47,6 +47,8 @@ pub struct Config {
     pub settings: observed::Settings,
     /// How many TrainJobs are worked on at the same time; 64 by default.
     pub concurrency: NonZeroUsize,
+    /// How many bytes of manifests of unfinished TrainJobs are kept; 16 MiB by default.
+    pub manifest_memory: usize,
     /// The limit of requests to the API server; `None`, the default: no limit.
     pub rate_limit: Option<Rate>,
     /// How one of several replicas is chosen to work; `None`, the default: whoever runs works.
@@ -193,6 +195,7 @@ fn resolve(file: &Configuration) -> Config {
     Config {
         settings: settings(&file.lifecycle),
         concurrency: concurrency(&file.controller),
+        manifest_memory: size(file.controller.manifest_memory_mebibytes.get()) << 20,
         rate_limit: file.client_connection.as_ref().and_then(rate_limit),
         leader_election: election::resolve(&file.leader_election),
         health_address: file.health.health_probe_bind_address.get(),

@@ -47,6 +47,7 @@ fn defaults() -> Config {
             maximum_hold: 2_592_000,
         },
         concurrency: NonZeroUsize::new(64).unwrap(),
+        manifest_memory: 16 << 20,
         rate_limit: None,
         leader_election: None,
         health_address: Some("[::]:8081".parse().unwrap()),
@@ -181,6 +182,7 @@ fn every_field_is_read() {
             maximum_hold: 600,
         },
         concurrency: NonZeroUsize::new(7).unwrap(),
+        manifest_memory: 3 << 20,
         rate_limit: rate(12.5, 20),
         leader_election: Some(LeaderElection {
             times: Times {

@@ -24,7 +24,7 @@ use trainjob_core::{
 use trainjob_engine::{
     Readable, Unreadable,
     versions::Source,
-    watch::{Failed, Subject, follow},
+    watch::{Failed, Span, Subject, follow},
 };
 use trainjob_process::health::Readiness;
 
@@ -118,8 +118,7 @@ impl Watcher {
         };
         let put = |job: Readable<TrainJob>| match job.0 {
             Ok(job) => {
-                let key = ObjectKey::of(&job.metadata);
-                if self.cache.put_job(job, Source::Watch) {
+                if let Some(key) = self.cache.put_job(job, Source::Watch) {
                     (self.wake)(key);
                 }
             }
@@ -152,7 +151,8 @@ impl Watcher {
                 JobSetView { metadata: invalid.metadata, ..JobSetView::default() }
             });
             let key = ObjectKey::of(&job_set.metadata);
-            if self.cache.put_job_set(&key, JobSetFacts::of(&job_set), Source::Watch) {
+            let facts = JobSetFacts::of(&job_set);
+            if let Some(key) = self.cache.put_job_set(&key, facts, Source::Watch) {
                 (self.wake)(key);
             }
         };
@@ -260,7 +260,7 @@ impl Watcher {
         let api: Api<K> = Api::all(self.client.clone());
         let (kind, install) = (kind.name(), kind.install());
         let restarts = self.metrics.work.restarts(kind);
-        let subject = Subject { kind, install, restarts };
+        let subject = Subject { kind, install, span: Span::Long, restarts };
         let mut awaited = true;
         follow(api, subject, &self.unreachable, |news| match news {
             Ok(event) => {

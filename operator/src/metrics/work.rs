@@ -30,6 +30,8 @@ pub struct Work {
     lease_restarts: IntCounter,
     /// Events that were not sent.
     pub events_dropped: IntCounter,
+    /// Manifests that were read again.
+    pub manifests_read: IntCounter,
 }
 
 impl Work {
@@ -79,6 +81,11 @@ impl Work {
                 registry,
                 "trainjob_operator_events_dropped_total",
                 "Events that were not sent because there were too many, or that an overloaded API server did not take.",
+            )?,
+            manifests_read: counter(
+                registry,
+                "trainjob_operator_manifests_read_total",
+                "TrainJobs that were read because their manifest had made room for others.",
             )?,
         })
     }

@@ -1,12 +1,13 @@
 //! What one process remembers, as the shell's cache does: the newest of watch and replies.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use trainjob_core::{
     build::Runtime,
     facts::ObjectKey,
     observed::Settings,
     pass::{JobMemory, Memories, ShownBy},
+    take_over::TakeOver,
 };
 use trainjob_engine::versions::{self, Source, Versions};
 
@@ -25,6 +26,9 @@ pub struct Cache {
     jobs: Versions<Arc<StoredJob>>,
     job_sets: Versions<Arc<StoredJobSet>>,
     memories: Memories,
+    /// The jobs whose manifests have made room for others.
+    evicted: HashSet<ObjectKey>,
+    take_over: TakeOver,
 }
 
 impl Cache {
@@ -32,14 +36,29 @@ impl Cache {
     #[must_use]
     pub fn view(&self, key: &ObjectKey) -> Option<View> {
         let job = Arc::clone(self.jobs.get(key)?);
-        let memory = self.memories.get(key, &job.facts.uid);
         let unfinished = job.facts.finished.is_none() && job.runtime.is_some();
+        let job_set = self.job_sets.get(key).cloned();
+        let compare =
+            |job_set: &Arc<StoredJobSet>| self.take_over.comparison(&job.facts, &job_set.facts);
         Some(View {
-            job_set: self.job_sets.get(key).cloned(),
+            evicted: self.evicted.contains(key),
+            comparison: job_set.as_ref().map(compare).unwrap_or_default(),
+            job_set,
             runtime: self.runtime.clone().filter(|_| unfinished),
-            readings: memory.map(JobMemory::readings).unwrap_or_default(),
+            readings: self.memories.readings(key, &job.facts.uid),
             job,
         })
+    }
+
+    /// From now on its process works.
+    pub const fn take_over(&mut self) {
+        self.take_over =
+            TakeOver { jobs: self.jobs.delivered(), job_sets: self.job_sets.delivered() };
+    }
+
+    /// All manifests make room for others.
+    pub fn evict(&mut self) {
+        self.evicted = self.jobs.iter().map(|(key, _)| key.clone()).collect();
     }
 
     /// How many lists of TrainJobs, and of JobSets, were complete so far.
@@ -82,6 +101,10 @@ impl Cache {
         let (key, version) = (&job.facts.key, versions::parse(&job.facts.resource_version));
         let before = self.jobs.get(key).cloned();
         let news = self.jobs.put(key, version, Arc::clone(job), source);
+        let known = self.jobs.get(key).map(|known| &known.facts.resource_version);
+        if known == Some(&job.facts.resource_version) {
+            self.evicted.remove(key);
+        }
         if let Some(before) = before.filter(|_| news) {
             self.remember(key, None, |memory| memory.job_shown(&before.facts, &job.facts));
         }

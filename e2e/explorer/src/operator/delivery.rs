@@ -1,6 +1,6 @@
 //! Watches: each kind's changes in their order, but no order between the kinds.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use trainjob_api::constants::JOBSET_NAME_LABEL;
@@ -66,6 +66,7 @@ impl Operator {
         let Deliveries { jobs, job_sets, runtimes_listed, .. } = &self.deliveries;
         if !self.initial_pods_listed && jobs.listed && job_sets.listed && *runtimes_listed {
             self.initial_pods_listed = true;
+            self.cache.take_over();
             self.list_initial_pods(server);
         }
     }
@@ -176,7 +177,8 @@ impl Operator {
             if view.job.facts.finished.is_some_and(by_deadline) && view.job_set.is_none() {
                 let uid = &*view.job.facts.uid;
                 self.cache.remember(&slot.key, Some(uid), |memory| {
-                    memory.pods_listed(&list, &slot.key);
+                    memory.pod_list_asked(Duration::ZERO);
+                    memory.pods_listed(Duration::ZERO, &list, &slot.key);
                 });
             }
         }

@@ -19,6 +19,7 @@ use crate::{
     defect::{Defect, Memory},
     rule::Rule,
     server::Server,
+    view::View,
 };
 
 /// What fails is not tried again sooner.
@@ -110,6 +111,17 @@ impl Operator {
             operator.relist(kind, server);
         }
         operator
+    }
+
+    /// What it knows of a job; `None` when it knows of no such job.
+    #[must_use]
+    pub fn view(&self, key: &ObjectKey) -> Option<View> {
+        self.cache.view(key)
+    }
+
+    /// The manifests that it knows make room for others.
+    pub fn evict(&mut self) {
+        self.cache.evict();
     }
 
     /// The time of its decisions.

@@ -4,7 +4,9 @@
 use invariants::Millis;
 use trainjob_core::{
     build::{Runtime, build, fixed_difference, runtime_key, snapshot, update_suspended},
+    facts::ObjectKey,
     observed::Settings,
+    take_over::Comparison,
 };
 
 use super::world::World;
@@ -57,6 +59,27 @@ impl World {
             let same = self.server.revision == before || self.has_foreign_snapshot();
             self.server.expect(Rule::Convergence, same, || "a restart changes things".into());
         }
+        if self.server.violation.is_none() {
+            self.resume_all();
+        }
+    }
+
+    /// Whoever took over has compared nothing that is suspended. What runs in the end is judged when it is resumed.
+    fn resume_all(&mut self) {
+        for name in 0..self.server.slots.len() {
+            self.server.edit_job(name, |job| job.spec.suspend = Some(false));
+        }
+        self.note(|| "every job is resumed".into());
+        self.come_to_rest();
+        if self.server.violation.is_none() {
+            self.judge();
+        }
+    }
+
+    /// Whether the operator that works in the end compares a suspended JobSet before it is resumed.
+    fn is_compared(&self, key: &ObjectKey) -> bool {
+        let view = self.operators.first().and_then(|operator| operator.view(key));
+        view.is_none_or(|view| view.comparison == Comparison::Due)
     }
 
     /// Lets the first operator do what there is to do, before anything goes wrong.
@@ -143,6 +166,7 @@ impl World {
             let judge = Judge {
                 slot,
                 job,
+                compared: self.is_compared(&job.facts.key),
                 settings: self.server.settings,
                 alone: self.server.alone,
                 runtime: self.server.runtime.as_deref(),
@@ -161,6 +185,8 @@ struct Judge<'a> {
     job: &'a StoredJob,
     settings: Settings,
     alone: bool,
+    /// Whether its JobSet has to be as it says although it is suspended.
+    compared: bool,
     runtime: Option<&'a Runtime>,
     now: i64,
 }
@@ -247,6 +273,7 @@ impl Judge<'_> {
         let wanted = build(&self.job.manifest, &frozen).ok()?.job_set;
         let to_be_remade = own.facts.never_ran && fixed_difference(&own.object, &wanted).is_some();
         let differs = self.alone
+            && self.compared
             && suspend
             && (to_be_remade || update_suspended(&own.object, &wanted).is_some());
         differs.then(|| self.broke(Rule::Convergence, "its JobSet does not follow it"))

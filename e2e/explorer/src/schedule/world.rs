@@ -220,6 +220,14 @@ impl World {
         self.note(|| format!("operator {process} now has {time:?}"));
     }
 
+    /// The manifests that an operator keeps make room for others.
+    pub(super) fn evict(&mut self, number: usize) {
+        let Some(operator) = self.operators.get_mut(number) else { return };
+        operator.evict();
+        let process = operator.process;
+        self.note(|| format!("operator {process} keeps no manifest"));
+    }
+
     /// Every operator knows the time.
     pub(super) fn know_time(&mut self) {
         self.operators.iter_mut().for_each(|operator| operator.time.held = false);

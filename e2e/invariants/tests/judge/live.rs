@@ -112,16 +112,23 @@ fn l3_sees_a_write_that_nothing_called_for() {
 
 #[test]
 fn l4_sees_a_watch_that_is_not_replaced() {
-    let mut stalled = deadline();
-    stalled
-        .history
-        .requests
-        .retain(|it| it.verb != "watch" || !(1_010_000..1_020_000).contains(&it.sent));
-    breaks(Rule::L4, "a gap", stalled);
+    let watched_until_1_007_000 = || {
+        let mut scenario = deadline();
+        scenario.history.requests.retain(|it| it.verb != "watch" || it.sent < 1_010_000);
+        scenario
+    };
+    for (next, is_late) in [(1_097_000, false), (1_099_000, true)] {
+        let mut stalled = watched_until_1_007_000();
+        stalled.history.requests.push(request(next, "watch", "trainjobs", ""));
+        if is_late {
+            breaks(Rule::L4, "a gap", stalled);
+        } else {
+            assert_eq!(stalled.broken().1, [""; 0], "replaced in time");
+        }
+    }
 
-    let mut silent = deadline();
-    silent.history.requests.retain(|it| it.verb != "watch" || it.sent < 1_040_000);
-    silent.history.requests.push(request(1_055_000, "list", "pods", ""));
+    let mut silent = watched_until_1_007_000();
+    silent.history.requests.push(request(1_099_000, "list", "pods", ""));
     breaks(Rule::L4, "silence at the end", silent);
 }
 

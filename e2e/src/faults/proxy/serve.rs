@@ -36,6 +36,8 @@ pub(super) struct State {
     scope: Scope,
     pub(super) upstream: Upstream,
     pub(super) paths: Paths,
+    /// Ends the watches that are under way.
+    pub(super) ends: tokio::sync::watch::Sender<()>,
     /// Calls on their way to the API server and back. A client that goes away does not call them back.
     forwarded: Mutex<JoinSet<()>>,
 }
@@ -52,6 +54,7 @@ impl State {
             scope,
             upstream: Upstream::new(cluster)?,
             paths: Paths::default(),
+            ends: tokio::sync::watch::Sender::new(()),
             forwarded: Mutex::default(),
         })
     }
@@ -144,12 +147,12 @@ impl State {
         entry: Entry,
         rule: Option<Arc<Rule>>,
     ) -> Result<Reply> {
-        let path = self.path(&head)?;
+        let (path, ends) = (self.path(&head)?, self.ends.subscribe());
         let reply = self.upstream.open(head, path, call.body.clone()).await?;
         entry.line().served(reply.status(), None);
         replied(rule.as_deref()).await?;
         entry.answered(&reply);
-        Ok(reply.map(|body| StreamBody::new(watch::passed(body, rule, entry)).boxed_unsync()))
+        Ok(reply.map(|body| StreamBody::new(watch::passed(body, rule, ends, entry)).boxed_unsync()))
     }
 
     /// Forwards a call. Once that has begun, the API server sees all of it and its answer is noted,

@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use trainjob_api::{
     conditions::{self, JOBSET_COMPLETED, JOBSET_FAILED},
     jobset::{JobSetView, ReplicatedJobStatus},
+    lifecycle::v1alpha1::ACCOUNTING_FINALIZER,
     time::Timestamp,
     v1alpha1::train_job::JobStatus,
 };
@@ -32,8 +33,10 @@ pub struct JobSetFacts {
     pub suspended: bool,
     /// Whether it has been suspended all its life, so that no work is lost with it.
     pub never_ran: bool,
+    /// Whether its Pods are created with the finalizer of accounting.
+    pub holds_pods: bool,
     /// How it ended, with the condition that says so.
-    pub ended: Option<JobSetEnd>,
+    pub ended: Option<Box<JobSetEnd>>,
     /// Its counts, as a TrainJob's status shows them.
     pub jobs_status: Vec<JobStatus>,
 }
@@ -61,6 +64,7 @@ impl JobSetFacts {
             train_job_uid: controlling_train_job(metadata).map(|owner| owner.uid.clone()),
             suspended: job_set.spec.suspend,
             never_ran: never_ran(job_set),
+            holds_pods: job_set.spec.pod_finalizers().any(|it| it == ACCOUNTING_FINALIZER),
             ended: ended(&job_set.status.conditions),
             jobs_status: job_set.status.replicated_jobs_status.iter().map(job_status).collect(),
         }
@@ -90,7 +94,7 @@ impl JobSetFacts {
 }
 
 /// Completion and failure in the same second: completion, because the work is there.
-fn ended(conditions: &[Condition]) -> Option<JobSetEnd> {
+fn ended(conditions: &[Condition]) -> Option<Box<JobSetEnd>> {
     let completed = conditions::find_true(conditions, JOBSET_COMPLETED);
     let failed = conditions::find_true(conditions, JOBSET_FAILED);
     let at = |condition: &Condition| Timestamp::from(&condition.last_transition_time);
@@ -100,7 +104,7 @@ fn ended(conditions: &[Condition]) -> Option<JobSetEnd> {
         (None, Some(failed)) => (false, failed),
         (None, None) => return None,
     };
-    Some(JobSetEnd { completed, condition: condition.clone() })
+    Some(Box::new(JobSetEnd { completed, condition: condition.clone() }))
 }
 
 fn job_status(status: &ReplicatedJobStatus) -> JobStatus {

@@ -47,7 +47,7 @@ pub struct JobFacts {
     pub finished: Option<Finished>,
     /// The stored `Suspended` condition.
     pub suspended: Option<SuspendedCondition>,
-    /// The stored `Waiting` condition, if it has finished: of an unfinished job all conditions are known.
+    /// The stored `Waiting` condition.
     pub waiting: Option<Box<WaitingCondition>>,
     /// The stored `status.jobsStatus`.
     pub jobs_status: Vec<JobStatus>,
@@ -93,7 +93,7 @@ pub struct SuspendedCondition {
     pub since: Timestamp,
 }
 
-/// The stored `Waiting` condition of a finished job.
+/// The stored `Waiting` condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitingCondition {
     /// Where it stands in the list of conditions.
@@ -137,7 +137,7 @@ impl JobFacts {
                     since: Timestamp::from(&condition.last_transition_time),
                 }
             }),
-            waiting: finished.and_then(|_| waiting(conditions)).map(Box::new),
+            waiting: waiting(conditions).map(Box::new),
             jobs_status: status.and_then(|status| status.jobs_status.clone()).unwrap_or_default(),
         }
     }

@@ -184,6 +184,7 @@ fn a_release_is_judged_by_the_jobs_own_jobset() {
         train_job_uid: Some(owner.into()),
         suspended: false,
         never_ran: false,
+        holds_pods: false,
         ended: None,
         jobs_status: vec![],
     };

@@ -10,6 +10,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use trainjob_api::{
+    TrainJob,
     conditions::{self, Reason, WAITING},
     time::Timestamp,
     v1alpha1::train_job::JobStatus,
@@ -19,6 +20,11 @@ use crate::{
     action::{StatusWrite, Urgency},
     facts::{JobFacts, JobSetEnd, JobSetFacts},
 };
+
+/// The conditions that are stored of a job.
+pub(crate) fn stored_conditions(manifest: &TrainJob) -> &[Condition] {
+    manifest.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default()
+}
 
 /// The `Suspended` condition that `spec.suspend` asks for: none for a job that never was suspended.
 pub fn mirror_suspension(conditions: &mut Vec<Condition>, suspend: bool, now: Timestamp) {

@@ -1,10 +1,10 @@
 //! What an operator remembers of a job between its passes.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use super::retry::{Retries, Retry};
 use crate::{
-    facts::{JobFacts, JobSetFacts, ObjectKey},
+    facts::{JobFacts, JobSetFacts, version_number},
     lifecycle::hold::News,
     observed::{Reading, Readings},
     priority::Priority,
@@ -35,6 +35,20 @@ pub enum ShownBy {
 }
 
 impl JobMemory {
+    /// What is remembered of a job whose JobSet was made from inputs with this digest, and nothing else.
+    pub(super) fn of_applied(spec_hash: u64) -> Self {
+        let applied_spec_hash = Some(spec_hash);
+        Self { readings: Readings { applied_spec_hash, ..Readings::default() }, ..Self::default() }
+    }
+
+    /// What is remembered of a job that is released, and nothing else.
+    pub(super) fn of_released() -> Self {
+        Self {
+            readings: Readings { pods: Reading::Absent, ..Readings::default() },
+            ..Self::default()
+        }
+    }
+
     /// What was read of the job, as far as it still holds.
     #[must_use]
     pub fn readings(&self) -> Readings {
@@ -133,61 +147,6 @@ impl JobMemory {
     }
 }
 
-/// What is remembered of all jobs, by their names; that of one UID is of no use for a successor of the same name.
-#[derive(Debug, Default)]
-pub struct Memories(HashMap<ObjectKey, (String, JobMemory)>);
-
-impl Memories {
-    /// What is remembered of a job.
-    #[must_use]
-    pub fn get(&self, key: &ObjectKey, uid: &str) -> Option<&JobMemory> {
-        self.0.get(key).filter(|(of, _)| of == uid).map(|(_, memory)| memory)
-    }
-
-    /// Changes what is remembered of a job. Nothing takes no room.
-    pub fn change<T>(
-        &mut self,
-        key: &ObjectKey,
-        uid: &str,
-        change: impl FnOnce(&mut JobMemory) -> T,
-    ) -> T {
-        let (of, mut memory) = self.0.remove(key).unwrap_or_default();
-        if of != uid {
-            memory = JobMemory::default();
-        }
-        let changed = change(&mut memory);
-        if memory != JobMemory::default() {
-            self.0.insert(key.clone(), (uid.to_owned(), memory));
-        }
-        changed
-    }
-
-    /// Changes what is remembered of the job whose UID is `known` under this key; of the one with `uid` alone, if that
-    /// is named. Of any other nothing is remembered.
-    pub fn change_known<T>(
-        &mut self,
-        key: &ObjectKey,
-        known: Option<&str>,
-        uid: Option<&str>,
-        change: impl FnOnce(&mut JobMemory) -> T,
-    ) -> T {
-        match known.filter(|known| uid.is_none_or(|uid| uid == *known)) {
-            Some(uid) => self.change(key, uid, change),
-            None => change(&mut JobMemory::default()),
-        }
-    }
-
-    /// The job is gone.
-    pub fn forget(&mut self, key: &ObjectKey) {
-        self.0.remove(key);
-    }
-}
-
-/// A resource version as a number (comparable: KEP-5504). One that is no number counts as 0.
-fn version_number(resource_version: &str) -> u64 {
-    resource_version.parse().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -196,54 +155,9 @@ mod tests {
     use super::*;
     use crate::running_pods::PodCheck;
 
-    fn key() -> ObjectKey {
-        ObjectKey { namespace: "ns".into(), name: "job".into() }
-    }
-
     fn job_set(uid: &str) -> JobSetFacts {
         let metadata = json!({"uid": uid, "resourceVersion": "10"});
         JobSetFacts::of(&serde_json::from_value(json!({"metadata": metadata})).unwrap())
-    }
-
-    #[test]
-    fn nothing_is_remembered_for_a_successor_and_nothing_takes_no_room() {
-        let key = key();
-        let mut memories = Memories::default();
-        memories.change(&key, "U", JobMemory::pod_group_gone);
-        assert!(memories.get(&key, "U").is_none());
-        memories.change(&key, "U", |memory| memory.pods_checked(PodCheck::default()));
-        assert!(memories.get(&key, "U").is_some());
-        assert!(memories.get(&key, "V").is_none());
-        let pods = memories.change(&key, "V", |memory| memory.pods().clone());
-        assert_eq!(pods, Reading::NotRead);
-        assert!(memories.get(&key, "U").is_none());
-        memories.change(&key, "U", |_| ());
-        assert!(memories.get(&key, "U").is_none());
-    }
-
-    #[test]
-    fn nothing_is_remembered_of_a_job_that_is_gone() {
-        let mut memories = Memories::default();
-        memories.change(&key(), "U", |memory| memory.pods_checked(PodCheck::default()));
-        memories.forget(&key());
-        assert!(memories.get(&key(), "U").is_none());
-    }
-
-    #[test]
-    fn change_is_remembered_of_the_job_that_is_known_unless_another_is_meant() {
-        for (known, meant, remembered) in [
-            (Some("U"), None, true),
-            (Some("U"), Some("U"), true),
-            (Some("U"), Some("V"), false),
-            (None, None, false),
-        ] {
-            let mut memories = Memories::default();
-            memories.change_known(&key(), known, meant, |memory| {
-                memory.pods_checked(PodCheck::default());
-            });
-            let there = memories.get(&key(), "U").is_some();
-            assert_eq!(there, remembered, "{known:?} is known, {meant:?} is meant");
-        }
     }
 
     #[test]

@@ -66,9 +66,24 @@ impl JobMemory {
         }
     }
 
-    /// Takes in what a list of the running Pods of all JobSets shows of the job with this key, seen while there was no
-    /// JobSet.
-    pub fn pods_listed(&mut self, list: &PodList, job: &ObjectKey) {
+    /// A list of the running Pods of all JobSets is asked for, while there is no JobSet. It is the check of this job, too.
+    pub const fn pod_list_asked(&mut self, asked: Duration) {
+        self.pod_check = Some(asked);
+    }
+
+    /// Whether a check for its Pods is under way.
+    #[must_use]
+    pub const fn checks_pods(&self) -> bool {
+        self.pod_check.is_some()
+    }
+
+    /// Takes in what the list that was asked for at `asked` shows of the job with this key. What it leaves open is asked
+    /// for by the job's own check.
+    pub fn pods_listed(&mut self, asked: Duration, list: &PodList, job: &ObjectKey) {
+        if self.pod_check != Some(asked) {
+            return;
+        }
+        self.pod_check = None;
         self.readings.pods = match list.runs(job) {
             Some(true) => Reading::Found(RunningPods::unnamed()),
             Some(false) => Reading::Absent,

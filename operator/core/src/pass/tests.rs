@@ -13,6 +13,7 @@ use crate::{
     mark::Accounting,
     observed::{NameConflict, PodGroups, Reading, Readings, Settings},
     running_pods::{PodCheck, RunningPods},
+    take_over::Comparison,
 };
 
 const UID: &str = "U";
@@ -93,6 +94,7 @@ impl Scene {
             readings: &readings,
             settings: &Settings::default(),
             accounting: Accounting::default(),
+            comparison: Comparison::Due,
         };
         pass.planned(&observed, plan, &self.memory, now);
     }

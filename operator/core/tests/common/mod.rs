@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference};
 use serde_json::{Value, json};
 use trainjob_api::{
     ClusterTrainingRuntime, JobSet, TrainJob,
-    jobset::{JobSetSpecView, JobSetView},
+    jobset::JobSetView,
     time::Timestamp,
     v1alpha1::{API_VERSION, GROUP, TRAIN_JOB_KIND},
 };
@@ -88,7 +88,7 @@ pub(crate) fn owner(uid: &str) -> OwnerReference {
 pub(crate) fn facts(job_set: &JobSet) -> JobSetFacts {
     JobSetFacts::of(&JobSetView {
         metadata: job_set.metadata.clone(),
-        spec: JobSetSpecView { suspend: job_set.spec.suspend.unwrap_or(false) },
+        spec: serde_json::from_value(serde_json::to_value(&job_set.spec).unwrap()).unwrap(),
         status: job_set.status.clone().unwrap_or_default(),
     })
 }

@@ -9,6 +9,7 @@ use trainjob_core::{
     action::DeletionReason,
     mark::{self, Accounting, Mode, Program},
     observed::Reading,
+    take_over::Comparison,
 };
 
 use crate::{
@@ -100,4 +101,20 @@ fn am3_a_held_job_set_that_never_ran_is_made_anew_when_accounting_is_switched_of
     let plan = scene.plan(2_000);
     let reason = DeletionReason::Rebuild { resource_version: JOB_SET_VERSION.into() };
     assert_eq!(plan.actions, [Action::DeleteJobSet { uid: JOB_SET_UID.into(), reason }]);
+}
+
+#[test]
+fn am3_a_held_job_set_is_made_anew_at_the_take_over_and_any_other_waits_until_it_is_resumed() {
+    for (made_with, mode, planned) in [
+        (Mode::Exact, Mode::Off, vec!["delete JobSet"]),
+        (Mode::Exact, Mode::Exact, vec![]),
+        (Mode::Exact, Mode::Observe, vec![]),
+        (Mode::Observe, Mode::Off, vec![]),
+        (Mode::Off, Mode::Exact, vec![]),
+    ] {
+        let mut scene = under(mode, LIVES, suspended(made_with));
+        scene.job_set.as_mut().unwrap().metadata.generation = Some(1);
+        scene.comparison = Comparison::OnResume;
+        assert_eq!(scene.words(2_000), planned, "{made_with:?} {mode:?}");
+    }
 }

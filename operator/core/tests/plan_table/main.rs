@@ -19,6 +19,7 @@ mod children;
 mod children_beside;
 mod deadline;
 mod end;
+mod evicted;
 mod held;
 mod holds;
 mod late;

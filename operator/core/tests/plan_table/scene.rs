@@ -16,6 +16,7 @@ use trainjob_core::{
     mark::Accounting,
     observed::{PodGroups, Presence, Reading, Readings, Settings},
     plan,
+    take_over::Comparison,
 };
 
 use crate::common::{condition, facts, owner, runtime, train_job};
@@ -43,6 +44,8 @@ pub(crate) struct Scene {
     pub(crate) readings: Readings,
     pub(crate) settings: Settings,
     pub(crate) accounting: Accounting,
+    pub(crate) comparison: Comparison,
+    pub(crate) is_evicted: bool,
 }
 
 /// The PodGroup of coscheduling.
@@ -66,6 +69,8 @@ pub(crate) fn new(fields: &Value) -> Scene {
         readings: Readings::default(),
         settings: Settings::default(),
         accounting: Accounting::default(),
+        comparison: Comparison::Due,
+        is_evicted: false,
     }
 }
 
@@ -114,13 +119,14 @@ impl Scene {
         };
         let observed = Observed {
             job: &job,
-            manifest: job.finished.is_none().then_some(&self.job),
+            manifest: (job.finished.is_none() && !self.is_evicted).then_some(&self.job),
             job_set: job_set.as_ref(),
             pod_groups: PodGroups { coscheduling, ..PodGroups::default() },
             runtime: self.runtime.as_ref(),
             readings: &self.readings,
             settings: &self.settings,
             accounting: self.accounting,
+            comparison: self.comparison,
         };
         let answer = plan(&observed, now);
         assert_eq!(answer, plan(&observed, now));

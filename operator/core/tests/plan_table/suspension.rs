@@ -7,6 +7,7 @@ use trainjob_core::{
     action::{DeletionReason, Waiting},
     build::snapshot,
     observed::Reading,
+    take_over::Comparison,
 };
 
 use crate::{
@@ -224,4 +225,27 @@ fn a_jobset_that_has_begun_keeps_what_it_cannot_change_and_users_are_told_once()
             scene.words(2_000).into_iter().filter(|it| it != "write status").collect();
         assert_eq!(again, Vec::<String>::new(), "{what}");
     }
+}
+
+#[test]
+fn suspended_jobset_that_nobody_changed_since_the_take_over_is_compared_when_it_is_resumed() {
+    let read = || vec!["read snapshot".to_owned(), "read JobSet".to_owned()];
+    for (suspend, comparison, expected) in [
+        (true, Comparison::OnResume, vec![]),
+        (true, Comparison::Due, read()),
+        (false, Comparison::OnResume, read()),
+        (false, Comparison::Due, read()),
+    ] {
+        let scene = Scene { comparison, ..patched(job(suspend, true)) };
+        assert_eq!(scene.words(2_000), expected, "suspended: {suspend}, {comparison:?}");
+    }
+}
+
+#[test]
+fn suspended_jobset_of_a_job_that_says_it_waits_is_compared_at_once() {
+    let waiting = condition("Waiting", "True", "BuildFailed", CREATED);
+    let mut scene = Scene { comparison: Comparison::OnResume, ..job(true, true) };
+    let conditions = scene.job.status.as_ref().and_then(|status| status.conditions.clone());
+    scene = scene.with_conditions(&[conditions.unwrap(), vec![waiting]].concat());
+    assert_eq!(scene.words(2_000), ["read snapshot", "read JobSet"]);
 }

@@ -27,6 +27,7 @@ use trainjob_core::{
     mark::Accounting,
     observed::{PodGroups, Presence, Reading, Readings, Settings},
     plan,
+    take_over::Comparison,
 };
 
 use crate::generator::Generator;
@@ -117,6 +118,7 @@ fn observed<'a>(
         readings,
         settings,
         accounting: Accounting::default(),
+        comparison: Comparison::Due,
     }
 }
 

@@ -49,6 +49,12 @@ pub(super) struct Ticket<P> {
 }
 
 impl<P: QueuePriority> Ticket<P> {
+    /// The priority that its key waits with.
+    #[cfg(test)]
+    pub(super) const fn priority(&self) -> P {
+        self.position.priority
+    }
+
     fn line<K: QueueKey>(&self, key: &K) -> Line {
         Line { namespace: Arc::clone(key.namespace()), operation: self.operation }
     }
@@ -99,6 +105,13 @@ impl<K: QueueKey, P: QueuePriority> State<K, P> {
             due.push((key, Attempt::Repeated));
         }
         due
+    }
+
+    /// Brings a key back when it rises, if it does and nothing brings it back before. True when that is before all others.
+    pub(super) fn rises(&mut self, key: &K, at: Option<Timestamp>) -> bool {
+        let Some(at) = at.filter(|_| !self.standby) else { return false };
+        let is_earlier = self.requeues.at(key).is_none_or(|armed| at < armed);
+        is_earlier && self.requeues.set(key, Some(at))
     }
 
     /// How long to sleep until the time of the next key may have come.

@@ -336,3 +336,49 @@ fn what_comes_due_is_put_in_its_place_until_the_queue_is_closed() {
         assert_eq!(moved, vec![("due".to_owned(), Priority::Cleanup)]);
     });
 }
+
+#[test]
+fn key_that_waits_for_long_rises_when_its_time_comes() {
+    let queue = open_queue();
+    let due = Timestamp(1);
+    let rising = |at| Placement { position: QueuePosition::LIVE, rises_at: Some(at) };
+    for n in 0..20 {
+        queue.add(key(&format!("before {n}")), QueuePosition::LIVE);
+    }
+    queue.place(key("news"), rising(due));
+    queue.add_all([(rising(due), key("take-over"))]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| queue.run_timers(|_| Some(at(Priority::Stop, 1))));
+        let waits = |name: &str| {
+            let waiting = queue.lock().waiting.get(&key(name)).copied();
+            waiting.is_some_and(|ticket| ticket.priority() == Priority::Live)
+        };
+        while waits("news") || waits("take-over") {
+            std::thread::yield_now();
+        }
+        queue.close();
+    });
+    let order = drain(&queue);
+    let risen: Vec<_> = order.iter().take(2).map(|(name, _)| name.as_str()).collect();
+    assert_eq!(risen, ["news", "take-over"], "{order:?}");
+}
+
+#[test]
+fn rise_is_armed_unless_something_comes_before_it_and_never_on_standby() {
+    let placed = |armed: Option<i64>, rises_at, standby| {
+        let queue = if standby { Queue::standby(Places::new(64), clock()) } else { open_queue() };
+        queue.requeue_at(&key("a"), armed.map(Timestamp));
+        let rises_at = Some(Timestamp(rises_at));
+        queue.place(key("a"), Placement { position: QueuePosition::LIVE, rises_at });
+        let at = queue.lock().requeues.at(&key("a"));
+        at.map(|Timestamp(at)| at)
+    };
+    for (armed, rises_at, standby, expected) in [
+        (None, 7, false, Some(7)),
+        (Some(5), 7, false, Some(5)),
+        (Some(9), 7, false, Some(7)),
+        (None, 7, true, None),
+    ] {
+        assert_eq!(placed(armed, rises_at, standby), expected, "{armed:?}, {standby}");
+    }
+}

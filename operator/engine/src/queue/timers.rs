@@ -32,6 +32,11 @@ impl<K: QueueKey, At: Ord + Copy> Timers<K, At> {
         self.armed.len()
     }
 
+    /// What a key is armed with.
+    pub(super) fn at(&self, key: &K) -> Option<At> {
+        self.armed.get(key).copied()
+    }
+
     /// Arms a key, in place of what it was armed with. True when that is before all others.
     pub(super) fn set(&mut self, key: &K, at: Option<At>) -> bool {
         let Some(at) = at else {

@@ -7,6 +7,7 @@ use crate::{
     mark::Accounting,
     observed::{Observed, PodGroups, Settings},
     pass::{Answered, Class, End, Next, Over, Pass, ShownBy},
+    take_over::Comparison,
 };
 
 const START: Duration = Duration::from_secs(1_000);
@@ -43,6 +44,7 @@ fn planned(memory: &mut JobMemory, plan: Plan, now: Duration) -> Pass {
         readings: &readings,
         settings: &Settings::default(),
         accounting: Accounting::default(),
+        comparison: Comparison::Due,
     };
     pass.planned(&observed, plan, memory, now);
     pass
@@ -220,7 +222,34 @@ fn list_of_all_pods_says_which_jobs_are_released_as_far_as_it_goes() {
         ("z", Reading::NotRead),
     ] {
         let mut memory = JobMemory::default();
-        memory.pods_listed(&list, &key(name));
-        assert_eq!(*memory.pods(), pods, "{name}");
+        memory.pod_list_asked(ASKED);
+        assert!(memory.checks_pods(), "{name}");
+        memory.pods_listed(ASKED, &list, &key(name));
+        assert_eq!((memory.pods(), memory.checks_pods()), (&pods, false), "{name}");
     }
+}
+
+#[test]
+fn list_says_nothing_of_a_job_whose_jobset_came_and_went_meanwhile_or_that_asked_again() {
+    let mut list = PodList::default();
+    list.ended();
+    let key = ObjectKey { namespace: "ns".into(), name: "job".into() };
+    let mut replaced = JobMemory::default();
+    replaced.pod_list_asked(ASKED);
+    replaced.job_set_shown(None, &job_set("late"), true, ShownBy::Watch);
+    let mut asked_again = JobMemory::default();
+    asked_again.pod_list_asked(ASKED + Duration::from_secs(1));
+    for mut memory in [replaced, asked_again, JobMemory::default()] {
+        memory.pods_listed(ASKED, &list, &key);
+        assert_eq!(*memory.pods(), Reading::NotRead);
+    }
+}
+
+#[test]
+fn job_sends_no_check_of_its_own_while_the_list_is_awaited() {
+    let mut memory = JobMemory::default();
+    memory.pod_list_asked(ASKED);
+    let mut pass = planned(&mut memory, planning(vec![check()]), START);
+    let next = pass.next(&mut memory, None, START);
+    assert!(matches!(next, Next::Over(Over { end: End::Settled, retry: Some(_) })), "{next:?}");
 }

@@ -12,6 +12,7 @@ use trainjob_core::{
     mark::Accounting,
     observed::{PodGroups, Reading, Readings, Settings},
     plan,
+    take_over::Comparison,
 };
 
 use crate::{
@@ -87,6 +88,7 @@ impl Known {
             readings: &self.readings,
             settings: &self.settings,
             accounting: Accounting::default(),
+            comparison: Comparison::Due,
         })
     }
 

@@ -1,0 +1,169 @@
+//! The manifests of unfinished jobs, as far as they find room.
+//!
+//! A manifest is needed when something is made from it or when its conditions change, which is soon after a watch has brought
+//! it, or never. So as many bytes of them are kept as are allowed, and what had to make room is read again when it is
+//! needed. Namespaces share the room: whoever has most of it makes room first, with what came first.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use trainjob_core::facts::ObjectKey;
+
+/// Manifests by the keys of their jobs, as JSON.
+#[derive(Debug)]
+pub(super) struct Manifests {
+    budget: usize,
+    held: usize,
+    texts: HashMap<ObjectKey, (u64, Arc<str>)>,
+    shares: HashMap<Arc<str>, Share>,
+    /// The namespaces by the bytes that they have.
+    by_size: BTreeSet<(usize, Arc<str>)>,
+    /// How many were put so far.
+    puts: u64,
+}
+
+/// What a namespace has, in the order in which it came.
+#[derive(Debug, Default)]
+struct Share {
+    bytes: usize,
+    keys: BTreeMap<u64, ObjectKey>,
+}
+
+impl Manifests {
+    /// None yet, and room for so many bytes.
+    pub(super) fn new(budget: usize) -> Self {
+        Self {
+            budget,
+            held: 0,
+            texts: HashMap::new(),
+            shares: HashMap::new(),
+            by_size: BTreeSet::new(),
+            puts: 0,
+        }
+    }
+
+    /// The manifest of a job, unless it had to make room.
+    pub(super) fn get(&self, key: &ObjectKey) -> Option<Arc<str>> {
+        self.texts.get(key).map(|(_, text)| Arc::clone(text))
+    }
+
+    /// How many bytes of manifests are kept.
+    #[cfg(test)]
+    const fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Keeps the manifest of a job. The one that came last stays, however long it is: somebody is about to use it.
+    pub(super) fn put(&mut self, key: &ObjectKey, text: Arc<str>) {
+        self.remove(key);
+        self.puts += 1;
+        let (bytes, number) = (text.len(), self.puts);
+        self.resize(&key.namespace, |share| {
+            share.bytes += bytes;
+            share.keys.insert(number, key.clone());
+        });
+        self.held += bytes;
+        self.texts.insert(key.clone(), (number, text));
+        while self.held > self.budget
+            && let Some(oldest) = self.first_to_go(number)
+        {
+            self.remove(&oldest);
+        }
+    }
+
+    /// The oldest manifest of the namespace that has most, but for the one with this number.
+    fn first_to_go(&self, but_for: u64) -> Option<ObjectKey> {
+        let mut largest = self.by_size.iter().rev().filter_map(|(_, namespace)| {
+            let mut keys = self.shares.get(namespace)?.keys.iter();
+            keys.find(|(number, _)| **number != but_for)
+        });
+        largest.next().map(|(_, key)| key.clone())
+    }
+
+    /// Keeps the manifest of a job no longer.
+    pub(super) fn remove(&mut self, key: &ObjectKey) {
+        let Some((number, text)) = self.texts.remove(key) else { return };
+        self.held = self.held.saturating_sub(text.len());
+        self.resize(&key.namespace, |share| {
+            share.bytes = share.bytes.saturating_sub(text.len());
+            share.keys.remove(&number);
+        });
+    }
+
+    fn resize(&mut self, namespace: &Arc<str>, change: impl FnOnce(&mut Share)) {
+        let mut share = self.shares.remove(namespace).unwrap_or_default();
+        self.by_size.remove(&(share.bytes, Arc::clone(namespace)));
+        change(&mut share);
+        if !share.keys.is_empty() {
+            self.by_size.insert((share.bytes, Arc::clone(namespace)));
+            self.shares.insert(Arc::clone(namespace), share);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(key: &str) -> ObjectKey {
+        let (namespace, name) = key.split_once('/').unwrap();
+        ObjectKey { namespace: namespace.into(), name: name.into() }
+    }
+
+    fn text(bytes: usize) -> Arc<str> {
+        "x".repeat(bytes).into()
+    }
+
+    /// Which of these are kept after all of these puts.
+    fn kept(budget: usize, puts: &[(&'static str, usize)]) -> Vec<&'static str> {
+        let mut manifests = Manifests::new(budget);
+        for (job, bytes) in puts {
+            manifests.put(&key(job), text(*bytes));
+        }
+        let mut jobs: Vec<_> = puts.iter().map(|(job, _)| *job).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        jobs.retain(|job| manifests.get(&key(job)).is_some());
+        let held = jobs.iter().filter_map(|job| manifests.get(&key(job))).map(|it| it.len());
+        assert_eq!(manifests.held(), held.sum::<usize>());
+        jobs
+    }
+
+    #[test]
+    fn whoever_has_most_makes_room_first_with_what_came_first() {
+        for (what, puts, expected) in [
+            ("all fit", &[("a/1", 50), ("b/1", 50)][..], vec!["a/1", "b/1"]),
+            ("the oldest goes", &[("a/1", 50), ("a/2", 50), ("a/3", 50)], vec!["a/2", "a/3"]),
+            (
+                "a namespace with little keeps it",
+                &[("b/1", 10), ("a/1", 45), ("a/2", 45), ("a/3", 45)],
+                vec!["a/2", "a/3", "b/1"],
+            ),
+            (
+                "one that comes takes from who has most",
+                &[("a/1", 40), ("a/2", 40), ("b/1", 30)],
+                vec!["a/2", "b/1"],
+            ),
+            ("a longer one replaces the old one", &[("a/1", 50), ("a/1", 90)], vec!["a/1"]),
+            ("one that fits nowhere is kept alone", &[("a/1", 50), ("b/1", 500)], vec!["b/1"]),
+            ("until the next comes", &[("b/1", 500), ("a/1", 50)], vec!["a/1"]),
+        ] {
+            assert_eq!(kept(100, puts), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn what_is_gone_leaves_nothing_behind() {
+        let mut manifests = Manifests::new(1_000);
+        for number in 0..10 {
+            manifests.put(&key(&format!("a/{number}")), text(10));
+        }
+        for number in 0..11 {
+            manifests.remove(&key(&format!("a/{number}")));
+        }
+        assert_eq!((manifests.held(), manifests.texts.len()), (0, 0));
+        assert!(manifests.shares.is_empty() && manifests.by_size.is_empty());
+    }
+}
