@@ -118,13 +118,13 @@ async fn am3_half_a_mark_that_another_operator_has_left_is_made_whole() -> Resul
         }
         start_operator(world, "Exact").await?;
         for (job, before, suspended) in [("queued", queued, 0), ("paused", paused, PODS)] {
+            change(tenant, job, &json!({})).await?;
             until_ok(format!("the mark of {job} is whole"), PATIENCE, || async {
                 let (expected, found) = marks(tenant, job).await?;
                 ensure!(found == expected, "{found:?}");
                 Ok(())
             })
             .await?;
-            change(tenant, job, &json!({})).await?;
             is_updated(tenant, job, &before).await?;
             resume(tenant, job).await?;
             completes(tenant, job, suspended).await?;
