@@ -27,7 +27,7 @@ use crate::testenv::until::until_ok;
 /// The TrainJob.
 const JOB: &str = "job";
 /// Seconds of a deadline that Pods reach running on a busy machine.
-const DEADLINE: u32 = 15;
+const DEADLINE: u32 = 30;
 /// Who tells events.
 const REPORTER: &str = "trainjob-accounting";
 
