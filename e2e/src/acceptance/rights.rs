@@ -10,7 +10,14 @@ use serde_json::{Value, json};
 use crate::testenv::cluster::Cluster;
 use crate::testenv::tools::Tools;
 
-/// Sees that a `ClusterRole` allows this and no more: group, resource, and verbs with spaces between.
+/// What every program asks the API server about those who read its metrics.
+const OF_METRICS: [(&str, &str, &str); 2] = [
+    ("authentication.k8s.io", "tokenreviews", "create"),
+    ("authorization.k8s.io", "subjectaccessreviews", "create"),
+];
+
+/// Sees that the `ClusterRole` of a program allows this, and what metrics need, and no more: group, resource, and verbs with
+/// spaces between.
 pub(super) async fn are(tools: &Tools, role: &str, expected: &[(&str, &str, &str)]) -> Result<()> {
     let role = tools.kubectl(&["get", "clusterrole", role, "-o", "json"], None).await?;
     let role: Value = serde_json::from_str(&role)?;
@@ -20,6 +27,7 @@ pub(super) async fn are(tools: &Tools, role: &str, expected: &[(&str, &str, &str
     }
     let expected: BTreeSet<_> = expected
         .iter()
+        .chain(&OF_METRICS)
         .flat_map(|(group, resource, verbs)| {
             verbs.split(' ').map(move |verb| [*group, *resource, verb].map(str::to_owned))
         })
