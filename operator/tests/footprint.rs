@@ -11,13 +11,13 @@ use trainjob_core::facts::{JobSetFacts, ObjectKey};
 use trainjob_engine::versions::Source;
 use trainjob_operator::cache::Cache;
 
-const JOBS: usize = 10_000;
+const JOBS: usize = 20_000;
 const NAMESPACES: usize = 200;
 
 /// Bytes that a suspended job with its JobSet may take, of which its manifest takes about 1,100.
 const WITH_JOB_SET: usize = 2_600;
 /// Bytes that a finished job may take.
-const FINISHED: usize = 800;
+const FINISHED: usize = 900;
 
 fn uid(kind: u32, number: usize) -> String {
     format!("{kind:08x}-8b86-4011-b42d-{number:012x}")
