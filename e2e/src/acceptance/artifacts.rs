@@ -8,7 +8,8 @@ use anyhow::{Context, Result, ensure};
 
 use super::image;
 use crate::testenv::cluster::{Cluster, Options};
-use crate::testenv::release::Release;
+use crate::testenv::release::{NAMESPACE, Release};
+use crate::testenv::tools::Tools;
 use crate::testenv::workspace;
 
 /// Where `.ci/release` puts them.
@@ -19,18 +20,20 @@ pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let artifacts = Artifacts { folder: workspace::output(ARTIFACTS)? };
     let chart = artifacts.file("trainjob-operator-", ".tgz")?;
     let cluster = Cluster::start(Options { crds: true, ..Options::default() }).await?;
-    let sets = ["crds.enabled=false", "runtimes.defaultEnabled=true"];
-    let release = Release::install_chart(cluster, &chart, &[], &sets).await?;
-    tell("its chart is installed");
-
+    let tools = Tools::provide(&cluster).await?;
     let checksums = artifacts.file("SHA256SUMS", "")?;
     let check = ["--check", "--quiet", &checksums];
     let check = [&["--chdir", &artifacts.folder.display().to_string(), "sha256sum"], &check[..]];
-    release.tools.program(Path::new("env"), &check.concat()).await?;
+    tools.program(Path::new("env"), &check.concat()).await?;
+    tools.kubectl(&["create", "namespace", NAMESPACE], None).await?;
     let manifest = artifacts.file("trainjob-operator-", ".yaml")?;
     let apply = ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f"];
-    release.tools.kubectl(&[&apply[..], &[&manifest]].concat(), None).await?;
+    tools.kubectl(&[&apply[..], &[&manifest]].concat(), None).await?;
     tell("its checksums are right, and the API server accepts its one file");
+
+    let sets = ["crds.enabled=false", "runtimes.defaultEnabled=true"];
+    let release = Release::install_chart(cluster, &chart, &[], &sets).await?;
+    tell("its chart is installed");
 
     let architecture = std::env::consts::ARCH;
     let unpacked = release.cluster.folder().join(ARTIFACTS);
