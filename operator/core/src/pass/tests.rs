@@ -13,7 +13,6 @@ use crate::{
     mark::Accounting,
     observed::{NameConflict, PodGroups, Reading, Readings, Settings},
     running_pods::{PodCheck, RunningPods},
-    take_over::Comparison,
 };
 
 const UID: &str = "U";
@@ -94,7 +93,7 @@ impl Scene {
             readings: &readings,
             settings: &Settings::default(),
             accounting: Accounting::default(),
-            comparison: Comparison::Due,
+            comparison: crate::take_over::Comparison::Due,
         };
         pass.planned(&observed, plan, &self.memory, now);
     }
