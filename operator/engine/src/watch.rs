@@ -46,7 +46,9 @@ pub enum Span {
 }
 
 impl Span {
-    const fn seconds(self) -> u32 {
+    /// After how many seconds the API server ends the watch.
+    #[must_use]
+    pub const fn seconds(self) -> u32 {
         match self {
             Self::Short => 4,
             Self::Long => 60,

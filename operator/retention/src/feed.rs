@@ -12,7 +12,7 @@ use tokio::{
     time::sleep,
 };
 use trainjob_core::facts::ObjectKey;
-use trainjob_engine::jitter;
+use trainjob_engine::{jitter, watch::Span};
 use trainjob_process::server_time::boot_time;
 use trainjob_retention_core::{
     breaker::Record,
@@ -28,7 +28,7 @@ use crate::{
     key::TargetId,
     remover::{Remover, collection},
     status::{OwnWrites, SeenPolicy},
-    watch::{self as stream, Ended, Named, News, Span},
+    watch::{self as stream, Ended, Named, News},
 };
 
 /// How long it is until a path is tried again that was not served.

@@ -19,7 +19,7 @@ use prometheus::IntCounter;
 use serde::Deserialize;
 use thiserror::Error;
 use tokio::time::{Instant, sleep, timeout};
-use trainjob_engine::jitter;
+use trainjob_engine::{jitter, watch::Span};
 use trainjob_retention_core::selection::Selection;
 
 pub use self::line::Named;
@@ -40,36 +40,12 @@ const PAGE: (u32, u32) = (500, 25);
 /// How much earlier than its span a watch may seem to end: the time until its answer begins.
 const TOLERANCE: Duration = Duration::from_secs(1);
 
-/// How long a watch goes on before the API server ends it.
-///
-/// To begin a watch costs as much as anything that the engine does at rest, so most are long. The system closes a connection
-/// whose path is dead (`trainjob_process::client`), whatever the span. A path that is alive but silent shows by the end
-/// that does not come. Bookmarks alone would not do: the API server sends none as long as nothing has happened since the version
-/// from which a watch began, and in a quiet cluster that is for hours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Span {
-    /// A few seconds, so that a path that is silent is noticed as soon.
-    Short,
-    /// A minute.
-    Long,
-}
-
-impl Span {
-    /// After how many seconds the API server ends the watch.
-    const fn seconds(self) -> u32 {
-        match self {
-            Self::Short => 4,
-            Self::Long => 60,
-        }
-    }
-
-    /// How long a line, or the end, may take to come. Less than R34 allows, so that a watch which is replaced in time stops
-    /// nothing: what replaces it is short.
-    const fn silence(self) -> Duration {
-        match self {
-            Self::Short => Duration::from_secs(8),
-            Self::Long => Duration::from_secs(70),
-        }
+/// How long a line, or the end, may take to come in a watch of this span. Less than R34 allows, so that a watch which is
+/// replaced in time stops nothing: what replaces it is short.
+const fn silence(span: Span) -> Duration {
+    match span {
+        Span::Short => Duration::from_secs(8),
+        Span::Long => Duration::from_secs(70),
     }
 }
 
@@ -271,7 +247,7 @@ async fn watch_once(
     version: &mut String,
     mut take: impl FnMut(News<'_>),
 ) -> Result<(), WatchError> {
-    let (from, seconds, silence) = (escaped(version), span.seconds(), span.silence());
+    let (from, seconds, silence) = (escaped(version), span.seconds(), silence(span));
     let question = format!(
         "watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={from}"
     );
