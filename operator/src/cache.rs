@@ -4,13 +4,14 @@
 //! replies to the operator's own writes, whichever is newer ([`versions`]). So a key is never planned
 //! on something older than the operator's last write to it.
 //!
-//! A record holds the facts that decisions need; a TrainJob itself is kept only while it is unfinished, as far as
-//! it finds room (`manifests`).
+//! A record holds the facts that decisions need, `packed`; a TrainJob itself is kept only while it is unfinished, as far
+//! as it finds room (`manifests`).
 
 mod count;
 mod groups;
 mod manifests;
 mod namespaces;
+mod packed;
 mod pod_groups;
 mod record;
 mod runtimes;
@@ -35,7 +36,12 @@ use trainjob_core::{
 use trainjob_engine::versions::{self, Source, Versions};
 
 pub use self::record::JobRecord;
-use self::{groups::Groups, manifests::Manifests, namespaces::Namespaces};
+use self::{
+    groups::Groups,
+    manifests::Manifests,
+    namespaces::Namespaces,
+    packed::{PackedJob, PackedJobSet},
+};
 
 /// What the cluster looks like; shared by watches and workers.
 #[derive(Debug)]
@@ -45,8 +51,8 @@ pub struct Cache {
 
 #[derive(Debug)]
 struct State {
-    jobs: Versions<Arc<JobRecord>>,
-    job_sets: Versions<Arc<JobSetFacts>>,
+    jobs: Versions<PackedJob>,
+    job_sets: Versions<PackedJobSet>,
     runtimes: HashMap<RuntimeKey, Arc<Runtime>>,
     /// Unfinished jobs by the runtime they name, so that a runtime that appears wakes just them.
     jobs_by_runtime: HashMap<Arc<RuntimeKey>, HashSet<ObjectKey>>,
@@ -78,20 +84,21 @@ impl Cache {
         ask: impl FnOnce(&JobFacts, Option<&JobSetFacts>, &Reading<RunningPods>) -> T,
     ) -> Option<T> {
         let state = self.lock();
-        let facts = &state.jobs.get(key)?.facts;
+        let facts = state.job(key)?.facts;
         let pods = state.pods(key, &facts.uid);
-        Some(ask(facts, state.job_sets.get(key).map(AsRef::as_ref), pods))
+        Some(ask(&facts, state.job_set(key).as_ref(), pods))
     }
 
     /// Keys of all jobs of whose Pods no answer is awaited. One comes back when that is there.
     #[must_use]
     pub fn keys(&self) -> Vec<ObjectKey> {
         let state = self.lock();
-        let awaits = |(key, job): &(&ObjectKey, &Arc<JobRecord>)| {
-            state.memories.checks_pods(key, &job.facts.uid)
+        let awaits = |key: &&ObjectKey| {
+            let uid = || state.job(key).map(|job| job.facts.uid);
+            state.memories.has(key)
+                && uid().is_some_and(|uid| state.memories.checks_pods(key, &uid))
         };
-        let jobs = state.jobs.iter().filter(|job| !awaits(job));
-        jobs.map(|(key, _)| key.clone()).collect()
+        state.jobs.keys().filter(|key| !awaits(key)).cloned().collect()
     }
 
     /// Keys and UIDs of all jobs for which `wanted` holds, given their facts, the JobSet of their name, and whether Pods of
@@ -102,11 +109,11 @@ impl Cache {
         wanted: impl Fn(&JobFacts, Option<&JobSetFacts>, &Reading<RunningPods>) -> bool,
     ) -> Vec<(ObjectKey, String)> {
         let state = self.lock();
-        let wanted = state.jobs.iter().filter(|(key, job)| {
-            let job_set = state.job_sets.get(key).map(AsRef::as_ref);
-            wanted(&job.facts, job_set, state.pods(key, &job.facts.uid))
+        let jobs = state.jobs.iter().map(|(key, job)| job.record(key).facts);
+        let wanted = jobs.filter(|job| {
+            wanted(job, state.job_set(&job.key).as_ref(), state.pods(&job.key, &job.uid))
         });
-        wanted.map(|(key, job)| (key.clone(), job.facts.uid.clone())).collect()
+        wanted.map(|job| (job.key, job.uid)).collect()
     }
 
     /// From now on there is somebody who works, and who has not seen what was compared before.
@@ -140,23 +147,21 @@ impl Cache {
     /// Takes in a TrainJob that a watch or a reply showed. When that is news, returns its key, as it is kept.
     pub fn put_job(&self, job: TrainJob, source: Source) -> Option<ObjectKey> {
         let (mut record, manifest) = JobRecord::of(job);
-        let version = versions::parse(&record.facts.resource_version);
         let mut state = self.lock();
         state.share(&mut record);
         let key = record.facts.key.clone();
-        let shown = Arc::new(record);
-        let before = state.jobs.get(&key).cloned();
-        let is_news = state.jobs.put(&key, version, Arc::clone(&shown), source);
-        state.keep_manifest(&shown.facts, manifest);
+        let before = state.job(&key);
+        let is_news = state.jobs.put(&key, PackedJob::of(&record), source);
+        state.keep_manifest(&record.facts, manifest);
         if !is_news {
             return None;
         }
         let runtime = before.as_ref().and_then(|before| before.runtime.as_deref());
-        if runtime != shown.runtime.as_deref() {
-            state.runtime_named(&key, runtime, shown.runtime.clone());
+        if runtime != record.runtime.as_deref() {
+            state.runtime_named(&key, runtime, record.runtime.clone());
         }
         if let Some(before) = before {
-            state.remember(&key, None, |memory| memory.job_shown(&before.facts, &shown.facts));
+            state.remember(&key, None, |memory| memory.job_shown(&before.facts, &record.facts));
         }
         state.check_loop(&key);
         Some(key)
@@ -180,7 +185,7 @@ impl Cache {
     pub fn remove_job(&self, key: &ObjectKey, resource_version: &str) -> bool {
         let mut state = self.lock();
         let gone = state.jobs.remove(key, versions::parse(resource_version));
-        state.forget_job(key, gone.as_deref());
+        state.forget_job(key, gone.as_ref());
         gone.is_some()
     }
 
@@ -188,17 +193,15 @@ impl Cache {
     pub fn put_job_set(
         &self,
         key: &ObjectKey,
-        job_set: JobSetFacts,
+        job_set: &JobSetFacts,
         source: Source,
     ) -> Option<ObjectKey> {
-        let version = versions::parse(&job_set.resource_version);
         let mut state = self.lock();
         let key = state.key(key);
-        let before = state.job_sets.get(&key).cloned();
-        let shown = Arc::new(job_set);
-        let news = state.job_sets.put(&key, version, Arc::clone(&shown), source);
+        let before = state.job_set(&key);
+        let news = state.job_sets.put(&key, PackedJobSet::of(job_set), source);
         state.remember(&key, None, |memory| {
-            memory.job_set_shown(before.as_deref(), &shown, news, shown_by(source));
+            memory.job_set_shown(before.as_ref(), job_set, news, shown_by(source));
         });
         news.then_some(key)
     }
@@ -208,22 +211,22 @@ impl Cache {
     pub fn remove_job_set(&self, key: &ObjectKey, resource_version: &str) -> bool {
         let mut state = self.lock();
         let gone = state.job_sets.remove(key, versions::parse(resource_version));
-        state.forget_job_set(key, gone.as_deref());
+        state.forget_job_set(key, gone.as_ref());
         gone.is_some()
     }
 
     /// Takes in a reply that shows the TrainJob with this UID to be gone.
     pub fn forget_job(&self, key: &ObjectKey, uid: &str) {
         let mut state = self.lock();
-        let gone = state.jobs.forget(key, |job| job.facts.uid == uid);
-        state.forget_job(key, gone.as_deref());
+        let gone = state.jobs.forget(key, |job| job.record(key).facts.uid == uid);
+        state.forget_job(key, gone.as_ref());
     }
 
     /// Takes in a reply that shows the JobSet with this UID to be gone.
     pub fn forget_job_set(&self, key: &ObjectKey, uid: &str) {
         let mut state = self.lock();
-        let gone = state.job_sets.forget(key, |job_set| job_set.uid == uid);
-        state.forget_job_set(key, gone.as_deref());
+        let gone = state.job_sets.forget(key, |job_set| job_set.facts().uid == uid);
+        state.forget_job_set(key, gone.as_ref());
     }
 
     /// A complete list of TrainJobs begins.
@@ -277,8 +280,7 @@ impl State {
 
     /// Keeps the manifest that came with these facts, if they are what is known: also if it had made room and was read again.
     fn keep_manifest(&mut self, shown: &JobFacts, manifest: Option<Arc<str>>) {
-        let known = self.jobs.get(&shown.key).map(|job| &job.facts);
-        let is_it = known.is_some_and(|known| {
+        let is_it = self.job(&shown.key).is_some_and(|JobRecord { facts: known, .. }| {
             (&known.uid, &known.resource_version) == (&shown.uid, &shown.resource_version)
         });
         match manifest {
@@ -288,12 +290,20 @@ impl State {
         }
     }
 
+    fn job(&self, key: &ObjectKey) -> Option<JobRecord> {
+        self.jobs.get(key).map(|job| job.record(key))
+    }
+
+    fn job_set(&self, key: &ObjectKey) -> Option<JobSetFacts> {
+        self.job_sets.get(key).map(PackedJobSet::facts)
+    }
+
     /// The one copy of a key, which a job and its JobSet have in common.
     fn key(&mut self, key: &ObjectKey) -> ObjectKey {
         if let Some(known) = self.jobs.key(key).or_else(|| self.job_sets.key(key)) {
             return known.clone();
         }
-        ObjectKey { namespace: self.namespaces.the(&key.namespace), name: Arc::clone(&key.name) }
+        ObjectKey::new(self.namespaces.the(&key.namespace), &*key.name)
     }
 
     /// Lets a record have in common with others what is the same.
@@ -318,8 +328,8 @@ impl State {
         uid: Option<&str>,
         change: impl FnOnce(&mut JobMemory) -> T,
     ) -> T {
-        let known = self.jobs.get(key).map(|job| &*job.facts.uid);
-        self.memories.change_known(key, known, uid, change)
+        let known = self.job(key).map(|job| job.facts.uid);
+        self.memories.change_known(key, known.as_deref(), uid, change)
     }
 
     /// In a store that was restored from a backup, what has an old version may have changed since.
@@ -332,9 +342,9 @@ impl State {
 
     /// Notes if the job that is known under this name closes a loop.
     fn check_loop(&mut self, key: &ObjectKey) {
-        let Some(job) = self.jobs.get(key).cloned() else { return };
-        let JobFacts { uid, created_at, .. } = &job.facts;
-        if self.recreations.seen(key, uid, *created_at) {
+        let Some(JobRecord { facts, .. }) = self.job(key) else { return };
+        let (uid, created_at) = (&facts.uid, facts.created_at);
+        if self.recreations.seen(key, uid, created_at) {
             let manifest = self.manifests.get(key).and_then(|text| record::read(&text));
             let origin = manifest.map_or(Origin::Unknown, |job| Origin::of(&job.metadata));
             self.remember(key, Some(uid), |memory| memory.loop_closed(origin));
@@ -342,19 +352,19 @@ impl State {
     }
 
     /// Forgets what belongs to a record that is gone.
-    fn forget_job(&mut self, key: &ObjectKey, gone: Option<&JobRecord>) {
+    fn forget_job(&mut self, key: &ObjectKey, gone: Option<&PackedJob>) {
         if let Some(gone) = gone {
             self.memories.forget(key);
             self.manifests.remove(key);
-            self.runtime_named(key, gone.runtime.as_deref(), None);
+            self.runtime_named(key, gone.record(key).runtime.as_deref(), None);
         }
     }
 
     /// Forgets what was read of a JobSet that is gone.
-    fn forget_job_set(&mut self, key: &ObjectKey, gone: Option<&JobSetFacts>) {
-        if let (Some(gone), Some(job)) = (gone, self.jobs.get(key)) {
-            let facts = &job.facts;
-            self.memories.change(key, &facts.uid, |memory| memory.job_set_gone(gone, facts));
+    fn forget_job_set(&mut self, key: &ObjectKey, gone: Option<&PackedJobSet>) {
+        if let (Some(gone), Some(JobRecord { facts, .. })) = (gone, self.job(key)) {
+            let gone = gone.facts();
+            self.memories.change(key, &facts.uid, |memory| memory.job_set_gone(&gone, &facts));
         }
     }
 }
@@ -376,6 +386,3 @@ pub struct Lists {
     /// Of PodGroups.
     pub pod_groups: PerScheduler<u64>,
 }
-
-#[cfg(test)]
-mod tests;

@@ -65,7 +65,7 @@ pub struct Reconciler {
 
 /// The job that a pass works on, as it was planned last.
 struct Planned {
-    job: Arc<JobRecord>,
+    job: JobRecord,
     /// When its deadline comes due, if it will.
     due: Option<Timestamp>,
 }

@@ -102,7 +102,7 @@ impl Server {
     #[must_use]
     pub fn new(names: usize, settings: Settings) -> Self {
         let slot = |number: usize| Slot {
-            key: ObjectKey { namespace: "ns".into(), name: format!("job-{number}").into() },
+            key: ObjectKey::new("ns", format!("job-{number}")),
             job: None,
             job_set: None,
             snapshot: None,

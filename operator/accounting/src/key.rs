@@ -22,7 +22,7 @@ impl JobKey {
     /// Where the TrainJob is, or was.
     #[must_use]
     pub fn object(&self) -> ObjectKey {
-        ObjectKey { namespace: Arc::clone(&self.namespace), name: Arc::clone(&self.name) }
+        ObjectKey::new(Arc::clone(&self.namespace), &*self.name)
     }
 }
 

@@ -122,7 +122,7 @@ mod tests {
     /// A job that was created at 1000, with a deadline of 60 seconds and a TTL of 30.
     fn job() -> JobFacts {
         JobFacts {
-            key: ObjectKey { namespace: "ns".into(), name: "tj".into() },
+            key: ObjectKey::new("ns", "tj"),
             uid: "U".into(),
             resource_version: "1".into(),
             created_at: Timestamp(1_000),

@@ -14,7 +14,7 @@ use crate::{
 /// The facts of one kind's objects, each of the newest version that a watch has told.
 #[derive(Debug)]
 pub struct Records<T> {
-    versions: Mutex<Versions<T>>,
+    versions: Mutex<Versions<(u64, T)>>,
     is_listed: watch::Sender<bool>,
 }
 
@@ -28,13 +28,13 @@ impl<T: Clone> Records<T> {
     /// The facts of an object.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<T> {
-        self.lock().get(key).cloned()
+        self.lock().get(key).map(|(_, facts)| facts.clone())
     }
 
     /// The keys of all objects.
     #[must_use]
     pub fn keys(&self) -> Vec<ObjectKey> {
-        self.lock().iter().map(|(key, _)| key.clone()).collect()
+        self.lock().keys().cloned().collect()
     }
 
     /// Waits until all objects are known.
@@ -82,12 +82,12 @@ impl<T: Clone> Records<T> {
             versions::parse(object.meta().resource_version.as_deref().unwrap_or_default());
         let mut known = self.lock();
         match facts {
-            Some(facts) => known.put(key, version, facts, Source::Watch),
+            Some(facts) => known.put(key, (version, facts), Source::Watch),
             None => known.remove(key, version).is_some(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Versions<T>> {
+    fn lock(&self) -> MutexGuard<'_, Versions<(u64, T)>> {
         // Every change under the lock is complete in itself, so a poisoned state is still a good one.
         self.versions.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -13,17 +13,20 @@
 //!
 //! let key = ObjectKey::of(&ObjectMeta { name: Some("job".into()), ..ObjectMeta::default() });
 //! let mut jobs = Versions::default();
-//! assert!(jobs.put(&key, 7, "suspended", Source::Watch));
+//! assert!(jobs.put(&key, (7, "suspended"), Source::Watch));
 //! // The reply to a write that the watch has not delivered yet is newer,
-//! assert!(jobs.put(&key, 9, "resumed", Source::Reply { lists: jobs.lists() }));
+//! assert!(jobs.put(&key, (9, "resumed"), Source::Reply { lists: jobs.lists() }));
 //! // so the watch, which comes to the version in between, says nothing new.
-//! assert!(!jobs.put(&key, 8, "labelled", Source::Watch));
-//! assert_eq!(jobs.get(&key), Some(&"resumed"));
+//! assert!(!jobs.put(&key, (8, "labelled"), Source::Watch));
+//! assert_eq!(jobs.get(&key), Some(&(9, "resumed")));
 //! ```
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
-use trainjob_core::facts::ObjectKey;
+use trainjob_core::facts::{ObjectKey, PodGroupFacts};
 
 /// Who showed an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,10 +47,34 @@ pub fn parse(resource_version: &str) -> u64 {
     resource_version.parse().unwrap_or(0)
 }
 
-/// Objects of one kind, by key, each with its version.
+/// What knows its version.
+pub trait Versioned {
+    /// The resource version as a number, see [`parse`].
+    fn version(&self) -> u64;
+}
+
+impl<T> Versioned for (u64, T) {
+    fn version(&self) -> u64 {
+        self.0
+    }
+}
+
+impl<T: Versioned> Versioned for Arc<T> {
+    fn version(&self) -> u64 {
+        (**self).version()
+    }
+}
+
+impl Versioned for PodGroupFacts {
+    fn version(&self) -> u64 {
+        parse(&self.resource_version)
+    }
+}
+
+/// Objects of one kind, by key.
 #[derive(Debug)]
 pub struct Versions<T> {
-    objects: HashMap<ObjectKey, (u64, T)>,
+    objects: HashMap<ObjectKey, T>,
     /// The last known version of objects that a reply has shown to be gone: what the watch has yet to
     /// deliver of them is older news.
     forgotten: HashMap<ObjectKey, u64>,
@@ -81,7 +108,7 @@ impl<T> Default for Versions<T> {
     }
 }
 
-impl<T> Versions<T> {
+impl<T: Versioned> Versions<T> {
     /// How many lists were complete so far.
     #[must_use]
     pub const fn lists(&self) -> u64 {
@@ -97,7 +124,7 @@ impl<T> Versions<T> {
     /// The newest known version of an object.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<&T> {
-        self.objects.get(key).map(|(_, object)| object)
+        self.objects.get(key)
     }
 
     /// The key of a known object, as it is kept.
@@ -112,24 +139,29 @@ impl<T> Versions<T> {
         self.objects.len()
     }
 
+    /// The keys of all objects.
+    pub fn keys(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.objects.keys()
+    }
+
     /// All objects.
     pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &T)> {
-        self.objects.iter().map(|(key, (_, object))| (key, object))
+        self.objects.iter()
     }
 
     /// Takes in an object; false when that version or a newer one is known.
-    pub fn put(&mut self, key: &ObjectKey, version: u64, object: T, source: Source) -> bool {
-        if !self.is_news(key, version, source) {
+    pub fn put(&mut self, key: &ObjectKey, object: T, source: Source) -> bool {
+        if !self.is_news(key, object.version(), source) {
             return false;
         }
         self.forgotten.remove(key);
-        self.objects.insert(key.clone(), (version, object));
+        self.objects.insert(key.clone(), object);
         true
     }
 
     fn is_news(&mut self, key: &ObjectKey, version: u64, source: Source) -> bool {
         let forgotten = self.forgotten.get(key).copied().unwrap_or(0);
-        let known = self.objects.get(key).map_or(forgotten, |(known, _)| *known);
+        let known = self.objects.get(key).map_or(forgotten, Versioned::version);
         match (source, &mut self.relist) {
             (Source::Watch, Some(relist)) => {
                 relist.listed.insert(key.clone());
@@ -161,11 +193,11 @@ impl<T> Versions<T> {
         if self.forgotten.get(key).is_some_and(|known| *known <= version) {
             self.forgotten.remove(key);
         }
-        let newer = |(known, _): &(u64, T)| *known > version && version != 0;
+        let newer = |known: &T| known.version() > version && version != 0;
         if self.objects.get(key).is_none_or(newer) {
             return None;
         }
-        self.objects.remove(key).map(|(_, object)| object)
+        self.objects.remove(key)
     }
 
     /// Forgets an object that a reply has shown to be gone, if it is still the one that `is_it` knows,
@@ -174,8 +206,8 @@ impl<T> Versions<T> {
         if !self.get(key).is_some_and(is_it) {
             return None;
         }
-        let (version, object) = self.objects.remove(key)?;
-        self.forgotten.insert(key.clone(), version);
+        let object = self.objects.remove(key)?;
+        self.forgotten.insert(key.clone(), object.version());
         if let Some(relist) = &mut self.relist {
             relist.replied.insert(key.clone());
         }
@@ -198,7 +230,7 @@ impl<T> Versions<T> {
         let Relist { listed, replied, .. } = relist;
         self.forgotten.retain(|key, _| replied.contains(key));
         let gone = self.objects.extract_if(|key, _| !listed.contains(key));
-        gone.map(|(key, (_, object))| (key, object)).collect()
+        gone.collect()
     }
 }
 
@@ -210,70 +242,70 @@ mod tests {
     const REPLY: Source = Source::Reply { lists: 0 };
 
     fn key(name: &str) -> ObjectKey {
-        ObjectKey { namespace: "ns".into(), name: name.into() }
+        ObjectKey::new("ns", name)
     }
 
     #[test]
     fn an_older_watch_event_does_not_undo_our_own_write() {
         let mut jobs = Versions::default();
-        assert!(jobs.put(&key("a"), 5, "created", Source::Watch));
-        assert!(jobs.put(&key("a"), 9, "written", REPLY));
-        assert!(!jobs.put(&key("a"), 7, "older", Source::Watch));
-        assert_eq!(jobs.get(&key("a")), Some(&"written"));
-        assert!(!jobs.put(&key("a"), 9, "delivered", Source::Watch));
-        assert!(jobs.put(&key("a"), 10, "newer", Source::Watch));
+        assert!(jobs.put(&key("a"), (5, "created"), Source::Watch));
+        assert!(jobs.put(&key("a"), (9, "written"), REPLY));
+        assert!(!jobs.put(&key("a"), (7, "older"), Source::Watch));
+        assert_eq!(jobs.get(&key("a")), Some(&(9, "written")));
+        assert!(!jobs.put(&key("a"), (9, "delivered"), Source::Watch));
+        assert!(jobs.put(&key("a"), (10, "newer"), Source::Watch));
     }
 
     #[test]
     fn a_late_reply_does_not_bring_back_what_is_gone() {
         let mut jobs = Versions::default();
-        assert!(jobs.put(&key("a"), 5, "created", Source::Watch));
-        assert_eq!(jobs.remove(&key("a"), 8), Some("created"));
-        assert!(!jobs.put(&key("a"), 5, "late", REPLY));
+        assert!(jobs.put(&key("a"), (5, "created"), Source::Watch));
+        assert_eq!(jobs.remove(&key("a"), 8), Some((5, "created")));
+        assert!(!jobs.put(&key("a"), (5, "late"), REPLY));
         assert_eq!(jobs.get(&key("a")), None);
     }
 
     #[test]
     fn the_deletion_of_a_predecessor_does_not_remove_its_successor() {
         let mut jobs = Versions::default();
-        assert!(jobs.put(&key("a"), 5, "old", Source::Watch));
-        assert!(jobs.put(&key("a"), 9, "successor", REPLY));
+        assert!(jobs.put(&key("a"), (5, "old"), Source::Watch));
+        assert!(jobs.put(&key("a"), (9, "successor"), REPLY));
         assert_eq!(jobs.remove(&key("a"), 8), None);
-        assert_eq!(jobs.get(&key("a")), Some(&"successor"));
+        assert_eq!(jobs.get(&key("a")), Some(&(9, "successor")));
     }
 
     #[test]
     fn what_vanished_while_nobody_watched_is_found_at_the_end_of_a_list() {
         let mut jobs = Versions::default();
         for name in ["stays", "goes"] {
-            assert!(jobs.put(&key(name), 5, name, Source::Watch));
+            assert!(jobs.put(&key(name), (5, name), Source::Watch));
         }
         jobs.relist();
-        assert!(!jobs.put(&key("stays"), 5, "stays", Source::Watch), "unchanged, so no news");
-        assert!(jobs.put(&key("made meanwhile"), 11, "new", REPLY));
+        assert!(!jobs.put(&key("stays"), (5, "stays"), Source::Watch), "unchanged, so no news");
+        assert!(jobs.put(&key("made meanwhile"), (11, "new"), REPLY));
         let mut gone = jobs.listed();
-        gone.sort_unstable_by_key(|(_, name)| *name);
-        let expected = [(key("goes"), "goes"), (key("made meanwhile"), "new")];
+        gone.sort_unstable_by_key(|(_, object)| *object);
+        let expected = [(key("goes"), (5, "goes")), (key("made meanwhile"), (11, "new"))];
         assert_eq!(gone, expected, "what was made meanwhile may have been deleted before the list");
-        assert!(jobs.put(&key("made meanwhile"), 11, "new", Source::Watch), "the watch shows it");
+        assert!(jobs.put(&key("made meanwhile"), (11, "new"), Source::Watch), "the watch shows it");
     }
 
     #[test]
     fn what_the_watch_has_yet_to_deliver_does_not_bring_back_what_a_reply_has_shown_to_be_gone() {
         for listed in [false, true] {
             let mut jobs = Versions::default();
-            assert!(jobs.put(&key("a"), 5, "created", Source::Watch));
+            assert!(jobs.put(&key("a"), (5, "created"), Source::Watch));
             if listed {
                 jobs.relist();
             }
-            assert!(jobs.put(&key("a"), 7, "written", REPLY));
+            assert!(jobs.put(&key("a"), (7, "written"), REPLY));
             assert!(jobs.forget(&key("a"), |_| true).is_some());
-            assert!(!jobs.put(&key("a"), 6, "older", Source::Watch), "listed: {listed}");
+            assert!(!jobs.put(&key("a"), (6, "older"), Source::Watch), "listed: {listed}");
             assert_eq!(jobs.listed(), vec![]);
             assert_eq!(jobs.get(&key("a")), None);
             assert_eq!(jobs.remove(&key("a"), 8), None);
             assert!(jobs.forgotten.is_empty());
-            assert!(jobs.put(&key("a"), 9, "successor", Source::Watch));
+            assert!(jobs.put(&key("a"), (9, "successor"), Source::Watch));
         }
     }
 
@@ -281,31 +313,31 @@ mod tests {
     fn a_reply_that_is_older_than_the_list_does_not_keep_what_is_gone() {
         let mut jobs = Versions::default();
         jobs.relist();
-        assert!(jobs.put(&key("gone since"), 5, "late", REPLY));
-        assert!(jobs.put(&key("other"), 9, "other", Source::Watch));
-        assert_eq!(jobs.listed(), vec![(key("gone since"), "late")]);
-        assert!(!jobs.put(&key("gone since"), 5, "later", REPLY));
+        assert!(jobs.put(&key("gone since"), (5, "late"), REPLY));
+        assert!(jobs.put(&key("other"), (9, "other"), Source::Watch));
+        assert_eq!(jobs.listed(), vec![(key("gone since"), (5, "late"))]);
+        assert!(!jobs.put(&key("gone since"), (5, "later"), REPLY));
     }
 
     #[test]
     fn a_reply_to_what_was_asked_before_a_list_does_not_bring_back_what_the_list_did_not_show() {
         let mut jobs = Versions::default();
-        assert!(jobs.put(&key("a"), 5, "created", Source::Watch));
+        assert!(jobs.put(&key("a"), (5, "created"), Source::Watch));
         jobs.relist();
-        assert_eq!(jobs.listed(), vec![(key("a"), "created")]);
-        assert!(!jobs.put(&key("a"), 7, "before it was gone", REPLY));
+        assert_eq!(jobs.listed(), vec![(key("a"), (5, "created"))]);
+        assert!(!jobs.put(&key("a"), (7, "before it was gone"), REPLY));
         let asked_since = Source::Reply { lists: jobs.lists() };
-        assert!(jobs.put(&key("a"), 9, "successor", asked_since));
+        assert!(jobs.put(&key("a"), (9, "successor"), asked_since));
     }
 
     #[test]
     fn a_list_from_a_restored_store_wins_over_what_was_known() {
         let mut jobs = Versions::default();
-        assert!(jobs.put(&key("a"), 900, "before", Source::Watch));
+        assert!(jobs.put(&key("a"), (900, "before"), Source::Watch));
         jobs.relist();
-        assert!(jobs.put(&key("a"), 40, "restored", Source::Watch));
+        assert!(jobs.put(&key("a"), (40, "restored"), Source::Watch));
         assert!(jobs.listed().is_empty());
-        assert!(jobs.put(&key("a"), 41, "changed", REPLY));
-        assert_eq!(jobs.get(&key("a")), Some(&"changed"));
+        assert!(jobs.put(&key("a"), (41, "changed"), REPLY));
+        assert_eq!(jobs.get(&key("a")), Some(&(41, "changed")));
     }
 }

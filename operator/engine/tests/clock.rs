@@ -160,7 +160,7 @@ async fn timer_fires_by_the_clock_of_the_api_server_and_never_before() {
         let queue = Arc::new(Queue::standby(Places::new(FEWEST_PLACES), server.clock.clone()));
         queue.open();
         let due = Timestamp::from(server.now()).plus(2);
-        let key = ObjectKey { namespace: "ns".into(), name: "job".into() };
+        let key = ObjectKey::new("ns", "job");
         queue.requeue_at(&key, Some(due));
         let timers = Arc::clone(&queue);
         let timers = std::thread::spawn(move || timers.run_timers(|_| Some(QueuePosition::LIVE)));

@@ -44,8 +44,8 @@ impl HeldByJob {
 fn job_of(pod: &Pod) -> Option<ObjectKey> {
     let job_set = pod.metadata.labels.as_ref()?.get(JOBSET_NAME_LABEL)?;
     let own = Maker::of(&pod.metadata, None) == Maker::JobSet;
-    let key = ObjectKey::of(&pod.metadata);
-    own.then(|| ObjectKey { name: job_set.as_str().into(), ..key })
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    own.then(|| ObjectKey::new(namespace, job_set.as_str()))
 }
 
 /// Whether all containers of a Pod have ended.
@@ -122,7 +122,7 @@ mod tests {
         ] {
             held.add(&counted);
         }
-        let key = |namespace: &str| ObjectKey { namespace: namespace.into(), name: "job".into() };
+        let key = |namespace: &str| ObjectKey::new(namespace, "job");
         assert_eq!(held.of(&key("team")), Held { pods: 3, gpus: 4 });
         assert_eq!(held.of(&key("other")), Held::default());
     }

@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     fn listed(names: impl IntoIterator<Item = String>) -> Vec<Listed> {
-        let key = |name: String| ObjectKey { namespace: "team".into(), name: name.into() };
+        let key = |name: String| ObjectKey::new("team", name);
         names.into_iter().map(|name| Listed::Unreadable(key(name))).collect()
     }
 

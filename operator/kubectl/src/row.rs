@@ -96,8 +96,7 @@ mod tests {
             "spec": {"runtimeRef": {"name": "r"}, "activeDeadlineSeconds": 3_600, "ttlSecondsAfterFinished": 60},
         });
         let job = Listed::Job(Box::new(serde_json::from_value(job).unwrap()));
-        let unreadable =
-            Listed::Unreadable(ObjectKey { namespace: "team".into(), name: "old".into() });
+        let unreadable = Listed::Unreadable(ObjectKey::new("team", "old"));
         let rows = [job, unreadable]
             .map(|listed| Row::of(&listed, &HeldByJob::default(), None, Timestamp(600)));
         let mut written = Vec::new();

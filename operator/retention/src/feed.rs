@@ -305,5 +305,5 @@ fn policy_key(kind: PolicyKind, named: &Named<'_>) -> PolicyKey {
 }
 
 fn object_key(named: &Named<'_>) -> ObjectKey {
-    ObjectKey { namespace: named.namespace.as_ref().into(), name: named.name.as_ref().into() }
+    ObjectKey::new(named.namespace.as_ref(), named.name.as_ref())
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
+    facts::ObjectKey,
     job_stats::{self, JobStats},
-    lifecycle::release,
 };
 use trainjob_engine::versions::Versions;
 
-use super::{Cache, JobRecord};
+use super::Cache;
 use crate::kinds::Kind;
 
 impl Cache {
@@ -20,20 +20,17 @@ impl Cache {
         now: Timestamp,
         group: impl Fn(&str) -> Arc<str>,
     ) {
-        for record in self.records() {
-            let job = &record.facts;
-            job_stats.add(group(&job.key.namespace), job, || {
-                let release = self.with_job(&job.key, |job, job_set, pods| {
-                    job_stats::release_of(job, job_set, pods, now)
-                });
-                // A job that has gone meanwhile holds nothing.
-                release.unwrap_or(release::Decision::Released)
+        for key in self.all_keys() {
+            // One that has gone meanwhile does not count.
+            let _ = self.with_job(&key, |job, job_set, pods| {
+                let release = || job_stats::release_of(job, job_set, pods, now);
+                job_stats.add(group(&key.namespace), job, release);
             });
         }
     }
 
-    fn records(&self) -> Vec<Arc<JobRecord>> {
-        self.lock().jobs.iter().map(|(_, record)| Arc::clone(record)).collect()
+    fn all_keys(&self) -> Vec<ObjectKey> {
+        self.lock().jobs.keys().cloned().collect()
     }
 
     /// How many objects there are of each kind, in the order of [`Kind::ALL`].

@@ -11,6 +11,9 @@ use std::{
 
 use trainjob_core::facts::ObjectKey;
 
+/// What a manifest takes beside its text, measured with a hundred thousand.
+const OVERHEAD: usize = 128;
+
 /// Manifests by the keys of their jobs, as JSON.
 #[derive(Debug)]
 pub(super) struct Manifests {
@@ -59,7 +62,7 @@ impl Manifests {
     pub(super) fn put(&mut self, key: &ObjectKey, text: Arc<str>) {
         self.remove(key);
         self.puts += 1;
-        let (bytes, number) = (text.len(), self.puts);
+        let (bytes, number) = (room(&text), self.puts);
         self.resize(&key.namespace, |share| {
             share.bytes += bytes;
             share.keys.insert(number, key.clone());
@@ -85,9 +88,9 @@ impl Manifests {
     /// Keeps the manifest of a job no longer.
     pub(super) fn remove(&mut self, key: &ObjectKey) {
         let Some((number, text)) = self.texts.remove(key) else { return };
-        self.held = self.held.saturating_sub(text.len());
+        self.held = self.held.saturating_sub(room(&text));
         self.resize(&key.namespace, |share| {
-            share.bytes = share.bytes.saturating_sub(text.len());
+            share.bytes = share.bytes.saturating_sub(room(&text));
             share.keys.remove(&number);
         });
     }
@@ -103,30 +106,36 @@ impl Manifests {
     }
 }
 
+/// How many bytes a manifest takes, with its places in maps.
+fn room(text: &str) -> usize {
+    text.len() + OVERHEAD
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn key(key: &str) -> ObjectKey {
         let (namespace, name) = key.split_once('/').unwrap();
-        ObjectKey { namespace: namespace.into(), name: name.into() }
+        ObjectKey::new(namespace, name)
     }
 
+    /// One that takes so many bytes, at least what none takes less than.
     fn text(bytes: usize) -> Arc<str> {
-        "x".repeat(bytes).into()
+        "x".repeat(bytes - OVERHEAD).into()
     }
 
-    /// Which of these are kept after all of these puts.
+    /// Which of these are kept after all of these puts, of which each is of so many kilobytes.
     fn kept(budget: usize, puts: &[(&'static str, usize)]) -> Vec<&'static str> {
-        let mut manifests = Manifests::new(budget);
-        for (job, bytes) in puts {
-            manifests.put(&key(job), text(*bytes));
+        let mut manifests = Manifests::new(budget * 1_000);
+        for (job, kilobytes) in puts {
+            manifests.put(&key(job), text(kilobytes * 1_000));
         }
         let mut jobs: Vec<_> = puts.iter().map(|(job, _)| *job).collect();
         jobs.sort_unstable();
         jobs.dedup();
         jobs.retain(|job| manifests.get(&key(job)).is_some());
-        let held = jobs.iter().filter_map(|job| manifests.get(&key(job))).map(|it| it.len());
+        let held = jobs.iter().filter_map(|job| manifests.get(&key(job))).map(|it| room(&it));
         assert_eq!(manifests.held(), held.sum::<usize>());
         jobs
     }
@@ -156,9 +165,9 @@ mod tests {
 
     #[test]
     fn what_is_gone_leaves_nothing_behind() {
-        let mut manifests = Manifests::new(1_000);
+        let mut manifests = Manifests::new(10_000);
         for number in 0..10 {
-            manifests.put(&key(&format!("a/{number}")), text(10));
+            manifests.put(&key(&format!("a/{number}")), text(200));
         }
         for number in 0..11 {
             manifests.remove(&key(&format!("a/{number}")));

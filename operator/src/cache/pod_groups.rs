@@ -8,7 +8,7 @@ use trainjob_core::{
 };
 use trainjob_engine::versions::{self, Source, Versions};
 
-use super::{Cache, JobRecord};
+use super::Cache;
 
 impl Cache {
     /// Takes in a PodGroup that a watch or a reply showed. True when that is news.
@@ -19,10 +19,9 @@ impl Cache {
         group: PodGroupFacts,
         source: Source,
     ) -> bool {
-        let version = versions::parse(&group.resource_version);
         let mut state = self.lock();
         let groups = state.pod_groups.of_mut(scheduler).as_mut();
-        groups.is_some_and(|groups| groups.put(key, version, Arc::new(group), source))
+        groups.is_some_and(|groups| groups.put(key, Arc::new(group), source))
     }
 
     /// Takes in that a PodGroup is gone.
@@ -75,10 +74,9 @@ impl Cache {
         let mut concerned: Vec<_> = groups.listed().into_iter().map(|(key, _)| key).collect();
         if is_first {
             concerned.extend(groups.iter().map(|(key, _)| key.clone()));
-            let waits = |(key, job): &(&ObjectKey, &Arc<JobRecord>)| {
-                job.facts.finished.is_none() && state.job_sets.get(key).is_none()
-            };
-            concerned.extend(state.jobs.iter().filter(waits).map(|(key, _)| key.clone()));
+            let without = state.jobs.iter().filter(|(key, _)| state.job_sets.get(key).is_none());
+            let jobs = without.map(|(key, job)| job.record(key).facts);
+            concerned.extend(jobs.filter(|job| job.finished.is_none()).map(|job| job.key));
         }
         concerned
     }

@@ -9,7 +9,7 @@ use trainjob_core::{
 };
 
 /// What is remembered of a TrainJob.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobRecord {
     /// Its facts.
     pub facts: JobFacts,

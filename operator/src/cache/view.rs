@@ -21,9 +21,9 @@ use super::{
 #[derive(Debug)]
 pub struct View {
     /// The job.
-    pub job: Arc<JobRecord>,
+    pub job: JobRecord,
     manifest: Option<TrainJob>,
-    job_set: Option<Arc<JobSetFacts>>,
+    job_set: Option<JobSetFacts>,
     pod_groups: PerScheduler<Group>,
     runtime: Option<Arc<Runtime>>,
     readings: Readings,
@@ -43,7 +43,7 @@ impl View {
         Observed {
             job: &self.job.facts,
             manifest: self.manifest.as_ref(),
-            job_set: self.job_set.as_deref(),
+            job_set: self.job_set.as_ref(),
             pod_groups: self.pod_groups.map(presence),
             runtime: self.runtime.as_deref(),
             readings: &self.readings,
@@ -67,11 +67,11 @@ impl Cache {
     /// What is known of a job, with its manifest as it is kept.
     fn look(&self, key: &ObjectKey) -> Option<(View, Option<Arc<str>>)> {
         let state = self.lock();
-        let job = Arc::clone(state.jobs.get(key)?);
+        let job = state.job(key)?;
         let runtime = job.runtime.as_deref();
         let uid = &job.facts.uid;
-        let job_set = state.job_sets.get(key).cloned();
-        let compare = |job_set: &Arc<JobSetFacts>| state.take_over.comparison(&job.facts, job_set);
+        let job_set = state.job_set(key);
+        let compare = |job_set: &JobSetFacts| state.take_over.comparison(&job.facts, job_set);
         let view = View {
             manifest: None,
             comparison: job_set.as_ref().map(compare).unwrap_or_default(),

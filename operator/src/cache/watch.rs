@@ -152,7 +152,7 @@ impl Watcher {
             });
             let key = ObjectKey::of(&job_set.metadata);
             let facts = JobSetFacts::of(&job_set);
-            if let Some(key) = self.cache.put_job_set(&key, facts, Source::Watch) {
+            if let Some(key) = self.cache.put_job_set(&key, &facts, Source::Watch) {
                 (self.wake)(key);
             }
         };

@@ -107,7 +107,7 @@ impl Executor {
     pub(super) fn saw_job_set(&self, of: Context<'_>, job_set: &JobSetView) -> JobSetFacts {
         let (key, facts) = (ObjectKey::of(&job_set.metadata), JobSetFacts::of(job_set));
         let source = Source::Reply { lists: of.lists.job_sets };
-        self.cache.put_job_set(&key, facts.clone(), source);
+        self.cache.put_job_set(&key, &facts, source);
         facts
     }
 }

@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     fn job() -> ObjectKey {
-        ObjectKey { namespace: "ns".into(), name: "a".into() }
+        ObjectKey::new("ns", "a")
     }
 
     fn lines(count: impl FnOnce(&Jobs)) -> Vec<String> {

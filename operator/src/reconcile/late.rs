@@ -25,7 +25,7 @@ impl Reconciler {
         answer: LateAnswer<PodCheck>,
     ) {
         let (Some(asked), Call::Act(action)) = (pass.asked(), call) else { return };
-        let (reconciler, job) = (Arc::clone(self), Arc::clone(&planned.job));
+        let (reconciler, job) = (Arc::clone(self), planned.job.clone());
         let (priority, action) = (pass.priority(), action.clone());
         tokio::spawn(async move {
             let answer = answer.come().await;

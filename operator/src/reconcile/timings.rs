@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     fn key() -> ObjectKey {
-        ObjectKey { namespace: "ns".into(), name: "job".into() }
+        ObjectKey::new("ns", "job")
     }
 
     #[test]

@@ -9,12 +9,24 @@ use trainjob_core::{
     pass::{JobMemory, Memories, ShownBy},
     take_over::TakeOver,
 };
-use trainjob_engine::versions::{self, Source, Versions};
+use trainjob_engine::versions::{self, Source, Versioned, Versions};
 
 use crate::{
     objects::{StoredJob, StoredJobSet},
     view::View,
 };
+
+impl Versioned for StoredJob {
+    fn version(&self) -> u64 {
+        versions::parse(&self.facts.resource_version)
+    }
+}
+
+impl Versioned for StoredJobSet {
+    fn version(&self) -> u64 {
+        versions::parse(&self.facts.resource_version)
+    }
+}
 
 /// What is remembered of the cluster.
 #[derive(Debug, Default)]
@@ -58,7 +70,7 @@ impl Cache {
 
     /// All manifests make room for others.
     pub fn evict(&mut self) {
-        self.evicted = self.jobs.iter().map(|(key, _)| key.clone()).collect();
+        self.evicted = self.jobs.keys().cloned().collect();
     }
 
     /// How many lists of TrainJobs, and of JobSets, were complete so far.
@@ -98,9 +110,9 @@ impl Cache {
 
     /// Takes in a TrainJob. True when that is news.
     pub fn put_job(&mut self, job: &Arc<StoredJob>, source: Source) -> bool {
-        let (key, version) = (&job.facts.key, versions::parse(&job.facts.resource_version));
+        let key = &job.facts.key;
         let before = self.jobs.get(key).cloned();
-        let news = self.jobs.put(key, version, Arc::clone(job), source);
+        let news = self.jobs.put(key, Arc::clone(job), source);
         let known = self.jobs.get(key).map(|known| &known.facts.resource_version);
         if known == Some(&job.facts.resource_version) {
             self.evicted.remove(key);
@@ -134,9 +146,8 @@ impl Cache {
         job_set: &Arc<StoredJobSet>,
         source: Source,
     ) -> bool {
-        let version = versions::parse(&job_set.facts.resource_version);
         let before = self.job_sets.get(key).cloned();
-        let news = self.job_sets.put(key, version, Arc::clone(job_set), source);
+        let news = self.job_sets.put(key, Arc::clone(job_set), source);
         let by = match source {
             Source::Watch => ShownBy::Watch,
             Source::Reply { .. } => ShownBy::Reply,

@@ -136,7 +136,7 @@ impl Job {
 #[must_use]
 pub fn object_key((namespace, name): (usize, u32)) -> ObjectKey {
     let namespace = NAMESPACES.get(namespace).copied().unwrap_or_default();
-    ObjectKey { namespace: namespace.into(), name: format!("j{name}").as_str().into() }
+    ObjectKey::new(namespace, format!("j{name}").as_str())
 }
 
 /// The Job that the program names so.

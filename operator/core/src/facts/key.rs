@@ -1,28 +1,46 @@
 //! The key of an object.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, ops::Deref, sync::Arc};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// Namespace and name of an object; a TrainJob and its JobSet share theirs.
 ///
-/// Caches, queue and timers all know a job by its key, so a copy of one takes no room for the text.
+/// Caches, queue and timers all know a job by its key, so a copy of one is a pointer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectKey {
+pub struct ObjectKey(triomphe::Arc<Named>);
+
+/// What an [`ObjectKey`] consists of.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Named {
     /// The namespace.
     pub namespace: Arc<str>,
     /// The name.
-    pub name: Arc<str>,
+    pub name: Box<str>,
 }
 
 impl ObjectKey {
+    /// The key of the object with this name in this namespace.
+    #[must_use]
+    pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Box<str>>) -> Self {
+        Self(triomphe::Arc::new(Named { namespace: namespace.into(), name: name.into() }))
+    }
+
     /// The key in an object's metadata; empty parts where the metadata has none.
     #[must_use]
     pub fn of(metadata: &ObjectMeta) -> Self {
-        Self {
-            namespace: metadata.namespace.as_deref().unwrap_or_default().into(),
-            name: metadata.name.as_deref().unwrap_or_default().into(),
-        }
+        Self::new(
+            metadata.namespace.as_deref().unwrap_or_default(),
+            metadata.name.as_deref().unwrap_or_default(),
+        )
+    }
+}
+
+impl Deref for ObjectKey {
+    type Target = Named;
+
+    fn deref(&self) -> &Named {
+        &self.0
     }
 }
 

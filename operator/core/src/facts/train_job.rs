@@ -104,6 +104,20 @@ pub struct WaitingCondition {
     pub message: String,
 }
 
+impl OutOfRange {
+    /// This value of `spec.activeDeadlineSeconds`.
+    #[must_use]
+    pub const fn deadline(value: i64) -> Self {
+        Self { field: "spec.activeDeadlineSeconds", value, minimum: 1 }
+    }
+
+    /// This value of `spec.ttlSecondsAfterFinished`.
+    #[must_use]
+    pub const fn ttl(value: i64) -> Self {
+        Self { field: "spec.ttlSecondsAfterFinished", value, minimum: 0 }
+    }
+}
+
 impl JobFacts {
     /// The facts in a stored TrainJob.
     #[must_use]
@@ -153,9 +167,7 @@ fn deadline(stored: Option<i64>) -> (Option<i64>, Option<OutOfRange>) {
     match stored {
         Some(value) if value >= 1 => (Some(value), None),
         None => (None, None),
-        Some(value) => {
-            (None, Some(OutOfRange { field: "spec.activeDeadlineSeconds", value, minimum: 1 }))
-        }
+        Some(value) => (None, Some(OutOfRange::deadline(value))),
     }
 }
 
@@ -164,8 +176,7 @@ fn ttl(stored: Option<i32>) -> (Option<u32>, Option<OutOfRange>) {
     if let Ok(seconds) = u32::try_from(value) {
         return (Some(seconds), None);
     }
-    let (field, value) = ("spec.ttlSecondsAfterFinished", i64::from(value));
-    (None, Some(OutOfRange { field, value, minimum: 0 }))
+    (None, Some(OutOfRange::ttl(i64::from(value))))
 }
 
 fn finished(conditions: &[Condition]) -> Option<Finished> {

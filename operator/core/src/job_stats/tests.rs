@@ -7,7 +7,7 @@ const NOW: Timestamp = Timestamp(10_000);
 
 fn job(name: &str) -> JobFacts {
     JobFacts {
-        key: ObjectKey { namespace: "ns".into(), name: name.into() },
+        key: ObjectKey::new("ns", name),
         uid: "U".into(),
         resource_version: "1".into(),
         created_at: Timestamp(9_000),
@@ -260,7 +260,7 @@ fn the_jobs_that_have_been_unreleased_longest_are_told_with_their_names_up_to_a_
     let mut job_stats = JobStats::new(&settings, NOW, 0);
     let failed = |name: String, at| {
         let mut job = finished(at, Outcome::DeadlineExceeded, None);
-        job.key.name = name.into();
+        job.key = ObjectKey::new("ns", name);
         job
     };
     for number in (0..20).rev() {

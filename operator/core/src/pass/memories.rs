@@ -11,7 +11,7 @@ use std::{
 
 use super::memory::JobMemory;
 use crate::{
-    facts::ObjectKey,
+    facts::{ObjectKey, uuid_of},
     observed::{Reading, Readings},
     running_pods::RunningPods,
 };
@@ -82,6 +82,12 @@ impl Memories {
         }
     }
 
+    /// Whether anything is remembered under this key.
+    #[must_use]
+    pub fn has(&self, key: &ObjectKey) -> bool {
+        self.0.contains_key(key)
+    }
+
     /// Whether a check for the Pods of a job is under way.
     #[must_use]
     pub fn checks_pods(&self, key: &ObjectKey, uid: &str) -> bool {
@@ -141,22 +147,8 @@ struct ShortUid(u128);
 impl ShortUid {
     fn of(uid: &str) -> Self {
         let digests = || (u128::from(digest(uid, 0)) << 64) | u128::from(digest(uid, 1));
-        Self(uuid(uid).unwrap_or_else(digests))
+        Self(uuid_of(uid).map_or_else(digests, |uuid| uuid.as_u128()))
     }
-}
-
-/// The number that a UUID is, as Kubernetes writes it: in small letters.
-fn uuid(text: &str) -> Option<u128> {
-    if text.len() != 36 {
-        return None;
-    }
-    text.bytes().enumerate().try_fold(0, |number, (at, byte)| match (at, byte) {
-        (8 | 13 | 18 | 23, b'-') => Some(number),
-        (8 | 13 | 18 | 23, _) => None,
-        (_, b'0'..=b'9') => Some((number << 4) | u128::from(byte - b'0')),
-        (_, b'a'..=b'f') => Some((number << 4) | u128::from(byte - b'a' + 10)),
-        _ => None,
-    })
 }
 
 fn digest(text: &str, salt: u8) -> u64 {
@@ -171,7 +163,7 @@ mod tests {
     use crate::running_pods::PodCheck;
 
     fn key() -> ObjectKey {
-        ObjectKey { namespace: "ns".into(), name: "job".into() }
+        ObjectKey::new("ns", "job")
     }
 
     #[test]

@@ -47,8 +47,7 @@ impl PodList {
         }
         let labels = pod.labels.as_ref();
         if let Some(job_set) = labels.and_then(|labels| labels.get(JOBSET_NAME_LABEL)) {
-            let (namespace, name) = (namespace.into(), job_set.as_str().into());
-            self.running.insert(ObjectKey { namespace, name });
+            self.running.insert(ObjectKey::new(namespace, job_set.as_str()));
         }
     }
 
@@ -84,17 +83,18 @@ mod tests {
 
     fn key(key: &str) -> ObjectKey {
         let (namespace, name) = key.split_once('/').unwrap();
-        ObjectKey { namespace: namespace.into(), name: name.into() }
+        ObjectKey::new(namespace, name)
     }
 
     /// A list that has received these Pods, given as the keys of their JobSets and what follows in their names.
     fn received(pods: &[(&str, &str)]) -> PodList {
         let mut list = PodList::default();
         for (job_set, rest) in pods {
-            let ObjectKey { namespace, name } = key(job_set);
-            let labels = json!({"jobset.sigs.k8s.io/jobset-name": &*name});
+            let job_set = key(job_set);
+            let (namespace, name) = (&*job_set.namespace, &*job_set.name);
+            let labels = json!({"jobset.sigs.k8s.io/jobset-name": name});
             let pod = json!({
-                "namespace": &*namespace, "name": format!("{name}{rest}"), "labels": labels,
+                "namespace": namespace, "name": format!("{name}{rest}"), "labels": labels,
             });
             list.received(&serde_json::from_value(pod).unwrap());
         }

@@ -4,7 +4,7 @@ use super::*;
 use crate::facts::ObjectKey;
 
 fn key(number: usize) -> ObjectKey {
-    ObjectKey { namespace: "ns".into(), name: format!("job-{number}").into() }
+    ObjectKey::new("ns", format!("job-{number}"))
 }
 
 fn remembers(memory: &Recreations, number: usize) -> bool {

@@ -227,7 +227,7 @@ impl Kind {
         count: usize,
     ) -> Vec<ObjectKey> {
         // No object has an empty name.
-        let first = ObjectKey { namespace: Arc::clone(namespace), name: "".into() };
+        let first = ObjectKey::new(Arc::clone(namespace), "");
         let objects = self.objects.after(after.or(Some(&first)));
         let keys = objects.map(|object| &object.key).take_while(|key| key.namespace == *namespace);
         keys.take(count).cloned().collect()

@@ -148,7 +148,7 @@ mod tests {
     }
 
     fn key(name: &str) -> Key {
-        let object = ObjectKey { namespace: "a".into(), name: name.into() };
+        let object = ObjectKey::new("a", name);
         Key { target: TargetId(0), object }
     }
 

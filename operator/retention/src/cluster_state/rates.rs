@@ -182,7 +182,7 @@ impl Line {
         if begins == Priority::Backlog {
             return oldest;
         }
-        let no_name = ObjectKey { namespace: "".into(), name: "".into() };
+        let no_name = ObjectKey::new("", "");
         let scheduled = self.waiting.range((scheduled_since(time), TargetId(0), no_name)..).next();
         scheduled.or(oldest)
     }
@@ -195,7 +195,7 @@ mod tests {
     const NOON: Timestamp = Timestamp(43_200);
 
     fn key(name: &str) -> Key {
-        let object = ObjectKey { namespace: "a".into(), name: name.into() };
+        let object = ObjectKey::new("a", name);
         Key { target: TargetId(0), object }
     }
 

@@ -218,7 +218,7 @@ impl Tally {
 fn earliest(key: &ObjectKey, object: &Facts, plan: &Plan<'_>, due: Due) -> Earliest {
     Earliest {
         namespace: Arc::clone(&key.namespace),
-        name: Arc::clone(&key.name),
+        name: (*key.name).into(),
         uid: object.uid.to_string(),
         rule: Arc::clone(&plan.rule.name),
         source: source_name(due),

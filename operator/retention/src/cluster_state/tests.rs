@@ -47,7 +47,7 @@ fn job() -> Target {
 }
 
 fn key(name: &str) -> Key {
-    let object = ObjectKey { namespace: "a".into(), name: name.into() };
+    let object = ObjectKey::new("a", name);
     Key { target: JOBS, object }
 }
 

@@ -94,7 +94,7 @@ impl Cluster {
     pub(super) async fn read(&self, asked: &Asked, clock: &Clock) -> Result<Case, ExplainError> {
         let target = self.target(&asked.kind)?;
         let kind = GroupKind { group: (*target.api_group).into(), kind: (*target.kind).into() };
-        let key = ObjectKey { namespace: (*asked.namespace).into(), name: (*asked.name).into() };
+        let key = ObjectKey::new(asked.namespace.as_str(), asked.name.as_str());
         let Found { policies, not_understood, seen } = self.policies(&kind, &key.namespace).await?;
         let path = self.path(target, &key.namespace).await?;
         let named = format!("{} {key}", target.kind);

@@ -210,7 +210,7 @@ fn job_that_cannot_say_what_it_waits_for_is_asked_for_its_pods_all_the_same() {
 
 #[test]
 fn list_of_all_pods_says_which_jobs_are_released_as_far_as_it_goes() {
-    let key = |name: &str| ObjectKey { namespace: "ns".into(), name: name.into() };
+    let key = |name: &str| ObjectKey::new("ns", name);
     let pod = serde_json::json!({
         "namespace": "ns", "name": "m-node-0", "labels": {"jobset.sigs.k8s.io/jobset-name": "m"},
     });
@@ -233,7 +233,7 @@ fn list_of_all_pods_says_which_jobs_are_released_as_far_as_it_goes() {
 fn list_says_nothing_of_a_job_whose_jobset_came_and_went_meanwhile_or_that_asked_again() {
     let mut list = PodList::default();
     list.ended();
-    let key = ObjectKey { namespace: "ns".into(), name: "job".into() };
+    let key = ObjectKey::new("ns", "job");
     let mut replaced = JobMemory::default();
     replaced.pod_list_asked(ASKED);
     replaced.job_set_shown(None, &job_set("late"), true, ShownBy::Watch);

@@ -24,7 +24,7 @@ fn facts() -> Facts {
 /// The key number so many: some share their namespace.
 fn key(number: u32) -> ObjectKey {
     let namespace = format!("namespace-{}", number % 3);
-    ObjectKey { namespace: namespace.into(), name: format!("object-{number:05}").into() }
+    ObjectKey::new(namespace, format!("object-{number:05}"))
 }
 
 /// An object, told from others of its key by the number of the list that it is from.

@@ -67,7 +67,7 @@ fn another_namespace_of_the_kind_goes_on() {
     scene.evaluate(at(60));
     scene.fail_five_times("j");
     assert_eq!(scene.state.backing_off(), 1);
-    let other = ObjectKey { namespace: "b".into(), name: "j".into() };
+    let other = ObjectKey::new("b", "j");
     let other = Key { target: JOBS, object: other };
     assert_eq!(scene.state.look(&other, at(60), scene.monotonic), Step::Line);
     assert_eq!(scene.state.give_leave(at(60), scene.monotonic), Ok(other.clone()));

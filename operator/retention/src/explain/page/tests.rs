@@ -107,7 +107,7 @@ fn case_of(built_in: BuiltIn, policies: &[Value], object: &Value) -> Case {
     let labels = Labels::read(&BTreeMap::new(), policies.namespace_label_keys(), &mut interner);
     Case {
         kind,
-        key: ObjectKey { namespace: "a".into(), name: "j".into() },
+        key: ObjectKey::new("a", "j"),
         now: NOW,
         namespace: Namespace { name: "a".into(), labels, terminating: false, excluded: false },
         facts: reader.read(&object.to_string(), &mut interner).unwrap().map(|it| it.facts),

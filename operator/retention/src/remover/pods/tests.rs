@@ -70,7 +70,7 @@ async fn found(
     deletion: &PodsDeletion,
 ) -> (Vec<String>, (bool, bool), Vec<String>) {
     let (client, asked) = server(answers);
-    let object = ObjectKey { namespace: "a".into(), name: "j".into() };
+    let object = ObjectKey::new("a", "j");
     let found = find(&client, &object, deletion, NOW).await.unwrap();
     let names = found.due.iter().map(|(name, fence)| {
         assert_eq!((&*fence.uid, &*fence.resource_version), (&*format!("uid of {name}"), "9"));

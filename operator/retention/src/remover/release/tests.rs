@@ -28,7 +28,7 @@ async fn asked(answers: Vec<(u16, Value)>) -> (Result<Release, bool>, Vec<String
         let response = Response::builder().status(status).body(body).unwrap();
         async move { Ok::<_, Infallible>(response) }
     });
-    let job = ObjectKey { namespace: "a".into(), name: "j".into() };
+    let job = ObjectKey::new("a", "j");
     let answer = ask(&Client::new(service, "default"), &job, &Uid::from("t")).await;
     let paths = paths.lock().unwrap().clone();
     (answer.map_err(|error| requests::is_forbidden(&error)), paths)

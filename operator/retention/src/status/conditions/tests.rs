@@ -107,7 +107,7 @@ fn one_object_is_not_told_of_as_several() {
         let mut said = conditions(&situation);
         said.swap_remove(condition).message
     };
-    let first = ObjectKey { namespace: "a".into(), name: "j".into() };
+    let first = ObjectKey::new("a", "j");
     let namespaces = [("a".into(), 1)].into();
     let waiting = breaker::WaitingObjects { until: Timestamp(60), namespaces };
     let known = KindState::Known { skipped: 1 };
@@ -128,7 +128,7 @@ fn what_waits_and_what_cannot_be_read_is_said_though_the_policy_works() {
     let namespaces = (0..12_u64).map(|index| (format!("n{index:02}").into(), index + 1));
     let waiting =
         breaker::WaitingObjects { until: Timestamp(60), namespaces: namespaces.collect() };
-    let object = |name: &str| ObjectKey { namespace: "a".into(), name: name.into() };
+    let object = |name: &str| ObjectKey::new("a", name);
     let situation = Situation {
         waiting: Some(waiting),
         unreadable: Some(Unreadable { count: 2, first: object("j") }),
