@@ -29,6 +29,7 @@ use trainjob_engine::{
     controller::{Controller, Passed},
     error::RequestError,
     jitter,
+    queue::Placement,
     shares::{Flow, Operation},
 };
 
@@ -281,9 +282,20 @@ impl Controller for Reconciler {
         })
     }
 
-    fn rises_at(&self, key: &ObjectKey) -> Option<Timestamp> {
+    fn placement(&self, key: &ObjectKey) -> Option<Placement<Priority>> {
         let now = self.clock.now();
-        self.cache.with_job(key, |job, _, _| priority::rises_at(job, &self.settings, now)).flatten()
+        self.cache.with_job(key, |job, job_set, pods| Placement {
+            position: priority::position(job, job_set, pods, &self.settings, now),
+            rises_at: priority::rises_at(job, &self.settings, now),
+        })
+    }
+
+    fn placement_at_take_over(&self, key: &ObjectKey) -> Option<Placement<Priority>> {
+        let now = self.clock.now();
+        self.cache.with_job(key, |job, job_set, pods| Placement {
+            position: priority::at_take_over(job, job_set, pods, &self.settings, now),
+            rises_at: priority::rises_at(job, &self.settings, now),
+        })
     }
 
     async fn pass(self: &Arc<Self>, key: &ObjectKey, priority: Priority, place: &Place) -> Passed {

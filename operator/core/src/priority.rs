@@ -95,6 +95,21 @@ pub fn position(
     }
 }
 
+/// The [`position`] of a job that is there when its operator takes over: one that has a JobSet comes behind those that have
+/// none yet, for which somebody waits. Whatever becomes of it meanwhile brings it forward.
+#[must_use]
+pub fn at_take_over(
+    job: &JobFacts,
+    job_set: Option<&JobSetFacts>,
+    pods: &Reading<RunningPods>,
+    settings: &Settings,
+    now: Now,
+) -> QueuePosition {
+    let position = position(job, job_set, pods, settings, now);
+    let has_what_it_needs = job_set.is_some() && position == QueuePosition::LIVE;
+    if has_what_it_needs { QueuePosition { due: Timestamp(1), ..position } } else { position }
+}
+
 /// When a job that waits gets a better [`position`] by time alone: when its deadline comes due. However long the queue
 /// is, and whatever else the job was to be looked at for, its deadline goes before.
 #[must_use]
@@ -168,6 +183,24 @@ mod tests {
         pods: &Reading<RunningPods>,
     ) -> QueuePosition {
         position(job, job_set, pods, &Settings::default(), Now::at(NOW))
+    }
+
+    #[test]
+    fn at_a_take_over_a_job_without_a_job_set_goes_before_one_that_has_one() {
+        let (settings, pods) = (Settings::default(), Reading::NotRead);
+        let job_set = job_set("U", 1_000);
+        let at = |job: &JobFacts, job_set, now: i64| {
+            at_take_over(job, job_set, &pods, &settings, Now::at(Timestamp(now)))
+        };
+        let (new, waits) = (at(&job(), None, 1_000), at(&job(), Some(&job_set), 1_000));
+        assert_eq!(new, QueuePosition::LIVE);
+        assert_eq!(waits.priority, Priority::Live);
+        assert!(new < waits);
+        // What is due, or is to be cleaned up, waits where it always does.
+        for job in [job(), finished(Outcome::Complete), finished(Outcome::DeadlineExceeded)] {
+            let always = position(&job, Some(&job_set), &pods, &settings, Now::at(NOW));
+            assert_eq!(at(&job, Some(&job_set), NOW.0), always);
+        }
     }
 
     #[test]

@@ -17,7 +17,6 @@ use tokio::{
     sync::{oneshot, watch},
     task::JoinSet,
 };
-use trainjob_api::time::Timestamp;
 use trainjob_core::queue_position::{QueueKey, QueuePosition, QueuePriority};
 
 use crate::{
@@ -48,14 +47,14 @@ pub trait Controller: Send + Sync + Sized + 'static {
     /// The position that the next pass over a key belongs in; `None` when there is nothing (any more) to work on.
     fn position(&self, key: &Self::Key) -> Option<QueuePosition<Self::Priority>>;
 
-    /// When time alone gives a better position to a key that waits; `None`: it does not.
-    fn rises_at(&self, _key: &Self::Key) -> Option<Timestamp> {
-        None
-    }
-
     /// Where a key belongs in the queue; `None` when there is nothing (any more) to work on.
     fn placement(&self, key: &Self::Key) -> Option<Placement<Self::Priority>> {
-        Some(Placement { position: self.position(key)?, rises_at: self.rises_at(key) })
+        self.position(key).map(Placement::from)
+    }
+
+    /// The same for a key that is there when this process takes over.
+    fn placement_at_take_over(&self, key: &Self::Key) -> Option<Placement<Self::Priority>> {
+        self.placement(key)
     }
 
     /// Works on one key until there is nothing to do for now, and arms its timers. Every request
@@ -82,7 +81,7 @@ pub trait Controller: Send + Sync + Sized + 'static {
     fn take_over(&self) {
         // What is news from here on is queued; what was before is among the keys.
         self.queue().open();
-        let placed = |key| Some((self.placement(&key)?, key));
+        let placed = |key| Some((self.placement_at_take_over(&key)?, key));
         self.queue().add_all(self.keys().into_iter().filter_map(placed));
     }
 

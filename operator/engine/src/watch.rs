@@ -1,26 +1,26 @@
 //! Watches that are tried again for ever, and say once what keeps them.
 //!
-//! One watch a kind, from `kube::runtime::watcher`, which lists and watches and begins anew when it has
-//! to. One that fails is tried again; the log says so once, says what to do about it, and says when it is
-//! over.
+//! One watch a kind, which [lists and watches](list_and_watch) as `kube::runtime::watcher` does, with its types for what happens and what
+//! goes wrong, but reads an object of a list when its text is there, not when all of a page is. One that fails is tried again;
+//! the log says so once, says what to do about it, and says when it is over.
+
+mod list_and_watch;
+mod span;
 
 use std::{
-    pin::pin,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
-use futures::{Stream, StreamExt};
 use kube::{
     Api, Resource,
-    runtime::{
-        WatchStreamExt,
-        utils::Backoff,
-        watcher::{self, Event, watcher},
-    },
+    runtime::watcher::{self, Event},
 };
 use prometheus::IntCounter;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
+
+use self::list_and_watch::{ListAndWatch, Selected};
+pub use self::span::Span;
 
 use crate::jitter;
 
@@ -32,29 +32,6 @@ const QUIET: Duration = Duration::from_secs(15);
 
 /// The longest wait before another look for a kind that need not be there.
 const LOOK_FOR_OPTIONAL: Duration = Duration::from_secs(30);
-
-/// How long a watch goes on before the API server ends it, and it is begun anew where it was: one request.
-///
-/// A connection whose path is dead is closed by the system, whatever the span (`trainjob_process::client`). One that is alive
-/// but silent shows by the end that does not come: the client library gives it up five seconds later (`docs/decisions.md`, 7).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Span {
-    /// Four seconds, where what is not seen does harm.
-    Short,
-    /// A minute.
-    Long,
-}
-
-impl Span {
-    /// After how many seconds the API server ends the watch.
-    #[must_use]
-    pub const fn seconds(self) -> u32 {
-        match self {
-            Self::Short => 4,
-            Self::Long => 60,
-        }
-    }
-}
 
 /// What is watched.
 #[derive(Debug, Clone, Copy)]
@@ -87,8 +64,7 @@ pub async fn follow<K>(
     K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
     K: Send + 'static,
 {
-    let all = watcher::Config::default();
-    follow_with(api, all, subject, unreachable, take).await;
+    follow_with(api, Selected::default(), subject, unreachable, take).await;
 }
 
 /// Like [`follow`], for the objects that this label selector selects.
@@ -102,7 +78,7 @@ pub async fn follow_labelled<K>(
     K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
     K: Send + 'static,
 {
-    let selected = watcher::Config::default().labels(labels);
+    let selected = Selected { labels: Some(labels.to_owned()), ..Selected::default() };
     follow_with(api, selected, subject, unreachable, take).await;
 }
 
@@ -118,13 +94,14 @@ pub async fn follow_one<K>(
     K: Send + 'static,
 {
     // A permission that is restricted to a name needs just this selector.
-    let one = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let fields = Some(format!("metadata.name={name}"));
+    let one = Selected { fields, ..Selected::default() };
     follow_with(api, one, subject, unreachable, take).await;
 }
 
 async fn follow_with<K>(
     api: Api<K>,
-    selected: watcher::Config,
+    selected: Selected,
     subject: Subject<'_>,
     unreachable: &AtomicBool,
     mut take: impl FnMut(Result<Event<K>, Failed>),
@@ -133,27 +110,26 @@ async fn follow_with<K>(
     K: Send + 'static,
 {
     let longest = if subject.install.is_some() { BACKOFF.1 } else { LOOK_FOR_OPTIONAL };
-    let mut events = pin!(stream(api, selected.timeout(subject.span.seconds()), longest));
+    let mut objects = ListAndWatch::new(api, selected, subject.span);
+    let mut wait = Wait { longest, failures: 0, last: None };
     let mut trouble = Trouble { subject, last: None, said: None, unreachable };
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(event) => {
-                // A list that begins or is under way may still fail.
-                let works = matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_));
-                take(Ok(event));
-                if works {
-                    trouble.over();
-                }
+    loop {
+        let mut tell = |event| {
+            // A list that begins or is under way may still fail.
+            let works = matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_));
+            take(Ok(event));
+            if works {
+                trouble.over();
             }
-            Err(error) => {
-                let is_refused = is_refused(&error);
-                if subject.install.is_some() || !is_refused {
-                    subject.restarts.inc();
-                }
-                take(Err(Failed { is_refused }));
-                trouble.with(&error);
-            }
+        };
+        let Err(error) = objects.go_on(&mut tell).await else { continue };
+        let is_refused = is_refused(&error);
+        if subject.install.is_some() || !is_refused {
+            subject.restarts.inc();
         }
+        take(Err(Failed { is_refused }));
+        trouble.with(&error);
+        sleep(wait.next()).await;
     }
 }
 
@@ -162,23 +138,9 @@ fn is_refused(error: &watcher::Error) -> bool {
     matches!(cause(error), Some((Cause::NotInstalled | Cause::Forbidden, _)))
 }
 
-fn stream<K>(
-    api: Api<K>,
-    selected: watcher::Config,
-    longest: Duration,
-) -> impl Stream<Item = Result<Event<K>, watcher::Error>>
-where
-    K: Resource<DynamicType = ()> + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
-    K: Send + 'static,
-{
-    let wait = Wait { longest, failures: 0, last: None };
-    watcher(api, selected).backoff(wait)
-}
-
 /// Doubling waits between two tries of a watch, with jitter, so that not all kinds come at once.
 ///
-/// A watch that begins a list has not succeeded yet, though to the library it has; so what counts as
-/// success is that it has been quiet for a while.
+/// A watch that begins a list has not succeeded yet; what counts as success is that it has been quiet for a while.
 #[derive(Debug)]
 struct Wait {
     longest: Duration,
@@ -186,10 +148,8 @@ struct Wait {
     last: Option<Instant>,
 }
 
-impl Iterator for Wait {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
+impl Wait {
+    fn next(&mut self) -> Duration {
         let (first, _) = BACKOFF;
         let now = Instant::now();
         let quiet = QUIET.max(self.longest * 2);
@@ -198,12 +158,8 @@ impl Iterator for Wait {
         }
         let wait = first.saturating_mul(1 << self.failures.min(8)).min(self.longest);
         self.failures = self.failures.saturating_add(1);
-        Some(jitter(wait))
+        jitter(wait)
     }
-}
-
-impl Backoff for Wait {
-    fn reset(&mut self) {}
 }
 
 /// What is wrong with a watch, said once.
@@ -305,12 +261,11 @@ mod tests {
     async fn waits_grow_while_a_watch_fails_and_begin_anew_after_a_quiet_time() {
         let mut wait = Wait { longest: BACKOFF.1, failures: 0, last: None };
         for expected in [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000] {
-            let next = wait.next().unwrap();
-            wait.reset();
+            let next = wait.next();
             assert!((expected / 2..=expected).contains(&next.as_millis()), "{expected}: {next:?}");
             tokio::time::advance(next).await;
         }
         tokio::time::advance(QUIET * 2).await;
-        assert!(wait.next().unwrap() <= BACKOFF.0);
+        assert!(wait.next() <= BACKOFF.0);
     }
 }

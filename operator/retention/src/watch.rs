@@ -1,13 +1,12 @@
 //! A watch whose objects are handed on as texts.
 //!
 //! What is watched is read by nobody but the rules of retention, which keep little of it. So a list comes in pages, and
-//! a page is cut into [its items](items) as it arrives; an object is in memory only while it is read (`docs/retention.md`,
-//! R61). The watch of `trainjob-engine` keeps a whole page of objects of a known type.
+//! a page is [cut into its items](list) as it arrives; an object is in memory only while it is read (`docs/retention.md`,
+//! R61). The watch of `trainjob-engine` reads objects of a known type.
 //!
 //! Like that one, it lists and watches, and lists again when it has to. The API server ends a watch after a [span](Span),
 //! and it is begun anew where it was. Events, bookmarks and an end in its time say that the watch is live (R34).
 
-mod items;
 mod line;
 
 use std::{io, pin::pin, time::Duration};
@@ -16,20 +15,18 @@ use futures::{AsyncBufRead, AsyncBufReadExt};
 use http::Request;
 use kube::Client;
 use prometheus::IntCounter;
-use serde::Deserialize;
 use thiserror::Error;
 use tokio::time::{Instant, sleep, timeout};
-use trainjob_engine::{jitter, watch::Span};
+use trainjob_engine::{
+    jitter,
+    list::{self, PageError},
+    watch::Span,
+};
 use trainjob_retention_core::selection::Selection;
 
+use self::line::Event;
 pub use self::line::Named;
-use self::{
-    items::{Items, ListError, Part},
-    line::Event,
-};
 
-/// How long a page of a list may take.
-const PAGE_WITHIN: Duration = Duration::from_mins(1);
 /// The room that is kept for a line.
 const LINE: usize = 16 * 1024;
 /// First and longest wait before a watch that failed is tried again.
@@ -104,7 +101,7 @@ enum WatchError {
     #[error("the connection broke: {0}")]
     Broken(#[from] io::Error),
     #[error(transparent)]
-    NoList(#[from] ListError),
+    NoPage(#[from] PageError),
     #[error("cannot be read: {0}")]
     Unreadable(#[from] serde_json::Error),
     #[error("the API server ended the watch with status {0}")]
@@ -114,7 +111,8 @@ enum WatchError {
 impl WatchError {
     fn status(&self) -> Option<u16> {
         match self {
-            Self::Refused(kube::Error::Api(status)) => Some(status.code),
+            Self::Refused(kube::Error::Api(status))
+            | Self::NoPage(PageError::Refused(kube::Error::Api(status))) => Some(status.code),
             _ => None,
         }
     }
@@ -124,7 +122,7 @@ impl WatchError {
 pub async fn follow(source: &Source, mut take: impl FnMut(News<'_>)) -> Ended {
     let (mut wait, mut page, mut said) = (BACKOFF.0, PAGE.0, false);
     loop {
-        let error = match list(source, page, &mut take).await {
+        let error = match list_all(source, page, &mut take).await {
             Err(error) => {
                 page = (page / 2).max(PAGE.1);
                 error
@@ -159,7 +157,7 @@ pub async fn follow(source: &Source, mut take: impl FnMut(News<'_>)) -> Ended {
 }
 
 /// Lists everything. The version of the list is where a watch goes on.
-async fn list(
+async fn list_all(
     source: &Source,
     page: u32,
     take: &mut impl FnMut(News<'_>),
@@ -169,45 +167,13 @@ async fn list(
     loop {
         let token = if next.is_empty() { String::new() } else { format!("&continue={next}") };
         let question = format!("limit={page}{token}");
-        let metadata = timeout(PAGE_WITHIN, one_page(source, &question, take)).await;
-        let metadata = metadata.map_err(|_| WatchError::Silent)??;
+        let request = request(source, &question, "List")?;
+        let metadata = list::page(&source.client, request, |item| take(News::Listed(item))).await?;
         if metadata.next.is_empty() {
             take(News::ListEnds);
             return Ok(metadata.resource_version);
         }
         next = escaped(&metadata.next);
-    }
-}
-
-/// The metadata of a list.
-#[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
-struct ListMetadata {
-    resource_version: String,
-    #[serde(rename = "continue")]
-    next: String,
-}
-
-async fn one_page(
-    source: &Source,
-    question: &str,
-    take: &mut impl FnMut(News<'_>),
-) -> Result<ListMetadata, WatchError> {
-    let mut body = pin!(source.client.request_stream(request(source, question, "List")?).await?);
-    let (mut items, mut metadata) = (Items::default(), String::new());
-    loop {
-        let bytes = body.fill_buf().await?;
-        if bytes.is_empty() {
-            items.end()?;
-            return Ok(serde_json::from_str(&metadata)?);
-        }
-        let read = bytes.len();
-        items.push(bytes, |part| match part {
-            Part::Item(item) => take(News::Listed(item)),
-            Part::Field("metadata", value) => value.clone_into(&mut metadata),
-            Part::Field(..) => {}
-        })?;
-        body.consume_unpin(read);
     }
 }
 

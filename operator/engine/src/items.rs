@@ -10,7 +10,7 @@ use thiserror::Error;
 
 /// Why a text is no list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub(super) enum ListError {
+pub enum ItemsError {
     /// It ends before it should.
     #[error("the list is cut off")]
     CutOff,
@@ -24,7 +24,7 @@ pub(super) enum ListError {
 
 /// A part of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part<'a> {
+pub(crate) enum Part<'a> {
     /// The value of a field other than `items`, with the name of the field.
     Field(&'a str, &'a str),
     /// One of the items.
@@ -57,7 +57,7 @@ enum Text {
 
 /// Cuts the text of a list into parts.
 #[derive(Debug)]
-pub(super) struct Items {
+pub(crate) struct Items {
     /// How many brackets are open. The fields of the list are at 1, its items at 2.
     depth: u32,
     text: Text,
@@ -89,11 +89,11 @@ impl Items {
     /// # Errors
     ///
     /// The text is no list.
-    pub(super) fn push(
+    pub(crate) fn push(
         &mut self,
         bytes: &[u8],
         mut take: impl FnMut(Part<'_>),
-    ) -> Result<(), ListError> {
+    ) -> Result<(), ItemsError> {
         bytes.iter().try_for_each(|byte| self.next(*byte, &mut take))
     }
 
@@ -102,11 +102,11 @@ impl Items {
     /// # Errors
     ///
     /// It should not have.
-    pub(super) const fn end(&self) -> Result<(), ListError> {
-        if self.begun && self.depth == 0 { Ok(()) } else { Err(ListError::CutOff) }
+    pub(crate) const fn end(&self) -> Result<(), ItemsError> {
+        if self.begun && self.depth == 0 { Ok(()) } else { Err(ItemsError::CutOff) }
     }
 
-    fn next(&mut self, byte: u8, take: &mut impl FnMut(Part<'_>)) -> Result<(), ListError> {
+    fn next(&mut self, byte: u8, take: &mut impl FnMut(Part<'_>)) -> Result<(), ItemsError> {
         if self.text != Text::Outside {
             self.keep(byte);
             self.within_string(byte);
@@ -122,7 +122,9 @@ impl Items {
             b',' if self.depth == 1 => self.value_ends(take)?,
             b'{' | b'[' => self.open(byte),
             b'}' | b']' => self.close(byte, take)?,
-            _ if self.depth == 0 && !byte.is_ascii_whitespace() => return Err(ListError::NoObject),
+            _ if self.depth == 0 && !byte.is_ascii_whitespace() => {
+                return Err(ItemsError::NoObject);
+            }
             _ => self.keep(byte),
         }
         Ok(())
@@ -174,12 +176,12 @@ impl Items {
         self.keep(byte);
     }
 
-    fn close(&mut self, byte: u8, take: &mut impl FnMut(Part<'_>)) -> Result<(), ListError> {
+    fn close(&mut self, byte: u8, take: &mut impl FnMut(Part<'_>)) -> Result<(), ItemsError> {
         if self.depth == 1 {
             self.value_ends(take)?;
         }
         self.keep(byte);
-        self.depth = self.depth.checked_sub(1).ok_or(ListError::NoObject)?;
+        self.depth = self.depth.checked_sub(1).ok_or(ItemsError::NoObject)?;
         if self.depth == 2 && self.piece == Piece::Item {
             take(Part::Item(str::from_utf8(&self.kept)?));
             self.piece = Piece::Nothing;
@@ -189,7 +191,7 @@ impl Items {
         Ok(())
     }
 
-    fn value_ends(&mut self, take: &mut impl FnMut(Part<'_>)) -> Result<(), ListError> {
+    fn value_ends(&mut self, take: &mut impl FnMut(Part<'_>)) -> Result<(), ItemsError> {
         if self.piece == Piece::Value {
             take(Part::Field(str::from_utf8(&self.key)?, str::from_utf8(&self.kept)?));
         }
@@ -208,7 +210,7 @@ mod tests {
     type Parts = (Vec<(String, Value)>, Vec<Value>);
 
     /// The parts of a text that arrives in pieces of this size.
-    fn cut(text: &str, size: usize) -> Result<Parts, ListError> {
+    fn cut(text: &str, size: usize) -> Result<Parts, ItemsError> {
         let (mut items, mut fields, mut found) = (Items::default(), Vec::new(), Vec::new());
         let json = |text: &str| serde_json::from_str(text).unwrap();
         for bytes in text.as_bytes().chunks(size) {
@@ -256,7 +258,7 @@ mod tests {
     fn what_is_cut_off_is_no_list_at_any_place() {
         let text = r#"{"metadata":{"resourceVersion":"1"},"items":[{"a":"}"},{}]}"#;
         for end in 0..text.len() {
-            assert_eq!(cut(&text[..end], 5), Err(ListError::CutOff), "{end}");
+            assert_eq!(cut(&text[..end], 5), Err(ItemsError::CutOff), "{end}");
         }
         assert!(cut(text, 5).is_ok());
     }
@@ -264,10 +266,10 @@ mod tests {
     #[test]
     fn what_is_no_object_is_no_list() {
         for text in ["no", "{}}", "]", "{\"a\":1} x"] {
-            assert_eq!(cut(text, 2), Err(ListError::NoObject), "{text}");
+            assert_eq!(cut(text, 2), Err(ItemsError::NoObject), "{text}");
         }
         let mut items = Items::default();
         let broken = items.push(b"{\"items\":[{\"a\":\"\xff\"}]}", |_| {});
-        assert!(matches!(broken, Err(ListError::NoText(_))));
+        assert!(matches!(broken, Err(ItemsError::NoText(_))));
     }
 }
