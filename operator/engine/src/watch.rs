@@ -21,7 +21,6 @@ use tokio::time::{Instant, sleep};
 
 use self::list_and_watch::{ListAndWatch, Selected};
 pub use self::span::Span;
-
 use crate::jitter;
 
 /// First and longest wait before a watch that failed is tried again.
