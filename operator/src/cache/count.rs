@@ -9,7 +9,7 @@ use trainjob_core::{
 };
 use trainjob_engine::versions::Versions;
 
-use super::Cache;
+use super::{Cache, JobRecord};
 use crate::kinds::Kind;
 
 impl Cache {
@@ -21,11 +21,14 @@ impl Cache {
         group: impl Fn(&str) -> Arc<str>,
     ) {
         for key in self.all_keys() {
+            let state = self.lock();
             // One that has gone meanwhile does not count.
-            let _ = self.with_job(&key, |job, job_set, pods| {
-                let release = || job_stats::release_of(job, job_set, pods, now);
-                job_stats.add(group(&key.namespace), job, release);
-            });
+            let Some(JobRecord { facts: job, .. }) = state.job(&key) else { continue };
+            let release = || {
+                let job_set = state.job_set(&key);
+                job_stats::release_of(&job, job_set.as_ref(), state.pods(&key, &job.uid), now)
+            };
+            job_stats.add(group(&key.namespace), &job, release);
         }
     }
 
