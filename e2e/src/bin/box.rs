@@ -99,7 +99,12 @@ fn print_usage(cluster: &Cluster, programs: Option<&Programs>, took: Duration) -
         for (whose, program) in
             [("operator", operator), ("webhook", webhook)].into_iter().chain(optional)
         {
-            writeln!(out, "The {whose}'s log is {}.", program.process().log_path().display())?;
+            let (log, metrics) =
+                (program.process().log_path().display(), program.metrics_address());
+            writeln!(
+                out,
+                "The {whose}'s log is {log}, its metrics are at http://{metrics}/metrics."
+            )?;
         }
     }
     writeln!(out, "Ctrl-C stops everything and removes it.")?;

@@ -58,7 +58,8 @@ fn print_usage(setup: &Setup) -> io::Result<()> {
     writeln!(out, "  export KUBECONFIG={}", setup.release.cluster.kubeconfig().display())?;
     writeln!(out, "  alias kubectl={}", setup.release.cluster.kubectl().display())?;
     writeln!(out, "  kubectl apply -n {} -f examples/deadline.yaml", setup.namespace)?;
-    writeln!(out, "  kubectl get -n {} trainjobs,jobsets,pods --watch\n", setup.namespace)?;
+    writeln!(out, "  kubectl get -n {} trainjobs,jobsets,pods", setup.namespace)?;
+    writeln!(out, "  cargo run --bin kubectl-trainjob -- status -n {}\n", setup.namespace)?;
     writeln!(out, "Logs are in {}.", setup.release.cluster.folder().display())?;
     writeln!(out, "Ctrl-C stops everything and removes it.")?;
     out.flush()

@@ -39,7 +39,6 @@ const KEPT: [&str; 2] = ["held", "running"];
 /// refuse TrainJobs, which its webhooks see.
 pub async fn play(setup: &Setup) -> Result<(Verdict, Kueue)> {
     let client = &setup.client;
-    say("");
     say("Second act: retention policies. Kueue joins, and queues Jobs");
     let kueue = Kueue::start(&setup.release.cluster, KueueOptions::default());
     let kueue = audibly("starting Kueue", kueue).await?;

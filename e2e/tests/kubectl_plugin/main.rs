@@ -293,6 +293,21 @@ async fn extend_raises_a_deadline_where_the_cluster_allows_it() -> Result<()> {
 }
 
 #[tokio::test]
+async fn why_of_a_job_that_its_ttl_has_deleted_quotes_the_event() -> Result<()> {
+    in_the_box(async |user| {
+        let tenant = user.tenant;
+        tenant.create("short", COMPLETES, json!({"ttlSecondsAfterFinished": 0})).await?;
+        tenant.gone("short").await?;
+        tenant.tells("short", "TTLExpired").await?;
+        let said = user.fails(&["why", "short"])?;
+        ensure!(said.starts_with("error: no TrainJob short in namespace plugin-"), "{said}");
+        ensure!(said.contains("\nhint: TTLExpired at "), "{said}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
 async fn kubectl_finds_the_plugin_and_shells_complete_it() -> Result<()> {
     in_the_box(async |user| {
         user.tenant.create("job", RUNS, json!({"suspend": true})).await?;

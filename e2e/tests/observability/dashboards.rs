@@ -17,6 +17,10 @@ const FOLDERS: [&str; 3] = [
 ];
 /// How long a dashboard may be: all of them are in the Secret of the release, which may not be longer than 1 MiB.
 const LONGEST: usize = 60_000;
+/// The label of metrics about jobs, and the variable that chooses a value of it.
+const JOB_NAMESPACE: &str = "job_namespace";
+/// Those that have this variable.
+const ABOUT_JOBS: [&str; 3] = ["cleanup.json", "gpu-hours.json", "lifecycle.json"];
 /// Columns of Grafana's grid.
 const COLUMNS: u64 = 24;
 
@@ -120,7 +124,7 @@ fn jobs_are_added_up_over_namespaces_where_the_label_may_be() {
                 let labelled = promql::selectors(query).into_iter().filter(|selector| {
                     let metric = metrics.get(&selector.metric);
                     metric.is_some_and(|it| {
-                        it.kind == "gauge" && it.labels.contains_key("job_namespace")
+                        it.kind == "gauge" && it.labels.contains_key(JOB_NAMESPACE)
                     })
                 });
                 for selector in labelled {
@@ -139,12 +143,35 @@ fn jobs_are_added_up_over_namespaces_where_the_label_may_be() {
 }
 
 #[test]
+fn what_is_about_jobs_is_of_the_namespaces_that_were_chosen() {
+    let metrics = metrics();
+    let about_jobs = |(file, _): &(String, Value)| ABOUT_JOBS.contains(&file.as_str());
+    for (file, dashboard) in dashboards().into_iter().filter(about_jobs) {
+        let mut asked = 0;
+        for query in panels(&dashboard).iter().filter(|panel| !is_row(panel)).flat_map(queries) {
+            for selector in promql::selectors(query) {
+                let metric = metrics.get(selector.metric.trim_end_matches("_bucket"));
+                if metric.is_some_and(|it| it.labels.contains_key(JOB_NAMESPACE)) {
+                    let chosen = selector
+                        .matchers
+                        .iter()
+                        .any(|it| it.label == JOB_NAMESPACE && it.value == "$job_namespace");
+                    assert!(chosen, "{file}: {query}");
+                    asked += 1;
+                }
+            }
+        }
+        assert!(asked > 5, "{file}: only {asked}");
+    }
+}
+
+#[test]
 fn the_data_source_and_the_namespace_are_chosen_on_top() {
     for (file, dashboard) in dashboards() {
         let variables = dashboard["templating"]["list"].as_array().unwrap();
         let names: Vec<_> = variables.iter().map(|variable| &variable["name"]).collect();
-        let about_jobs = ["lifecycle.json", "cleanup.json"].contains(&file.as_str());
-        let of_jobs = about_jobs.then_some("job_namespace");
+        let about_jobs = ABOUT_JOBS.contains(&file.as_str());
+        let of_jobs = about_jobs.then_some(JOB_NAMESPACE);
         let expected: Vec<_> = ["datasource", "namespace"].into_iter().chain(of_jobs).collect();
         assert_eq!(names, expected, "{file}");
         for panel in panels(&dashboard).iter().filter(|panel| !is_row(panel)) {

@@ -91,6 +91,15 @@ fn every_metric_has_a_prefix_a_type_and_a_help_text() {
     }
 }
 
+/// Prometheus would rename such a label to `exported_…`, or not, depending on the target.
+#[test]
+fn no_metric_has_a_label_of_targets() {
+    for (name, metric) in metrics() {
+        let taken = metric.labels.keys().find(|label| OF_TARGETS.contains(&label.as_str()));
+        assert_eq!(taken, None, "{name}");
+    }
+}
+
 #[test]
 fn a_metric_a_label_and_a_value_that_do_not_exist_are_found() {
     let metrics = metrics();

@@ -19,7 +19,7 @@ use trainjob_api::lifecycle::v1alpha1::{
 use trainjob_engine::lease;
 use trainjob_process::{
     client::Clients,
-    metrics::{Values, build_info, counter, histogram, histograms, own},
+    metrics::{JOB_NAMESPACE, Values, build_info, counter, histogram, histograms, own},
 };
 
 pub use self::gauges::show;
@@ -132,21 +132,21 @@ impl Metrics {
         let batch =
             (&*format!("{PREFIX}_batch_pods"), "Pods that one write of a record has counted.");
         Ok(Arc::new(Self {
-            pods: vector("pods_total", "Pods that were counted.", &["namespace", "class"])?,
+            pods: vector("pods_total", "Pods that were counted.", &[JOB_NAMESPACE, "class"])?,
             failures: vector(
                 "pod_failures_total",
                 "Counted Pods that failed.",
-                &["namespace", "reason"],
+                &[JOB_NAMESPACE, "reason"],
             )?,
             seconds: vector(
                 "resource_seconds_total",
                 "Seconds of GPUs, millicores and MiB of counted Pods.",
-                &["namespace", "queue", "resource"],
+                &[JOB_NAMESPACE, "queue", "resource"],
             )?,
             wasted: vector(
                 "wasted_gpu_seconds_total",
                 "Seconds of GPUs whose work was lost, by cause, once their record is final.",
-                &["namespace", "reason"],
+                &[JOB_NAMESPACE, "reason"],
             )?,
             lost,
             restarts,

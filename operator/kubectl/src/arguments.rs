@@ -24,17 +24,17 @@ pub struct Arguments {
     pub command: Command,
 }
 
-/// Which cluster and namespace.
+/// Which cluster and namespace. In the help of a command they stand below its own flags.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct Place {
     /// The kubeconfig file; without it those of $KUBECONFIG, or ~/.kube/config
-    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(long, value_name = "FILE", global = true, display_order = 100)]
     pub kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig; without it the current one
-    #[arg(long, value_name = "NAME", global = true)]
+    #[arg(long, value_name = "NAME", global = true, display_order = 101)]
     pub context: Option<String>,
     /// The namespace; without it that of the context
-    #[arg(short, long, value_name = "NAME", global = true)]
+    #[arg(short, long, value_name = "NAME", global = true, display_order = 102)]
     pub namespace: Option<String>,
 }
 

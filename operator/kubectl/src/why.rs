@@ -4,11 +4,13 @@
 //! * [`answer`]: an answer.
 //! * [`explain`]: from the one to the other: the causes, in the order in which they win.
 //! * [`start`], [`pods`], [`end`], [`release`]: the causes, by the time of a job's life.
+//! * `gone`: what is said of a TrainJob that is not there.
 //! * [`words`]: sentences that several of them need.
 
 pub mod answer;
 pub mod end;
 pub mod explain;
+mod gone;
 pub mod pods;
 pub mod release;
 pub mod scene;
@@ -26,7 +28,7 @@ use crate::{access::Access, arguments::WhyArguments, failure::Failure};
 ///
 /// # Errors
 ///
-/// There is no such TrainJob, or the API server refuses or does not answer. What else cannot be read is left out of the
+/// There is no such TrainJob, which says who deleted it, if an event tells; or the API server refuses or does not answer. What else cannot be read is left out of the
 /// answer, which says so.
 pub async fn run(
     access: &Access,
@@ -34,7 +36,14 @@ pub async fn run(
     mut out: impl Write,
 ) -> Result<(), Failure> {
     let clock = arguments.deadline_clock.map(Into::into);
-    let answer = explain(&Scene::read(access, &arguments.name, clock).await?);
+    let answer = match Scene::read(access, &arguments.name, clock).await {
+        Ok(scene) => explain(&scene),
+        Err(missing @ Failure::NotFound { .. }) => {
+            let of = (&*access.namespace, &*arguments.name);
+            return Err(gone::explain(&access.client, of, missing).await);
+        }
+        Err(failure) => return Err(failure),
+    };
     if arguments.output.is_some() {
         serde_json::to_writer_pretty(&mut out, &answer).map_err(std::io::Error::from)?;
         Ok(writeln!(out)?)

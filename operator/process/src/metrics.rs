@@ -14,3 +14,6 @@ pub use own::own;
 pub use requests::Requests;
 pub use sampled::Sampled;
 pub use values::Values;
+
+/// The label for the namespace of a job. `namespace` is what Prometheus calls that of the target.
+pub const JOB_NAMESPACE: &str = "job_namespace";

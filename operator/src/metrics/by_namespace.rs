@@ -9,10 +9,7 @@ use prometheus::{
     HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, Result,
     core::{MetricVec, MetricVecBuilder},
 };
-use trainjob_process::metrics::{Sampled, Values};
-
-/// The label. `namespace` is what Prometheus calls that of the target.
-pub(super) const JOB_NAMESPACE: &str = "job_namespace";
+use trainjob_process::metrics::{JOB_NAMESPACE, Sampled, Values};
 
 /// What stands for the namespaces beyond the limit.
 const OTHER: &str = "_other";

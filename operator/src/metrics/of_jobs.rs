@@ -7,10 +7,10 @@ use trainjob_core::{
     facts::ObjectKey,
     job_stats::{Counts, Horizon, JobStats, Late, State},
 };
-use trainjob_process::metrics::Sampled;
+use trainjob_process::metrics::{JOB_NAMESPACE, Sampled};
 
 use super::{
-    by_namespace::{About, Gauges, JOB_NAMESPACE, JobNamespaces, gauges, set},
+    by_namespace::{About, Gauges, JobNamespaces, gauges, set},
     jobs::{Jobs, label},
 };
 

@@ -18,6 +18,8 @@ use crate::testenv::until::until_ok;
 const GREEDY: &str = "greedy";
 /// How long a Pod runs that ends by itself.
 const LENGTH: &str = "8s";
+/// The label by which metrics tell the namespaces of jobs apart.
+const JOB_NAMESPACE: &str = "job_namespace";
 /// The label by which Kueue knows the queue of a job.
 const QUEUE: &str = "kueue.x-k8s.io/queue-name";
 /// How many records become final: of seven jobs of the teams, and of one that a policy audits. That of a job whose Pod cannot
@@ -148,7 +150,7 @@ impl<'a> Accounting<'a> {
             let finals = records.iter().filter(|it| is_final(it)).count();
             ensure!(finals == FINISHING, "{finals} records are final");
             let (used, in_records) =
-                (self.counted("exported_namespace", USED).await?, used_by_namespace(&records));
+                (self.counted(JOB_NAMESPACE, USED).await?, used_by_namespace(&records));
             ensure!(used == in_records, "used: {used:?}, in records: {in_records:?}");
             let (wasted, in_records) = (self.counted("reason", WASTED).await?, wasted(&records));
             ensure!(wasted == in_records, "wasted: {wasted:?}, in records: {in_records:?}");
@@ -178,7 +180,7 @@ impl<'a> Accounting<'a> {
         let records = self.records().await?;
         let mut lines = Vec::new();
         for (title, label, seconds) in [
-            ("By namespace", "namespace", used_by_namespace(&records)),
+            ("By namespace", JOB_NAMESPACE, used_by_namespace(&records)),
             ("Wasted, by reason", "reason", wasted(&records)),
         ] {
             let shown = dashboards::of_panel(self.site.prometheus, (GPU_HOURS, title), span);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use prometheus::{IntGauge, IntGaugeVec, Opts, Result};
-use trainjob_process::metrics::Sampled;
+use trainjob_process::metrics::{JOB_NAMESPACE, Sampled};
 
 use super::{Metrics, PREFIX};
 use crate::{accountant::Accountant, book::Numbers};
@@ -67,7 +67,7 @@ impl Gauges {
     fn new(metrics: &mut Sampled) -> Result<Self> {
         let gpus = IntGaugeVec::new(
             Opts::new(format!("{PREFIX}_active_gpus"), "GPUs of Pods that run."),
-            &["namespace", "queue"],
+            &[JOB_NAMESPACE, "queue"],
         )?;
         metrics.add(gpus.clone());
         let records =

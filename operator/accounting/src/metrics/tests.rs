@@ -40,10 +40,10 @@ fn what_a_store_adds_is_counted_by_namespace_queue_class_and_reason() {
     metrics.released(true, Duration::from_millis(300));
     let lines = lines(&metrics);
     for expected in [
-        r#"trainjob_accounting_pods_total{class="succeeded",namespace="team-a"} 5"#,
-        r#"trainjob_accounting_pods_total{class="failed",namespace="team-a"} 1"#,
-        r#"trainjob_accounting_pod_failures_total{namespace="team-a",reason="OOMKilled"} 1"#,
-        r#"trainjob_accounting_resource_seconds_total{namespace="team-a",queue="gpu",resource="gpu"} 160"#,
+        r#"trainjob_accounting_pods_total{class="succeeded",job_namespace="team-a"} 5"#,
+        r#"trainjob_accounting_pods_total{class="failed",job_namespace="team-a"} 1"#,
+        r#"trainjob_accounting_pod_failures_total{job_namespace="team-a",reason="OOMKilled"} 1"#,
+        r#"trainjob_accounting_resource_seconds_total{job_namespace="team-a",queue="gpu",resource="gpu"} 160"#,
         r#"trainjob_accounting_lost_pods_total{reason="Swept"} 1"#,
         r#"trainjob_accounting_lost_pods_total{reason="Unlabelled"} 0"#,
         r#"trainjob_accounting_release_latency_seconds_bucket{waited="deleted",le="0.5"} 1"#,
@@ -62,11 +62,11 @@ fn counters_of_an_open_record_begin_at_zero_before_anything_is_counted() {
     lines(&metrics);
     let begun: BTreeSet<_> = lines(&metrics).into_iter().collect();
     for expected in [
-        r#"pods_total{class="deleted",namespace="team-a"} 0"#,
-        r#"pod_failures_total{namespace="team-a",reason="OOMKilled"} 0"#,
-        r#"resource_seconds_total{namespace="team-a",queue="gpu",resource="gpu"} 0"#,
-        r#"resource_seconds_total{namespace="team-a",queue="",resource="memory_mib"} 0"#,
-        r#"wasted_gpu_seconds_total{namespace="team-a",reason="Suspended"} 0"#,
+        r#"pods_total{class="deleted",job_namespace="team-a"} 0"#,
+        r#"pod_failures_total{job_namespace="team-a",reason="OOMKilled"} 0"#,
+        r#"resource_seconds_total{job_namespace="team-a",queue="gpu",resource="gpu"} 0"#,
+        r#"resource_seconds_total{job_namespace="team-a",queue="",resource="memory_mib"} 0"#,
+        r#"wasted_gpu_seconds_total{job_namespace="team-a",reason="Suspended"} 0"#,
     ] {
         let expected = format!("{PREFIX}_{expected}");
         assert!(begun.contains(&expected), "no {expected} in {begun:#?}");
@@ -105,7 +105,7 @@ fn two_thousand_namespaces_have_a_thousand_names_and_one() {
     assert_eq!(of(&metrics, "resource_seconds_total{").len(), 1_001);
     assert_eq!(
         of(&apart, "pods_total{class="),
-        [r#"trainjob_accounting_pods_total{class="succeeded",namespace="_all"} 2000"#]
+        [r#"trainjob_accounting_pods_total{class="succeeded",job_namespace="_all"} 2000"#]
     );
 }
 
@@ -123,7 +123,7 @@ fn waste_is_told_when_a_record_becomes_final_for_the_first_time() {
         record
     };
     let line =
-        r#"trainjob_accounting_wasted_gpu_seconds_total{namespace="a",reason="OOMKilled"} 40"#;
+        r#"trainjob_accounting_wasted_gpu_seconds_total{job_namespace="a",reason="OOMKilled"} 40"#;
     let (open, done) = (with("False", "Open"), with("True", "AllCounted"));
     let reopened = with("False", "Reopened");
     for (before, after, is_told) in [

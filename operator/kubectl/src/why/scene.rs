@@ -156,7 +156,7 @@ fn is_owned_by(job_set: &JobSetView, uid: &str) -> bool {
 }
 
 /// When an event was last seen.
-fn time_of(event: &Event) -> Timestamp {
+pub(super) fn time_of(event: &Event) -> Timestamp {
     let series = event.series.as_ref().and_then(|series| series.last_observed_time.as_ref());
     let precise = series.or(event.event_time.as_ref()).map(|time| Timestamp(time.0.as_second()));
     let whole = event.last_timestamp.as_ref().or(event.metadata.creation_timestamp.as_ref());

@@ -85,7 +85,7 @@ pub(crate) fn schema(
 fn of_values(mut schema: Schema, path: &str, values: &Defaults) -> Schema {
     schema.remove("x-expected");
     if let Some(Value::String(description)) = schema.get_mut("description") {
-        *description = without_links(description);
+        *description = with_plain_links(description);
     }
     let default = schema.remove("default").filter(|it| !it.is_null());
     // That of a section is the sum of those of its fields.
@@ -101,17 +101,32 @@ fn of_values(mut schema: Schema, path: &str, values: &Defaults) -> Schema {
     schema
 }
 
-/// `[text](target)` as `text`.
-pub(crate) fn without_links(markdown: &str) -> String {
+/// `[text](page.md#section)` as `text (docs/page.md)`; of the number of a rule, `docs/page.md, number`.
+pub(crate) fn with_plain_links(markdown: &str) -> String {
     let mut parts = markdown.split("](");
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {
+        let (target, rest) = part.split_once(')').unwrap_or(("", part));
+        let page = target.split('#').next().and_then(|path| path.rsplit('/').next());
+        let page = page.filter(|page| !page.is_empty());
         if let Some(opened) = plain.rfind('[') {
-            plain.remove(opened);
+            let text = plain.split_off(opened).split_off(1);
+            let shown = match page {
+                Some(page) if is_rule(&text) => format!("docs/{page}, {text}"),
+                Some(page) => format!("{text} (docs/{page})"),
+                None => text,
+            };
+            plain += &shown;
         }
-        plain += part.split_once(')').map_or(part, |(_, rest)| rest);
+        plain += rest;
     }
     plain
+}
+
+/// Whether this is how a page numbers its rules or sections, such as `AM0` or `5`.
+fn is_rule(text: &str) -> bool {
+    let number = text.trim_start_matches(|letter: char| letter.is_ascii_uppercase());
+    !number.is_empty() && number.chars().all(|digit| digit.is_ascii_digit())
 }
 
 /// JSON with as much in a line as fits, `indent` spaces from the left, in a line of which `used` columns are taken.

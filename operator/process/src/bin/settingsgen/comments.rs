@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::chart::without_links;
+use super::chart::with_plain_links;
 
 /// How many columns a line may have.
 const WIDTH: usize = 120;
@@ -55,7 +55,7 @@ impl Meanings {
         let rows = readme.lines().filter_map(|line| line.strip_prefix("| `")?.strip_suffix(" |"));
         let meanings = rows.filter_map(|row| {
             let (names, cells) = row.split_once(" |")?;
-            let meaning = without_links(cells.rsplit_once("| ")?.1);
+            let meaning = with_plain_links(cells.rsplit_once("| ")?.1);
             Some((names, meaning))
         });
         let by_path = meanings.flat_map(|(names, meaning)| {
@@ -93,13 +93,12 @@ fn comment(meaning: &str, indent: usize) -> Vec<String> {
 mod tests {
     use super::values;
 
-    const README: &str =
-        "| `a.b`, `c.b` | `1` | see [there](x.md) |\n| `c.d` | | `0` or more | a map |\n";
+    const README: &str = "| `a.b`, `c.b` | `1` | see [there](../x.md#y) ([D2](x.md)) |\n| `c.d` | | `0` or more | a map |\n";
 
     #[test]
     fn a_comment_is_the_meaning_of_the_row_and_replaces_what_was_there() {
         let before = "# Head.\n\na:\n  # Old.\n  b: 1\nc:\n  b: 1\n  d:\n    e: {}\n";
-        let after = "# Head.\n\na:\n  # see there\n  b: 1\nc:\n  # see there\n  b: 1\n  # a map\n  d:\n    e: {}\n";
+        let after = "# Head.\n\na:\n  # see there (docs/x.md) (docs/x.md, D2)\n  b: 1\nc:\n  # see there (docs/x.md) (docs/x.md, D2)\n  b: 1\n  # a map\n  d:\n    e: {}\n";
         assert_eq!(values(before, README).as_deref(), Ok(after));
         assert_eq!(values(after, README).as_deref(), Ok(after), "a second time changes nothing");
     }
