@@ -78,13 +78,14 @@ pub enum Bench {
 /// How large a bench is. Where nothing is said, it is as large as its bars ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// TrainJobs of a round, of [`Bench::Scale`] and [`Bench::Failover`] finished ones, and as many unfinished ones; finished objects of [`Bench::Retention`]; Pods of [`Bench::Accounting`];
-    /// restarts of [`Bench::AccountingRestarts`].
+    /// TrainJobs of a round; finished ones of [`Bench::Scale`] and [`Bench::Failover`], which have as many unfinished
+    /// ones; finished objects of [`Bench::Retention`]; Pods of [`Bench::Accounting`]; restarts of
+    /// [`Bench::AccountingRestarts`].
     pub jobs: Option<usize>,
     /// Rounds of each side.
     pub rounds: usize,
-    /// How long jobs fall due in a round of [`Bench::Drip`], a neighbour is measured in one of [`Bench::Tenant`], [`Bench::Scale`] is at rest, and each step of
-    /// [`Bench::Retention`] and the churn of [`Bench::Accounting`] take.
+    /// How long jobs fall due in a round of [`Bench::Drip`], a neighbour is measured in one of [`Bench::Tenant`],
+    /// [`Bench::Scale`] is at rest, and each step of [`Bench::Retention`] and the churn of [`Bench::Accounting`] take.
     pub seconds: usize,
     /// The only case of [`Bench::Tenant`] or [`Bench::Scale`]; by default they have all.
     pub case: Option<Case>,

@@ -5,8 +5,8 @@ use std::time::SystemTime;
 use anyhow::{Context, Result};
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
-use trainjob_api::TrainJob;
 use trainjob_api::time::Timestamp;
+use trainjob_api::{JobSet, TrainJob};
 
 use super::etcd::{Etcd, Object, TRAIN_JOBS, key, put_all};
 use super::figures::float;
@@ -55,7 +55,8 @@ pub(super) async fn due_together(
     Ok((finished(rig, namespace, vec![due; count]).await?, due))
 }
 
-/// Makes finished jobs in a new namespace, such that their TTLs have passed when it says. Nothing but the API server may run.
+/// Makes finished jobs in a new namespace, such that their TTLs have passed when it says. Nothing but the API server
+/// may run.
 pub(super) async fn finished(
     rig: &Rig,
     namespace: &str,
@@ -83,13 +84,16 @@ pub(super) async fn finished(
     Ok(stored.collect())
 }
 
-/// Starts the API server again and waits until it serves TrainJobs.
+/// Starts the API server again and waits until it serves what was stored.
 pub(super) async fn start_apiserver(rig: &Rig) -> Result<()> {
     rig.progress.step("the API server starts with what was stored", 0);
     rig.cluster.start_apiserver().await?;
     let jobs: Api<TrainJob> = Api::all(rig.admin.clone());
-    until_ok("TrainJobs are served", SERVED_WITHIN, || async {
-        jobs.list_metadata(&ListParams::default().limit(1)).await?;
+    let job_sets: Api<JobSet> = Api::all(rig.admin.clone());
+    let one = ListParams::default().limit(1);
+    until_ok("TrainJobs and JobSets are served", SERVED_WITHIN, || async {
+        jobs.list_metadata(&one).await?;
+        job_sets.list_metadata(&one).await?;
         Ok(())
     })
     .await

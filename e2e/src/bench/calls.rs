@@ -1,5 +1,6 @@
 //! What was asked of the API server, as it noted that itself, to the microsecond.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -201,6 +202,15 @@ impl Calls {
         calls.sort_by_key(|call| call.completed());
         calls
     }
+}
+
+/// How many calls there are of each kind.
+pub(super) fn counted<'c>(calls: impl Iterator<Item = &'c Call>) -> BTreeMap<String, usize> {
+    let mut kinds = BTreeMap::new();
+    for call in calls {
+        *kinds.entry(format!("{} {}", call.verb, call.resource())).or_default() += 1;
+    }
+    kinds
 }
 
 /// What the operator, the raw client and the peers asked for, from the API server's log.

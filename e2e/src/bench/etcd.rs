@@ -1,10 +1,11 @@
-//! Objects that are written into the store while no API server runs: that of a hundred thousand takes half an hour by way of
-//! the API server.
+//! Objects that are written into the store while no API server runs: by way of it, some hundred thousand take half an
+//! hour.
 //!
-//! A custom resource is stored as JSON, and the API server reads every kind from JSON. All objects of one transaction are of
-//! the same revision, which is their version.
+//! A custom resource is stored as JSON, and the API server reads every kind from JSON. All objects of one transaction
+//! are of the same revision, which is their version.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;
@@ -73,7 +74,10 @@ impl Etcd {
 
 /// What has etcd store these.
 fn transaction(objects: &[Object]) -> Value {
-    let put = |object: &Object| json!({"requestPut": {"key": STANDARD.encode(&object.key), "value": STANDARD.encode(&object.text)}});
+    let put = |object: &Object| {
+        let (key, value) = (STANDARD.encode(&object.key), STANDARD.encode(&object.text));
+        json!({"requestPut": {"key": key, "value": value}})
+    };
     json!({"success": objects.iter().map(put).collect::<Vec<_>>()})
 }
 
@@ -89,14 +93,14 @@ pub(super) async fn put_all(
     rig: &Rig,
     step: &str,
     count: usize,
-    make: impl Fn(usize) -> Object + Clone + Send + Sync + 'static,
+    make: impl Fn(usize) -> Object + Send + Sync + 'static,
 ) -> Result<Vec<String>> {
     rig.progress.step(step, count);
-    let (etcd, progress) = (Etcd::of(rig)?, rig.progress.clone());
+    let (etcd, progress, make) = (Etcd::of(rig)?, rig.progress.clone(), Arc::new(make));
     let mut written = in_places(PLACES, ranges(count), move |range: Range<usize>| {
-        let (etcd, progress, make) = (etcd.clone(), progress.clone(), make.clone());
+        let (etcd, progress, make) = (etcd.clone(), progress.clone(), Arc::clone(&make));
         async move {
-            let objects: Vec<Object> = range.clone().map(make).collect();
+            let objects: Vec<Object> = range.clone().map(&*make).collect();
             let revision = etcd.put(&objects).await?;
             range.clone().for_each(|_| progress.one());
             Ok((range, revision))

@@ -77,7 +77,8 @@ impl Peer {
 
     /// Its figures.
     pub(super) fn json(&self) -> Value {
-        json!({"limits": self.limits == Limits::Default, "jobs": self.jobs, "rate": self.rate, "lateness_ms": self.lateness})
+        let limits = self.limits == Limits::Default;
+        json!({"limits": limits, "jobs": self.jobs, "rate": self.rate, "lateness_ms": self.lateness})
     }
 }
 

@@ -1,8 +1,8 @@
 //! `scale`: as many jobs as a large cluster has, of which almost none needs anything.
 //!
-//! One control plane of an API server with its etcd, in which all jobs are stored before the API server starts: nothing else
-//! acts on them. In it a cold start, rest, churn if it is asked for, and take-overs by a follower that has seen everything.
-//! Jobs of a megabyte have a control plane of their own.
+//! One control plane of an API server with its etcd, in which all jobs are stored before the API server starts: nothing
+//! else acts on them. In it a cold start, rest, churn if it is asked for, and take-overs by a follower that has seen
+//! everything. Jobs of a megabyte have a control plane of their own.
 
 pub(super) mod case;
 mod cold;
@@ -89,10 +89,6 @@ async fn resident_round(
         0 => None,
         seconds => Some(rest::at_rest(&rig, &leader, seconds).await?),
     };
-    let churn = match size.churn {
-        0 => None,
-        seconds => Some(rest::churn(&rig, &leader, jobs, seconds).await?),
-    };
     let mut take_overs = Vec::new();
     for (number, ending) in endings.iter().enumerate() {
         rig.progress.step("another operator starts", 0);
@@ -102,10 +98,15 @@ async fn resident_round(
         take_overs.push(take_over::run(&rig, jobs, turn, leader, &follower).await?);
         leader = follower;
     }
+    // At the end, because everything that is asked for meanwhile is noted.
+    let churn = match size.churn {
+        0 => None,
+        seconds => Some(rest::churn(&rig, &leader, jobs, seconds).await?),
+    };
     Ok(Resident { jobs, listed, cold, at_rest, churn, take_overs })
 }
 
 async fn hostile_round(size: Size, progress: &Progress) -> Result<Hostile> {
     let rig = Rig::start(stock::control_plane(size.fsync), progress).await?;
-    hostile::run(&rig, size.hostile).await
+    hostile::run(&rig, size.hostile, size.seconds).await
 }

@@ -17,21 +17,23 @@ struct Arguments {
     /// What to measure.
     #[arg(required = true)]
     benches: Vec<Bench>,
-    /// How many TrainJobs a round has, `scale` and `failover` finished ones and as many unfinished ones, `retention` finished objects, `accounting` Pods, or `accounting-restarts` restarts; by
-    /// default as many as the bars are about.
+    /// How many TrainJobs a round has, `scale` and `failover` finished ones and as many unfinished ones, `retention`
+    /// finished objects, `accounting` Pods, or `accounting-restarts` restarts; by default as many as the bars are
+    /// about.
     #[arg(long)]
     jobs: Option<usize>,
     /// How many rounds each side has.
     #[arg(long, default_value_t = Size::default().rounds, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     rounds: usize,
-    /// How long jobs fall due in a round of `drip`, the neighbour is measured in one of `tenant`, `scale` is at rest, and a step of `retention`, or
-    /// the churn of `accounting`, takes.
+    /// How long jobs fall due in a round of `drip`, the neighbour is measured in one of `tenant`, `scale` is at rest,
+    /// and a step of `retention`, or the churn of `accounting`, takes.
     #[arg(long, default_value_t = Size::default().seconds, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     seconds: usize,
     /// The only case of `tenant` or `scale`; by default they have all.
     #[arg(long)]
     case: Option<Case>,
-    /// For how many seconds statuses of JobSets are written in `scale`, at half of the rate that is possible; 0 leaves it out.
+    /// For how many seconds statuses of JobSets are written in `scale`, at half of the rate that is possible; 0 leaves
+    /// it out.
     #[arg(long, default_value_t = Size::default().churn)]
     churn: usize,
     /// How many TrainJobs of a megabyte `scale` has.

@@ -1,12 +1,14 @@
 //! A start without a leader before it, beside a raw LIST of the same.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result};
 use kube::{Client, Resource};
 use serde::Serialize;
 use tokio::time::Instant;
 use trainjob_api::{JobSet, TrainJob};
 
-use super::super::calls::{Call, Calls};
+use super::super::calls::{Call, Calls, counted};
 use super::super::rig::Rig;
 use super::replica::Replica;
 use super::stock::OVERDUE;
@@ -31,7 +33,7 @@ impl Listed {
 }
 
 /// What came of a start.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct ColdStart {
     pub(super) ready_ms: f64,
     /// From the answer with the first page of TrainJobs to the first accepted deletion.
@@ -40,6 +42,8 @@ pub(super) struct ColdStart {
     pub(super) last_deletion_ms: f64,
     /// Overdue jobs that were not deleted.
     pub(super) missing: usize,
+    /// All that was asked for until then, by what it was.
+    pub(super) calls: BTreeMap<String, usize>,
 }
 
 /// Lists both kinds, page by page, and does nothing with them.
@@ -76,23 +80,26 @@ pub(super) async fn start(rig: &Rig, name: &str) -> Result<(Replica, ColdStart)>
     let ready_ms = replica.ready().await?;
     // What is not deleted by then is counted.
     let _ = until_ok("overdue TrainJobs are deleted", PATIENCE, || async {
-        let deleted = deletions(&rig.noted().await?.operator).len();
+        let deleted = deletions(&rig.noted().await?.operator, &replica.token).len();
         (deleted >= OVERDUE).then_some(()).with_context(|| format!("{deleted} are"))
     })
     .await;
-    let cold = judged(&rig.noted().await?.operator, ready_ms);
+    let cold = judged(&rig.noted().await?.operator, &replica.token, ready_ms);
     Ok((replica, cold))
 }
 
-fn deletions(calls: &Calls) -> Vec<&Call> {
-    calls.accepted("delete", "trainjobs")
+/// What the operator with this token has deleted: the one that wrote for samples has left its traces, too.
+fn deletions<'c>(calls: &'c Calls, token: &str) -> Vec<&'c Call> {
+    let mut deleted = calls.accepted("delete", "trainjobs");
+    deleted.retain(|call| call.has_token(token));
+    deleted
 }
 
 /// What a start was, by what was asked for.
-fn judged(calls: &Calls, ready_ms: f64) -> ColdStart {
-    let pages = calls.watching.iter().filter(|call| call.is("list", "trainjobs"));
-    let first = pages.map(Call::completed).min();
-    let deleted = deletions(calls);
+fn judged(calls: &Calls, token: &str, ready_ms: f64) -> ColdStart {
+    let is_page = |call: &&Call| call.is("list", "trainjobs") && call.has_token(token);
+    let first = calls.watching.iter().filter(is_page).map(Call::completed).min();
+    let deleted = deletions(calls, token);
     let after = |call: Option<&&Call>| match (call, first) {
         (Some(call), Some(first)) => call.completed().since(first),
         _ => f64::NAN,
@@ -102,6 +109,7 @@ fn judged(calls: &Calls, ready_ms: f64) -> ColdStart {
         first_deletion_ms: after(deleted.first()),
         last_deletion_ms: after(deleted.last()),
         missing: OVERDUE.saturating_sub(deleted.len()),
+        calls: counted(calls.all().filter(|call| call.has_token(token))),
     }
 }
 

@@ -3,15 +3,14 @@
 use anyhow::Result;
 use kube::api::{Api, PostParams};
 use serde::Serialize;
-use tokio::time::sleep;
 use trainjob_api::v1alpha1::train_job::{TrainJobSpec, Trainer};
 use trainjob_api::{JobSet, TrainJob};
 
 use super::super::jobs::{in_places, on_torch};
 use super::super::rig::Rig;
-use super::super::usage::{Usage, megabytes};
+use super::super::usage::megabytes;
 use super::replica::Replica;
-use super::rest::SETTLE;
+use super::rest::settle;
 use super::stock::without_job_set;
 
 const NAMESPACE: &str = "hostile";
@@ -35,7 +34,7 @@ pub(super) struct Hostile {
 }
 
 /// Creates them beside an operator, which is then killed and started again.
-pub(super) async fn run(rig: &Rig, jobs: usize) -> Result<Hostile> {
+pub(super) async fn run(rig: &Rig, jobs: usize, seconds: usize) -> Result<Hostile> {
     without_job_set(rig).await?;
     rig.bare_namespace(NAMESPACE).await?;
     let first = Replica::launch(rig, "first").await?;
@@ -55,12 +54,14 @@ pub(super) async fn run(rig: &Rig, jobs: usize) -> Result<Hostile> {
     .await?;
     rig.progress.step("JobSets of them", jobs);
     let missing = jobs - rig.until_count::<JobSet>(NAMESPACE, jobs).await?.min(jobs);
-    let before = settled(&first).await?;
+    settle(rig, seconds).await?;
+    let before = first.usage()?;
     first.operator.kill9();
     rig.progress.step("the operator starts again", 0);
     let second = Replica::launch(rig, "second").await?;
     let ready_ms = second.ready().await?;
-    let after = settled(&second).await?;
+    settle(rig, seconds).await?;
+    let after = second.usage()?;
     Ok(Hostile {
         jobs,
         peak_mb: megabytes(before.peak),
@@ -70,12 +71,6 @@ pub(super) async fn run(rig: &Rig, jobs: usize) -> Result<Hostile> {
         ready_ms,
         missing,
     })
-}
-
-/// What it has used when it has come to rest.
-async fn settled(replica: &Replica) -> Result<Usage> {
-    sleep(SETTLE).await;
-    replica.usage()
 }
 
 fn large() -> TrainJobSpec {

@@ -81,7 +81,8 @@ fn id_of_token(kubeconfig: &Path) -> Result<String> {
 fn id_in(token: &str) -> Result<String> {
     let claims = token.split('.').nth(1).context("a token of other than three parts")?;
     let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims)?)?;
-    claims["jti"].as_str().map(str::to_owned).context("a token without an id")
+    let id = claims.get("jti").and_then(Value::as_str);
+    id.map(str::to_owned).context("a token without an id")
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ impl Parts {
         self.row("cold start until ready", cold.ready_ms, "ms");
         self.row("first page to first overdue TTL deletion", cold.first_deletion_ms, "ms");
         self.row("first page to the last of 200", cold.last_deletion_ms, "ms");
+        self.notes.push(format!("requests at the cold start: {:?}", cold.calls));
         self.at_most("cold start / raw LIST", cold.ready_ms / listed.whole_ms(), 1.2);
         self.at_most("ms from the first page to the first deletion", cold.first_deletion_ms, 300.0);
         self.bars.push(Bar::none("overdue TrainJobs that were not deleted", cold.missing));
@@ -119,7 +120,10 @@ impl Parts {
 fn figures(resident: &Resident) -> Value {
     let Resident { jobs, listed, cold, at_rest, churn, take_overs } = resident;
     let take_overs: Vec<Value> = take_overs.iter().map(TakeOver::json).collect();
-    json!({"jobs": jobs, "raw_list": listed, "cold": cold, "at_rest": at_rest, "churn": churn, "take_overs": take_overs})
+    json!({
+        "jobs": jobs, "raw_list": listed, "cold": cold, "at_rest": at_rest, "churn": churn,
+        "take_overs": take_overs,
+    })
 }
 
 /// The report of `scale`.

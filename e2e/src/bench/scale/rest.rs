@@ -11,17 +11,17 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep};
 
-use super::super::calls::{Calls, Micros};
+use super::super::calls::{Micros, counted};
 use super::super::figures::float;
 use super::super::rig::Rig;
 use super::super::usage::megabytes;
 use super::replica::Replica;
 use super::stock::{FREE, Job, Kind, set_ready};
 
-/// How long the last work may take to end.
-pub(super) const SETTLE: Duration = Duration::from_secs(40);
-/// How long the rate is measured that is possible.
-const FULL_SPEED: Duration = Duration::from_secs(15);
+/// How many seconds the last work may take to end.
+const SETTLE: usize = 40;
+/// For how many seconds the rate is measured that is possible.
+const FULL_SPEED: usize = 15;
 /// Writes under way.
 const PLACES: usize = 64;
 
@@ -51,15 +51,14 @@ pub(super) struct Churn {
 
 /// Waits until it has settled, and looks on while nothing happens.
 pub(super) async fn at_rest(rig: &Rig, replica: &Replica, seconds: usize) -> Result<AtRest> {
-    rig.progress.step("the operator comes to rest", 0);
-    let window = seconds_of(seconds)?;
-    sleep(window.min(SETTLE)).await;
+    settle(rig, seconds).await?;
     rig.progress.step("nothing happens", 0);
     let (before, begun) = (replica.usage()?, Micros::now());
-    sleep(window).await;
+    sleep(seconds_of(seconds)?).await;
     let (after, ended) = (replica.usage()?, Micros::now());
     let passed = ended.since(begun) / 1e3;
-    let calls = counted(&rig.noted().await?.operator, begun, ended);
+    let noted = rig.noted().await?.operator;
+    let calls = counted(noted.all().filter(|call| (begun..ended).contains(&call.completed())));
     Ok(AtRest {
         pss_mb: megabytes(after.now),
         peak_mb: megabytes(after.peak),
@@ -67,15 +66,6 @@ pub(super) async fn at_rest(rig: &Rig, replica: &Replica, seconds: usize) -> Res
         calls_per_second: float(calls.values().sum()) / passed,
         calls,
     })
-}
-
-/// The calls that ended in a while, by what they were.
-fn counted(calls: &Calls, begun: Micros, ended: Micros) -> BTreeMap<String, usize> {
-    let mut kinds = BTreeMap::new();
-    for call in calls.all().filter(|call| (begun..ended).contains(&call.completed())) {
-        *kinds.entry(format!("{} {}", call.verb, call.resource())).or_default() += 1;
-    }
-    kinds
 }
 
 /// Writes statuses of JobSets at half of the rate that is possible.
@@ -88,12 +78,12 @@ pub(super) async fn churn(
     let running = (jobs / 2..jobs - FREE).map(|number| Job { kind: Kind::Running, number });
     let written = Written { client: rig.admin.clone(), jobs: Arc::new(running.collect()) };
     rig.progress.step("statuses of JobSets are written as fast as possible", 0);
-    let (next, full_rate) = written.full_rate(0).await?;
-    settle(rig).await;
+    let (next, full_rate) = written.full_rate(0, seconds.min(FULL_SPEED)).await?;
+    settle(rig, seconds).await?;
     let before_mb = megabytes(replica.usage()?.now);
     rig.progress.step("statuses of JobSets are written at half of that rate", 0);
     let count = written.at_rate(next, full_rate / 2.0, seconds).await?;
-    settle(rig).await;
+    settle(rig, seconds).await?;
     let after = replica.usage()?;
     Ok(Churn {
         seconds,
@@ -105,9 +95,11 @@ pub(super) async fn churn(
     })
 }
 
-async fn settle(rig: &Rig) {
+/// Waits until the last work has ended, but no longer than what is measured takes.
+pub(super) async fn settle(rig: &Rig, seconds: usize) -> Result<()> {
     rig.progress.step("the operator comes to rest", 0);
-    sleep(SETTLE).await;
+    sleep(seconds_of(seconds.min(SETTLE))?).await;
+    Ok(())
 }
 
 /// The running jobs whose JobSets are written to, in turns.
@@ -125,14 +117,16 @@ impl Written {
         set_ready(&self.client, &job.namespace(), &job.name(), u32::from(turn % 2 == 1)).await
     }
 
-    /// Writes a second, with as many under way as the operator may have. The writes begin with that of the number `from`.
-    async fn full_rate(&self, from: usize) -> Result<(usize, f64)> {
+    /// Writes with as many under way as the operator may have, from that of a number on. Returns the next number, and
+    /// the writes a second.
+    async fn full_rate(&self, from: usize, seconds: usize) -> Result<(usize, f64)> {
+        let end = Instant::now() + seconds_of(seconds)?;
         let (begun, next) = (Instant::now(), Arc::new(AtomicUsize::new(from)));
         let mut workers = JoinSet::new();
         for _ in 0..PLACES {
             let (written, next) = (self.clone(), Arc::clone(&next));
             workers.spawn(async move {
-                while begun.elapsed() < FULL_SPEED {
+                while Instant::now() < end {
                     written.write(next.fetch_add(1, Ordering::Relaxed)).await?;
                 }
                 anyhow::Ok(())

@@ -1,7 +1,7 @@
 //! A leader ends, and one that has seen everything takes over.
 //!
-//! TTLs that come while nobody leads are what is overdue then. Deadlines come in the seconds after that, and a new job is
-//! submitted.
+//! TTLs that come while nobody leads are what is overdue then. Deadlines come in the seconds after that, and a new job
+//! is submitted.
 
 use std::collections::HashMap;
 use std::time::Duration;
