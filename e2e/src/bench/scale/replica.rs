@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kube::{Client, Config};
@@ -17,6 +17,8 @@ use crate::testenv::fixtures::SYSTEM;
 use crate::testenv::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT};
 
 const ELECTION: &str = "leaderElection: {leaderElect: true}";
+/// How many lines of its log an error shows.
+const SHOWN_LINES: usize = 10;
 /// Between two looks whether an operator is ready.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// How long it may take.
@@ -57,8 +59,7 @@ impl Replica {
             if client.request_text(request).await.is_ok() {
                 return Ok(self.launched.elapsed().as_secs_f64() * 1e3);
             }
-            let ended = self.operator.process().ended();
-            ensure!(ended.is_none(), "the operator ended: {}", self.operator.log()?);
+            self.still_runs()?;
             ensure!(self.launched.elapsed() < READY_WITHIN, "the operator is not ready");
             sleep(LOOK_EVERY).await;
         }
@@ -66,7 +67,16 @@ impl Replica {
 
     /// What it has used so far.
     pub(super) fn usage(&self) -> Result<Usage> {
+        self.still_runs()?;
         usage::of(self.operator.process().id())
+    }
+
+    /// Fails with the end of its log if it has ended.
+    fn still_runs(&self) -> Result<()> {
+        let Some(status) = self.operator.process().ended() else { return Ok(()) };
+        let log = self.operator.log()?;
+        let last: Vec<&str> = log.lines().rev().take(SHOWN_LINES).collect();
+        bail!("the operator ended ({status}); the last it said, newest first:\n{}", last.join("\n"))
     }
 }
 
