@@ -9,10 +9,13 @@
 
 mod accounting;
 mod admission;
+mod armed;
 mod burst;
 mod calls;
+mod case;
 mod deadlines;
 mod drip;
+mod etcd;
 mod figures;
 mod jobs;
 mod judge;
@@ -24,7 +27,9 @@ mod raw;
 mod report;
 mod retention;
 mod rig;
+mod scale;
 mod storm;
+mod template;
 mod tenant;
 mod trainer;
 mod usage;
@@ -34,8 +39,10 @@ use clap::ValueEnum;
 
 use progress::Progress;
 
+pub use case::Case;
 pub use report::{Bar, Bound, Report};
-pub use tenant::case::Case;
+pub use scale::case::Case as ScaleCase;
+pub use tenant::case::Case as TenantCase;
 
 /// The benches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -62,21 +69,30 @@ pub enum Bench {
     Accounting,
     /// The accounting program: how much later a training is restarted.
     AccountingRestarts,
+    /// A hundred thousand jobs: memory, a cold start, take-overs, rest.
+    Scale,
+    /// Take-overs alone, in every way in which a leader ends.
+    Failover,
 }
 
 /// How large a bench is. Where nothing is said, it is as large as its bars ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// TrainJobs of a round; finished objects of [`Bench::Retention`]; Pods of [`Bench::Accounting`];
-    /// restarts of [`Bench::AccountingRestarts`].
+    /// TrainJobs of a round; finished ones of [`Bench::Scale`] and [`Bench::Failover`], which have as many unfinished
+    /// ones; finished objects of [`Bench::Retention`]; Pods of [`Bench::Accounting`]; restarts of
+    /// [`Bench::AccountingRestarts`].
     pub jobs: Option<usize>,
     /// Rounds of each side.
     pub rounds: usize,
-    /// How long jobs fall due in a round of [`Bench::Drip`], a neighbour is measured in one of [`Bench::Tenant`], and each step of
-    /// [`Bench::Retention`] and the churn of [`Bench::Accounting`] take.
+    /// How long jobs fall due in a round of [`Bench::Drip`], a neighbour is measured in one of [`Bench::Tenant`],
+    /// [`Bench::Scale`] is at rest, and each step of [`Bench::Retention`] and the churn of [`Bench::Accounting`] take.
     pub seconds: usize,
-    /// The only case of [`Bench::Tenant`]; by default it has all.
+    /// The only case of [`Bench::Tenant`] or [`Bench::Scale`]; by default they have all.
     pub case: Option<Case>,
+    /// How long statuses of JobSets are written in [`Bench::Scale`]; 0 leaves it out.
+    pub churn: usize,
+    /// TrainJobs of a megabyte in [`Bench::Scale`].
+    pub hostile: usize,
     /// Jobs of the TTL controller of Kubernetes in [`Bench::Storm`]; 0 leaves it out.
     pub peer_jobs: usize,
     /// Rounds of Kubeflow Trainer in [`Bench::Burst`] and [`Bench::Deadlines`], with as many jobs as the others
@@ -96,6 +112,8 @@ impl Default for Size {
             rounds,
             seconds,
             case: None,
+            churn: 0,
+            hostile: 1_000,
             peer_jobs,
             trainer_rounds,
             fsync: true,
@@ -121,5 +139,7 @@ pub async fn run(bench: Bench, size: Size) -> Result<Report> {
         Bench::Retention => Box::pin(retention::run(size, &progress)).await,
         Bench::Accounting => Box::pin(accounting::run(size, &progress)).await,
         Bench::AccountingRestarts => Box::pin(accounting::restarts::run(size, &progress)).await,
+        Bench::Scale => Box::pin(scale::run(size, &progress)).await,
+        Bench::Failover => Box::pin(scale::failover(size, &progress)).await,
     }
 }

@@ -2,7 +2,7 @@
 //! the operator is built and on the machine, and is judged by `cargo bench-box` alone.
 
 use anyhow::{Result, ensure};
-use e2e::bench::{Bar, Bench, Case, Size, run};
+use e2e::bench::{Bar, Bench, Case, Size, TenantCase, run};
 use tokio::sync::Mutex;
 
 /// One at a time: each has control planes of its own.
@@ -13,6 +13,8 @@ const SMALL: Size = Size {
     rounds: 1,
     seconds: 3,
     case: None,
+    churn: 0,
+    hostile: 20,
     peer_jobs: 10,
     // To build it takes minutes, and what it does is not ours to judge.
     trainer_rounds: 0,
@@ -66,8 +68,10 @@ async fn whole_lives_take_no_reads_and_no_idle_writes() -> Result<()> {
 // One of each kind: each has a control plane of its own.
 #[tokio::test]
 async fn a_neighbour_of_a_bad_tenant_is_served() -> Result<()> {
-    for case in [Case::HangPost, Case::FewDelete, Case::Flood, Case::Warnings] {
-        let size = Size { case: Some(case), jobs: Some(30), ..SMALL };
+    for case in
+        [TenantCase::HangPost, TenantCase::FewDelete, TenantCase::Flood, TenantCase::Warnings]
+    {
+        let size = Size { case: Some(Case::Tenant(case)), jobs: Some(30), ..SMALL };
         counts_hold(Bench::Tenant, size).await?;
     }
     Ok(())
@@ -87,4 +91,15 @@ async fn backlog_of_finished_objects_is_deleted_once_each_and_what_falls_due_bes
 #[tokio::test]
 async fn pods_that_end_are_counted_and_released_once_each() -> Result<()> {
     counts_hold(Bench::Accounting, Size { jobs: Some(160), ..SMALL }).await
+}
+
+#[tokio::test]
+async fn followers_take_over_and_miss_nothing() -> Result<()> {
+    counts_hold(Bench::Failover, Size { jobs: Some(1_000), ..SMALL }).await
+}
+
+#[tokio::test]
+async fn cold_start_deletes_what_is_overdue_and_jobs_of_a_megabyte_get_their_job_sets() -> Result<()>
+{
+    counts_hold(Bench::Scale, Size { jobs: Some(1_000), churn: 2, ..SMALL }).await
 }

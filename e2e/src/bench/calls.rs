@@ -1,5 +1,6 @@
 //! What was asked of the API server, as it noted that itself, to the microsecond.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -110,6 +111,15 @@ struct ResponseStatus {
 #[derive(Debug, Clone, Deserialize)]
 struct User {
     username: String,
+    #[serde(default)]
+    extra: Extra,
+}
+
+/// What else is known of a user: of a `ServiceAccount`, which of its tokens it had.
+#[derive(Debug, Clone, Default, Deserialize)]
+struct Extra {
+    #[serde(default, rename = "authentication.kubernetes.io/credential-id")]
+    credentials: Vec<String>,
 }
 
 impl Call {
@@ -123,6 +133,13 @@ impl Call {
     #[must_use]
     pub(super) fn completed(&self) -> Micros {
         Micros(self.completed.0.as_microsecond())
+    }
+
+    /// Whether it was sent with the token of this id. Two replicas are one user, but each has a token of its own.
+    #[must_use]
+    pub(super) fn has_token(&self, id: &str) -> bool {
+        let ids = self.user.extra.credentials.iter();
+        ids.filter_map(|id| id.strip_prefix("JTI=")).any(|it| it == id)
     }
 
     /// Whether the API server did what was asked for.
@@ -167,9 +184,16 @@ pub(super) struct Calls {
     pub(super) work: Vec<Call>,
     /// To tell users of them.
     pub(super) events: Vec<Call>,
+    /// To be informed.
+    pub(super) watching: Vec<Call>,
 }
 
 impl Calls {
+    /// All of them.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Call> {
+        self.work.iter().chain(&self.events).chain(&self.watching)
+    }
+
     /// The work that was accepted of a verb on a resource, in the order of completion.
     #[must_use]
     pub(super) fn accepted(&self, verb: &str, resource: &str) -> Vec<&Call> {
@@ -178,6 +202,15 @@ impl Calls {
         calls.sort_by_key(|call| call.completed());
         calls
     }
+}
+
+/// How many calls there are of each kind.
+pub(super) fn counted<'c>(calls: impl Iterator<Item = &'c Call>) -> BTreeMap<String, usize> {
+    let mut kinds = BTreeMap::new();
+    for call in calls {
+        *kinds.entry(format!("{} {}", call.verb, call.resource())).or_default() += 1;
+    }
+    kinds
 }
 
 /// What the operator, the raw client and the peers asked for, from the API server's log.
@@ -208,7 +241,9 @@ impl Noted {
             };
             if call.is_event() {
                 calls.events.push(call);
-            } else if !call.is_watching() {
+            } else if call.is_watching() {
+                calls.watching.push(call);
+            } else {
                 calls.work.push(call);
             }
         }
@@ -246,11 +281,22 @@ mod tests {
         ]
         .join("\n");
         let noted = Noted::read(log.as_bytes()).unwrap();
-        let Calls { work, events } = &noted.operator;
-        assert_eq!((work.len(), events.len(), noted.raw.work.len()), (3, 1, 1));
+        let Calls { work, events, watching } = &noted.operator;
+        assert_eq!((work.len(), events.len(), watching.len()), (3, 1, 2));
+        assert_eq!((noted.operator.all().count(), noted.raw.work.len()), (6, 1));
         let deleted = noted.operator.accepted("delete", "trainjobs");
         assert_eq!(deleted.len(), 1);
         assert!((deleted[0].completed().since(deleted[0].received()) - 2.75).abs() < 1e-9);
         assert_eq!(noted.operator.accepted("patch", "trainjobs/status").len(), 1);
+    }
+
+    #[test]
+    fn replicas_are_told_apart_by_their_tokens() {
+        let call = line(OPERATOR_USER, "get", "{}", 200);
+        let id =
+            r#""username":"x","extra":{"authentication.kubernetes.io/credential-id":["JTI=7a"]}"#;
+        let call = call.replace(&format!(r#""username":"{OPERATOR_USER}""#), id);
+        let call: Call = serde_json::from_str(&call).unwrap();
+        assert!(call.has_token("7a") && !call.has_token("7"));
     }
 }

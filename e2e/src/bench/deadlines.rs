@@ -18,7 +18,7 @@ use trainjob_api::conditions::{FAILED, MESSAGE_DEADLINE_EXCEEDED, REASON_DEADLIN
 use trainjob_api::{JobSet, TrainJob};
 
 use super::Size;
-use super::calls::{Calls, Micros};
+use super::calls::{Call, Calls, Micros};
 use super::figures::{Spread, Times, float};
 use super::jobs::{arm, create, in_seconds, on_torch, side_by_side, still_to_come};
 use super::progress::Progress;
@@ -161,15 +161,18 @@ async fn round(
 fn failures(calls: &Calls, namespace: &str) -> BTreeMap<String, (Micros, Micros)> {
     let mut failures = BTreeMap::new();
     for call in calls.accepted("patch", "trainjobs/status") {
-        let conditions = call.sent.pointer("/status/conditions").and_then(Value::as_array);
-        let failed =
-            conditions.into_iter().flatten().any(|it| it["reason"] == REASON_DEADLINE_EXCEEDED);
-        if failed && call.object.namespace == namespace {
+        if is_failure(call) && call.object.namespace == namespace {
             let times = (call.received(), call.completed());
             failures.entry(call.object.name.clone()).or_insert(times);
         }
     }
     failures
+}
+
+/// Whether it stores that a deadline has come.
+pub(super) fn is_failure(call: &Call) -> bool {
+    let conditions = call.sent.pointer("/status/conditions").and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|it| it["reason"] == REASON_DEADLINE_EXCEEDED)
 }
 
 /// When the deletion of each JobSet was accepted.

@@ -12,9 +12,10 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use trainjob_api::time::Timestamp;
 
+use super::armed::{finished, when_filled};
 use super::calls::{Calls, Micros};
 use super::figures::{Spread, Times};
-use super::jobs::{Stored, create, finish, in_seconds, still_to_come, with_ttl};
+use super::jobs::{Stored, still_to_come};
 use super::progress::Progress;
 use super::report::{Bar, Bound, Report, row};
 use super::rig::{Rig, control_plane, store};
@@ -23,6 +24,7 @@ use super::{Size, judge, raw};
 
 /// As many as the bars are about.
 const JOBS: usize = 10_000;
+const NAMESPACE: &str = "drip";
 /// Jobs that fall due in each second.
 const EACH: usize = 5;
 /// When the raw client begins with its deletions one after the other, in milliseconds of a second.
@@ -73,20 +75,16 @@ impl Shares {
 }
 
 async fn round(size: Size, jobs: usize, progress: &Progress) -> Result<Round> {
-    let rig = Rig::start(control_plane(size.fsync), progress).await?;
-    let namespace = rig.cluster.namespace("drip").await?;
-    let creating = Micros::now();
-    let created = create(&rig, &namespace, &with_ttl(), jobs).await?;
-    let begin = in_seconds(Micros::now().since(creating) * 3.0 / 1e3);
-    let shares = Shares::of(size.seconds);
-    let ends = |(number, job)| (job, shares.due(number, begin));
-    let armed = created.into_iter().enumerate().map(ends).collect();
-    let stored = finish(&rig, &namespace, armed).await?;
+    let rig = Rig::start_server(control_plane(size.fsync), progress).await?;
+    let (begin, shares) = (when_filled(jobs), Shares::of(size.seconds));
+    let dues = (0..jobs).map(|number| shares.due(number, begin)).collect();
+    let stored = finished(&rig, NAMESPACE, dues).await?;
+    rig.cluster.boot_others().await?;
     let watched = judge::watch(&rig).await?;
     let operator = rig.start_operator().await?;
     still_to_come(begin)?;
 
-    let sent = delete_between(&rig, &namespace, &stored, &shares, begin).await?;
+    let sent = delete_between(&rig, &stored, &shares, begin).await?;
     let noted = rig.noted().await?;
     let violations = judge::violations(&rig, &watched).await?;
     let [ours, alone, together] = shares.0;
@@ -136,7 +134,6 @@ fn since(calls: &Calls, begins: &HashMap<&str, Micros>) -> Vec<f64> {
 /// Deletes the raw client's jobs between the operator's; returns when each request was sent.
 async fn delete_between(
     rig: &Rig,
-    namespace: &str,
     stored: &[Stored],
     shares: &Shares,
     begin: Timestamp,
@@ -151,14 +148,14 @@ async fn delete_between(
         let at = |ms: i64| Micros(due_of(second * EACH, begin).0 + ms * 1_000);
         for (job, number) in alone.iter().zip(0..) {
             tokio::time::sleep(at(ALONE + number * APART).away()).await;
-            sent.insert(job.name.clone(), raw::delete(&rig.raw, namespace, job).await?);
+            sent.insert(job.name.clone(), raw::delete(&rig.raw, NAMESPACE, job).await?);
         }
         tokio::time::sleep(at(TOGETHER).away()).await;
         let mut at_once = JoinSet::new();
         for job in together.iter().cloned() {
-            let (client, namespace) = (rig.raw.clone(), namespace.to_owned());
+            let client = rig.raw.clone();
             at_once.spawn(async move {
-                let sent = raw::delete(&client, &namespace, &job).await?;
+                let sent = raw::delete(&client, NAMESPACE, &job).await?;
                 anyhow::Ok((job.name, sent))
             });
         }

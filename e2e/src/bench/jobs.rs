@@ -85,36 +85,19 @@ pub(super) async fn create(
     Ok(stored)
 }
 
-/// Makes each of the jobs Complete, such that its TTL has passed when it says.
-pub(super) async fn finish(
-    rig: &Rig,
-    namespace: &str,
-    jobs: Vec<(Stored, Timestamp)>,
-) -> Result<Vec<Stored>> {
-    rig.progress.step("finishing TrainJobs", jobs.len());
-    let api: Api<TrainJob> = Api::namespaced(rig.admin.clone(), namespace);
-    let progress = rig.progress.clone();
-    let mut stored = side_by_side(jobs, move |(job, due)| {
-        let (api, progress) = (api.clone(), progress.clone());
-        async move {
-            let finished = end(&api, &job.name, due).await?;
-            progress.one();
-            Stored::of(&finished)
-        }
-    })
-    .await?;
-    stored.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(stored)
+/// Makes a job of [`with_ttl`] Complete, such that its TTL has passed when it says.
+pub(super) async fn end(api: &Api<TrainJob>, name: &str, due: Timestamp) -> Result<TrainJob> {
+    end_at(api, name, due.plus(-i64::from(TTL))).await
 }
 
-/// Makes a job Complete, such that its TTL has passed when it says.
-pub(super) async fn end(api: &Api<TrainJob>, name: &str, due: Timestamp) -> Result<TrainJob> {
+/// Makes a job Complete since `at`, also one that is already.
+pub(super) async fn end_at(api: &Api<TrainJob>, name: &str, at: Timestamp) -> Result<TrainJob> {
     let end = json!({"status": {"conditions": [{
         "type": conditions::COMPLETE,
         "status": "True",
         "reason": "AllJobsCompleted",
         "message": "jobset completed successfully",
-        "lastTransitionTime": Time::from(due.plus(-i64::from(TTL))),
+        "lastTransitionTime": Time::from(at),
     }]}});
     Ok(api.patch_status(name, &PatchParams::default(), &Patch::Merge(end)).await?)
 }
@@ -128,14 +111,20 @@ pub(super) async fn arm(rig: &Rig, namespace: &str, due: Timestamp) -> Result<()
     side_by_side(there, move |job| {
         let (api, progress) = (api.clone(), progress.clone());
         async move {
-            let deadline = due.since(created_at(&job));
-            let patch = Patch::Merge(json!({"spec": {"activeDeadlineSeconds": deadline}}));
-            api.patch(&job.name_any(), &PatchParams::default(), &patch).await?;
+            arm_one(&api, &job, due).await?;
             progress.one();
             Ok(())
         }
     })
     .await?;
+    Ok(())
+}
+
+/// Gives a job a deadline that comes when it says.
+pub(super) async fn arm_one(api: &Api<TrainJob>, job: &TrainJob, due: Timestamp) -> Result<()> {
+    let deadline = due.since(created_at(job));
+    let patch = Patch::Merge(json!({"spec": {"activeDeadlineSeconds": deadline}}));
+    api.patch(&job.name_any(), &PatchParams::default(), &patch).await?;
     Ok(())
 }
 
@@ -152,21 +141,6 @@ pub(super) async fn until_suspended(rig: &Rig, namespace: &str, patience: Durati
         Ok(())
     })
     .await
-}
-
-/// Makes `count` finished jobs that are all due in the same second, which is still to come.
-pub(super) async fn due_together(
-    rig: &Rig,
-    namespace: &str,
-    count: usize,
-) -> Result<(Vec<Stored>, Timestamp)> {
-    let begun = Micros::now();
-    let created = create(rig, namespace, &with_ttl(), count).await?;
-    // To finish a job takes no more than twice as long as to create one, on any machine seen so far.
-    let due = in_seconds(Micros::now().since(begun) * 3.0 / 1e3);
-    let stored =
-        finish(rig, namespace, created.into_iter().map(|job| (job, due)).collect()).await?;
-    Ok((stored, due))
 }
 
 /// The second that begins after `seconds` from now and the time that an operator takes to start.

@@ -11,9 +11,10 @@ use trainjob_api::time::Timestamp;
 use trainjob_api::v1alpha1::train_job::TrainJobSpec;
 use trainjob_api::{JobSet, TrainJob, conditions};
 
+use super::armed::finished;
 use super::calls::{Call, Calls, Micros};
 use super::figures::{Spread, float};
-use super::jobs::{create, finish, on_torch, with_ttl};
+use super::jobs::on_torch;
 use super::progress::Progress;
 use super::report::{Bar, Bound, Report, row};
 use super::rig::{Rig, control_plane, store};
@@ -57,12 +58,11 @@ pub(super) async fn run(size: Size, progress: &Progress) -> Result<Report> {
 }
 
 async fn round(size: Size, jobs: usize, progress: &Progress) -> Result<Round> {
-    let rig = Rig::start(control_plane(size.fsync), progress).await?;
-    let (backlog, live) =
-        (rig.cluster.namespace(BACKLOG).await?, rig.cluster.namespace(LIVE).await?);
-    let created = create(&rig, &backlog, &with_ttl(), jobs).await?;
+    let rig = Rig::start_server(control_plane(size.fsync), progress).await?;
     let due = Timestamp::from(std::time::SystemTime::now());
-    finish(&rig, &backlog, created.into_iter().map(|job| (job, due)).collect()).await?;
+    finished(&rig, BACKLOG, vec![due; jobs]).await?;
+    rig.cluster.boot_others().await?;
+    let live = rig.cluster.namespace(LIVE).await?;
 
     let [first, later] = NAMES;
     let first = submit(&rig, &live, first).await?;
@@ -72,7 +72,7 @@ async fn round(size: Size, jobs: usize, progress: &Progress) -> Result<Round> {
     rig.until_deleted(&operator, float(jobs) / 10.0).await?;
     let later = submit(&rig, &live, later).await?;
     rig.progress.step("the operator deletes TrainJobs; there are", jobs);
-    let lost = rig.until_count::<TrainJob>(&backlog, 0).await?;
+    let lost = rig.until_count::<TrainJob>(BACKLOG, 0).await?;
     served(&rig, &live).await?;
     let peak = megabytes(usage::of(operator.process().id())?.peak);
     let calls = rig.noted().await?.operator;

@@ -1,4 +1,4 @@
-//! The peer beside us: the TTL controller of Kubernetes, with the client limits it has by default.
+//! The peer beside us: the TTL controller of Kubernetes, with the client limits it has by default and without.
 
 use std::path::Path;
 
@@ -26,8 +26,40 @@ use crate::testenv::ready::answers;
 
 const TTL: i64 = 3_600;
 
+/// How many requests its client may send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Limits {
+    /// As many as by default.
+    Default,
+    /// As many as it can.
+    None,
+}
+
+impl Limits {
+    /// Both.
+    pub(super) const ALL: [Self; 2] = [Self::Default, Self::None];
+
+    /// Its flags: a limit that nothing comes near is none.
+    fn flags(self) -> Vec<String> {
+        match self {
+            Self::Default => Vec::new(),
+            Self::None => {
+                ["--kube-api-qps=1000000", "--kube-api-burst=1000000"].map(str::to_owned).into()
+            }
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Default => "",
+            Self::None => " without limits",
+        }
+    }
+}
+
 /// What came of it.
 pub(super) struct Peer {
+    limits: Limits,
     jobs: usize,
     rate: f64,
     lateness: Times,
@@ -37,19 +69,22 @@ impl Peer {
     /// Its row in the table of the storm.
     pub(super) fn row(&self) -> Vec<String> {
         let Times { first, p50, p99, last } = self.lateness;
-        let name = format!("TTL controller of Kubernetes, {} Jobs", self.jobs);
+        let name =
+            format!("TTL controller of Kubernetes{}, {} Jobs", self.limits.name(), self.jobs);
         let whole = |ms: f64| format!("{ms:.0}");
         row([&name, &whole(self.rate), &whole(first), &whole(p50), &whole(p99), &whole(last)])
     }
 
     /// Its figures.
     pub(super) fn json(&self) -> Value {
-        json!({"jobs": self.jobs, "rate": self.rate, "lateness_ms": self.lateness})
+        let limits = self.limits == Limits::Default;
+        json!({"limits": limits, "jobs": self.jobs, "rate": self.rate, "lateness_ms": self.lateness})
     }
 }
 
-/// Lets `count` finished Jobs fall due in the same second, once.
-pub(super) async fn run(size: Size, count: usize, progress: &Progress) -> Result<Peer> {
+/// Lets finished Jobs fall due in the same second, once.
+pub(super) async fn run(size: Size, limits: Limits, progress: &Progress) -> Result<Peer> {
+    let count = size.peer_jobs;
     // Its own limits are generous here; and these Jobs never ran.
     let controllers = "--controllers=*,-ttl-after-finished-controller,-job-controller".to_owned();
     let controller_manager_flags = vec![controllers];
@@ -57,7 +92,7 @@ pub(super) async fn run(size: Size, count: usize, progress: &Progress) -> Result
     let rig = Rig::start(options, progress).await?;
     let namespace = rig.cluster.namespace("peer").await?;
     let port = Port::take()?;
-    let _controller = start(&rig, &port).await?;
+    let _controller = start(&rig, &port, limits).await?;
     let due = finished_jobs(&rig, &namespace, count).await?;
     still_to_come(due)?;
     rig.progress.step("the TTL controller of Kubernetes deletes Jobs; there are", count);
@@ -65,14 +100,14 @@ pub(super) async fn run(size: Size, count: usize, progress: &Progress) -> Result
     let (calls, due) = (rig.noted().await?.peer, Micros::of(due));
     let deleted = calls.accepted("delete", "jobs");
     let lateness = Times::of(deleted.iter().map(|call| call.completed().since(due)));
-    Ok(Peer { jobs: count, rate: float(deleted.len()) / lateness.last * 1e3, lateness })
+    Ok(Peer { limits, jobs: count, rate: float(deleted.len()) / lateness.last * 1e3, lateness })
 }
 
 /// A controller manager that does nothing else.
-async fn start(rig: &Rig, port: &Port) -> Result<Process> {
+async fn start(rig: &Rig, port: &Port, limits: Limits) -> Result<Process> {
     let credentials = rig.cluster.credentials();
     let flag = |name: &str, path: &Path| format!("--{name}={}", path.display());
-    let arguments = [
+    let mut arguments = vec![
         flag("kubeconfig", &credentials.kubeconfig(Identity::ControllerManager)),
         flag("tls-cert-file", &credentials.path("tls.crt")),
         flag("tls-private-key-file", &credentials.path("tls.key")),
@@ -82,6 +117,7 @@ async fn start(rig: &Rig, port: &Port) -> Result<Process> {
         "--use-service-account-credentials".to_owned(),
         "--controllers=ttl-after-finished-controller".to_owned(),
     ];
+    arguments.extend(limits.flags());
     let program = rig.cluster.program(Program::ControllerManager);
     let process = rig.cluster.spawn("ttl-controller", program, &arguments, &[])?;
     let server = format!("https://{}", port.address());

@@ -56,11 +56,20 @@ pub(super) struct Rig {
 
 impl Rig {
     /// Starts a control plane of what `options` asks for, with the CRDs, a runtime and both sides' permissions.
-    pub(super) async fn start(mut options: Options, progress: &Progress) -> Result<Self> {
+    pub(super) async fn start(options: Options, progress: &Progress) -> Result<Self> {
+        let rig = Self::start_server(options, progress).await?;
+        rig.cluster.boot_others().await?;
+        Ok(rig)
+    }
+
+    /// The same, but of the control plane only what stores: objects can be written behind its back
+    /// ([`super::etcd`]). [`Cluster::boot_others`] is the rest.
+    pub(super) async fn start_server(mut options: Options, progress: &Progress) -> Result<Self> {
         progress.step("starting a control plane", 0);
         options.apiserver_flags.extend(audit_flags());
         options.crds = true;
-        let cluster = Cluster::start(options).await?;
+        let cluster = Cluster::prepare(options).await?;
+        cluster.boot_server().await?;
         cluster.apply_yaml("default", &workspace::read(RUNTIME)?).await?;
         install_operator_rbac(&cluster, SYSTEM).await?;
         install_operator_rbac(&cluster, RAW).await?;
@@ -106,10 +115,16 @@ impl Rig {
         Ok(operator)
     }
 
+    /// Makes a namespace of this name, in which Pods cannot be created yet.
+    pub(super) async fn bare_namespace(&self, name: &str) -> Result<()> {
+        let kind = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        apply(&self.admin, name, vec![kind]).await?;
+        Ok(())
+    }
+
     /// Makes the namespace [`VERBATIM`].
     pub(super) async fn verbatim_namespace(&self) -> Result<()> {
-        let kind = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": VERBATIM}});
-        apply(&self.admin, VERBATIM, vec![kind]).await?;
+        self.bare_namespace(VERBATIM).await?;
         let accounts: Api<ServiceAccount> = Api::namespaced(self.admin.clone(), VERBATIM);
         until_ok("Pods can be created in it", PATIENCE, || async {
             Ok(accounts.get("default").await?)

@@ -2,13 +2,14 @@
 
 use anyhow::Result;
 use kube::api::{Api, PostParams};
-use serde_json::{Value, json};
+use serde_json::json;
 use trainjob_api::{JobSet, TrainJob};
 
+use super::armed::due_together;
 use super::calls::{Call, Micros};
 use super::figures::{Spread, Times, float};
-use super::jobs::{due_together, on_torch, side_by_side, still_to_come};
-use super::peer::{self, Peer};
+use super::jobs::{on_torch, side_by_side, still_to_come};
+use super::peer::{self, Limits, Peer};
 use super::progress::Progress;
 use super::report::{Bar, Bound, Report, row};
 use super::rig::{Rig, control_plane, store};
@@ -17,6 +18,7 @@ use super::{Size, raw};
 
 /// As many as the bars are about.
 const JOBS: usize = 10_000;
+const NAMESPACE: &str = "storm";
 
 /// What came of one round of the operator.
 struct Ours {
@@ -42,25 +44,30 @@ pub(super) async fn run(size: Size, progress: &Progress) -> Result<Report> {
         raws.push(raw_round(size, jobs, progress).await?);
         ours.push(round(size, jobs, progress).await?);
     }
-    let peer = match size.peer_jobs {
-        0 => None,
-        count => Some(peer::run(size, count, progress).await?),
-    };
-    Ok(report(size, jobs, &raws, &ours, peer.as_ref()))
+    let mut peers = Vec::new();
+    for limits in Limits::ALL {
+        if size.peer_jobs > 0 {
+            peers.push(peer::run(size, limits, progress).await?);
+        }
+    }
+    Ok(report(size, jobs, &raws, &ours, &peers))
 }
 
 /// Deletions a second of the raw client.
 async fn raw_round(size: Size, jobs: usize, progress: &Progress) -> Result<f64> {
-    let rig = Rig::start(control_plane(size.fsync), progress).await?;
-    let namespace = rig.cluster.namespace("storm").await?;
-    let (stored, _) = due_together(&rig, &namespace, jobs).await?;
+    let rig = Rig::start_server(control_plane(size.fsync), progress).await?;
+    let (stored, due) = due_together(&rig, NAMESPACE, jobs).await?;
+    rig.cluster.boot_others().await?;
+    // The garbage collector is as busy as beside the operator.
+    rig.progress.step("what the raw client deletes falls due", 0);
+    still_to_come(due)?;
+    tokio::time::sleep(Micros::of(due).away()).await;
     rig.progress.step("the raw client deletes TrainJobs", jobs);
     let (client, progress) = (rig.raw.clone(), rig.progress.clone());
     side_by_side(stored, move |job| {
-        let (client, namespace) = (client.clone(), namespace.clone());
-        let progress = progress.clone();
+        let (client, progress) = (client.clone(), progress.clone());
         async move {
-            raw::delete(&client, &namespace, &job).await?;
+            raw::delete(&client, NAMESPACE, &job).await?;
             progress.one();
             Ok(())
         }
@@ -73,9 +80,9 @@ async fn raw_round(size: Size, jobs: usize, progress: &Progress) -> Result<f64> 
 }
 
 async fn round(size: Size, jobs: usize, progress: &Progress) -> Result<Ours> {
-    let rig = Rig::start(control_plane(size.fsync), progress).await?;
-    let namespace = rig.cluster.namespace("storm").await?;
-    let (_, due) = due_together(&rig, &namespace, jobs).await?;
+    let rig = Rig::start_server(control_plane(size.fsync), progress).await?;
+    let (_, due) = due_together(&rig, NAMESPACE, jobs).await?;
+    rig.cluster.boot_others().await?;
     let operator = rig.start_operator().await?;
     let before = usage::of(operator.process().id())?;
     still_to_come(due)?;
@@ -84,12 +91,12 @@ async fn round(size: Size, jobs: usize, progress: &Progress) -> Result<Ours> {
     let jobs_there: Api<TrainJob> = Api::namespaced(rig.admin.clone(), &live);
     jobs_there.create(&PostParams::default(), &TrainJob::new("live", on_torch())).await?;
     rig.progress.step("the operator deletes TrainJobs; there are", jobs);
-    let lost = rig.until_count::<TrainJob>(&namespace, 0).await?;
+    let lost = rig.until_count::<TrainJob>(NAMESPACE, 0).await?;
     let held_up = 1 - rig.until_count::<JobSet>(&live, 1).await?;
     let usage = usage::of(operator.process().id())?;
     let cpu = usage.cpu.saturating_sub(before.cpu).as_secs_f64() * 1e3 / float(jobs);
     let mut calls = rig.noted().await?.operator;
-    calls.work.retain(|call| call.object.namespace == namespace);
+    calls.work.retain(|call| call.object.namespace == NAMESPACE);
     let (deleted, due) = (calls.accepted("delete", "trainjobs"), Micros::of(due));
     Ok(Ours {
         rate: rate(&deleted, due),
@@ -111,7 +118,7 @@ fn rate(deleted: &[&Call], begin: Micros) -> f64 {
     float(deleted.len()) / end.since(begin) * 1e3
 }
 
-fn report(size: Size, jobs: usize, raws: &[f64], ours: &[Ours], peer: Option<&Peer>) -> Report {
+fn report(size: Size, jobs: usize, raws: &[f64], ours: &[Ours], peers: &[Peer]) -> Report {
     let spread = |of: fn(&Ours) -> f64| Spread::of(ours.iter().map(of));
     let sum = |of: fn(&Ours) -> usize| ours.iter().map(of).sum::<usize>();
     let raw = Spread::of(raws.iter().copied());
@@ -128,7 +135,7 @@ fn report(size: Size, jobs: usize, raws: &[f64], ours: &[Ours], peer: Option<&Pe
         row([&"raw client", &raw, &"", &"", &"", &""]),
         row([&"operator", &rate, &first, &p50, &p99, &last]),
     ];
-    table.extend(peer.map(Peer::row));
+    table.extend(peers.iter().map(Peer::row));
     let expected = ours.len() * jobs;
     Report {
         bench: "storm",
@@ -159,7 +166,7 @@ fn report(size: Size, jobs: usize, raws: &[f64], ours: &[Ours], peer: Option<&Pe
             "jobs": jobs, "rounds": size.rounds, "fsync": size.fsync, "raw_rate": raw, "rate": rate,
             "ratio": ratio, "lateness_ms": {"first": first, "p50": p50, "p99": p99, "last": last},
             "peak_mb": peak, "pss_mb": now, "cpu_ms": cpu, "events": sum(|round| round.events),
-            "peer": peer.map_or(Value::Null, Peer::json),
+            "peers": peers.iter().map(Peer::json).collect::<Vec<_>>(),
         }),
     }
 }

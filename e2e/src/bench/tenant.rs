@@ -14,7 +14,7 @@ mod neighbour;
 mod sightings;
 mod warnings;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
@@ -41,8 +41,9 @@ struct Row {
 
 pub(super) async fn run(size: Size, progress: &Progress) -> Result<Report> {
     let jobs = size.jobs.unwrap_or(JOBS);
-    let cases: Vec<Case> = match size.case {
-        Some(case) => vec![case],
+    let cases = match size.case {
+        Some(super::Case::Tenant(case)) => vec![case],
+        Some(super::Case::Scale(_)) => bail!("there is no such case of tenant"),
         None => Case::value_variants().to_vec(),
     };
     let mut rows = Vec::new();

@@ -17,20 +17,28 @@ struct Arguments {
     /// What to measure.
     #[arg(required = true)]
     benches: Vec<Bench>,
-    /// How many TrainJobs a round has, `retention` finished objects, `accounting` Pods, or `accounting-restarts` restarts; by
-    /// default as many as the bars are about.
+    /// How many TrainJobs a round has, `scale` and `failover` finished ones and as many unfinished ones, `retention`
+    /// finished objects, `accounting` Pods, or `accounting-restarts` restarts; by default as many as the bars are
+    /// about.
     #[arg(long)]
     jobs: Option<usize>,
     /// How many rounds each side has.
     #[arg(long, default_value_t = Size::default().rounds, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     rounds: usize,
-    /// How long jobs fall due in a round of `drip`, the neighbour is measured in one of `tenant`, and a step of `retention`, or
-    /// the churn of `accounting`, takes.
+    /// How long jobs fall due in a round of `drip`, the neighbour is measured in one of `tenant`, `scale` is at rest,
+    /// and a step of `retention`, or the churn of `accounting`, takes.
     #[arg(long, default_value_t = Size::default().seconds, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     seconds: usize,
-    /// The only case of `tenant`; by default it has all.
+    /// The only case of `tenant` or `scale`; by default they have all.
     #[arg(long)]
     case: Option<Case>,
+    /// For how many seconds statuses of JobSets are written in `scale`, at half of the rate that is possible; 0 leaves
+    /// it out.
+    #[arg(long, default_value_t = Size::default().churn)]
+    churn: usize,
+    /// How many TrainJobs of a megabyte `scale` has.
+    #[arg(long, default_value_t = Size::default().hostile)]
+    hostile: usize,
     /// How many Jobs the TTL controller of Kubernetes gets in `storm`; 0 leaves it out.
     #[arg(long, default_value_t = Size::default().peer_jobs)]
     peer_jobs: usize,
@@ -40,6 +48,27 @@ struct Arguments {
     /// Let etcd answer before the disk has what it was told.
     #[arg(long)]
     no_fsync: bool,
+}
+
+impl Arguments {
+    const fn size(&self) -> Size {
+        let &Self {
+            jobs, rounds, seconds, case, churn, hostile, peer_jobs, trainer_rounds, ..
+        } = self;
+        let (fsync, aloud) = (!self.no_fsync, true);
+        Size {
+            jobs,
+            rounds,
+            seconds,
+            case,
+            churn,
+            hostile,
+            peer_jobs,
+            trainer_rounds,
+            fsync,
+            aloud,
+        }
+    }
 }
 
 #[tokio::main]
@@ -65,10 +94,7 @@ async fn until_stopped(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 async fn measure(arguments: &Arguments) -> Result<ExitCode> {
-    let &Arguments { jobs, rounds, seconds, case, peer_jobs, trainer_rounds, no_fsync, .. } =
-        arguments;
-    let fsync = !no_fsync;
-    let size = Size { jobs, rounds, seconds, case, peer_jobs, trainer_rounds, fsync, aloud: true };
+    let size = arguments.size();
     let mut reports = Vec::new();
     for bench in &arguments.benches {
         let report = run(*bench, size).await?;

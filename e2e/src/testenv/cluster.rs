@@ -65,9 +65,19 @@ impl Cluster {
 
     /// Starts everything the options ask for and waits until it is ready.
     pub async fn boot(&self) -> Result<()> {
+        self.boot_server().await?;
+        self.boot_others().await
+    }
+
+    /// Starts the API server with its etcd, and installs the definitions: nothing acts on what is stored yet.
+    pub(crate) async fn boot_server(&self) -> Result<()> {
         self.run(Component::Etcd).await?;
         self.run(Component::ApiServer).await?;
-        self.install_definitions().await?;
+        self.install_definitions().await
+    }
+
+    /// Starts everything else.
+    pub(crate) async fn boot_others(&self) -> Result<()> {
         // All at once: each of them mostly waits.
         tokio::try_join!(self.boot_controllers(), self.boot_jobset(), self.boot_nodes())?;
         Ok(())

@@ -7,8 +7,9 @@ use kube::{Client, Config};
 
 use crate::testenv::until::until_ok;
 
-/// How long any part may take to become ready; a busy machine needs a multiple of an idle one.
-const START: Duration = Duration::from_secs(90);
+/// How long any part may take to become ready; a busy machine needs a multiple of an idle one, and an API server that
+/// finds some hundred thousand objects a minute.
+const START: Duration = Duration::from_mins(4);
 
 /// Waits until `GET path` on `server` succeeds.
 pub(crate) async fn answers(server: &str, path: &str, authority: &str) -> Result<()> {
