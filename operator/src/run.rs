@@ -310,7 +310,7 @@ fn watcher(
         legacy,
         readiness,
         listed,
-        tried: watch::Sender::default(),
+        begun: watch::Sender::default(),
         unreachable,
         metrics: Arc::clone(&reconciler.metrics),
     }

@@ -49,8 +49,8 @@ pub struct Watcher {
     pub readiness: Readiness,
     /// The kinds whose first list is complete.
     pub listed: watch::Sender<HashSet<&'static str>>,
-    /// The kinds that were listed, or could not be.
-    pub tried: watch::Sender<HashSet<&'static str>>,
+    /// The kinds whose list has begun to arrive, or could not be had.
+    pub begun: watch::Sender<HashSet<&'static str>>,
     /// Whether the API server could not be reached when last tried; said once for all kinds.
     pub unreachable: Arc<AtomicBool>,
     /// Where failures are counted.
@@ -61,7 +61,8 @@ impl Watcher {
     /// Watches everything; never returns.
     ///
     /// TrainJobs are listed after JobSets, if those can be: a job that was deleted between two lists in the
-    /// other order would be seen without its JobSet, and be given one more.
+    /// other order would be seen without its JobSet, and be given one more. All pages of a list are of the moment at which the
+    /// first was asked for, so the second list begins when the first page of the first is there.
     pub async fn run(&self) {
         tokio::join!(
             self.train_jobs(),
@@ -106,9 +107,9 @@ impl Watcher {
     }
 
     async fn train_jobs(&self) {
-        let mut tried = self.tried.subscribe();
+        let mut begun = self.begun.subscribe();
         // It cannot fail while the sender is held.
-        let _ = tried.wait_for(|kinds| kinds.contains(Kind::JobSet.name())).await;
+        let _ = begun.wait_for(|kinds| kinds.contains(Kind::JobSet.name())).await;
         let remove = |metadata: &ObjectMeta| {
             let key = ObjectKey::of(metadata);
             if self.cache.remove_job(&key, metadata.resource_version.as_deref().unwrap_or_default())
@@ -265,14 +266,17 @@ impl Watcher {
         follow(api, subject, &self.unreachable, |news| match news {
             Ok(event) => {
                 let listed = matches!(event, Event::InitDone);
+                let begun = listed || matches!(event, Event::InitApply(_));
                 take(event);
+                if begun {
+                    self.begun.send_if_modified(|kinds| kinds.insert(kind));
+                }
                 if listed {
                     let gone_without = self.listed.borrow().contains(kind);
                     if std::mem::take(&mut awaited) && gone_without {
                         tracing::info!(kind, "{kind} is listed now; TrainJobs that need one go on");
                     }
                     self.known(kind);
-                    self.tried.send_if_modified(|kinds| kinds.insert(kind));
                 }
             }
             Err(Failed { is_refused }) => {
@@ -281,7 +285,7 @@ impl Watcher {
                     awaited = false;
                     self.known(kind);
                 }
-                self.tried.send_if_modified(|kinds| kinds.insert(kind));
+                self.begun.send_if_modified(|kinds| kinds.insert(kind));
             }
         })
         .await;
