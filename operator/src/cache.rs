@@ -101,19 +101,27 @@ impl Cache {
         state.jobs.keys().filter(|key| !awaits(key)).cloned().collect()
     }
 
-    /// Keys and UIDs of all jobs for which `wanted` holds, given their facts, the JobSet of their name, and whether Pods of
-    /// it run.
+    /// Whether there is a JobSet of this name.
     #[must_use]
-    pub fn jobs_where(
+    pub fn has_job_set(&self, key: &ObjectKey) -> bool {
+        self.lock().job_sets.get(key).is_some()
+    }
+
+    /// What `ask` says of each job of which it says something, given its facts, whether there is a JobSet of its name, and
+    /// whether Pods of it run; with its key and UID.
+    #[must_use]
+    pub fn of_jobs<T>(
         &self,
-        wanted: impl Fn(&JobFacts, Option<&JobSetFacts>, &Reading<RunningPods>) -> bool,
-    ) -> Vec<(ObjectKey, String)> {
+        ask: impl Fn(&JobFacts, bool, &Reading<RunningPods>) -> Option<T>,
+    ) -> Vec<(T, ObjectKey, String)> {
         let state = self.lock();
         let jobs = state.jobs.iter().map(|(key, job)| job.record(key).facts);
-        let wanted = jobs.filter(|job| {
-            wanted(job, state.job_set(&job.key).as_ref(), state.pods(&job.key, &job.uid))
+        let said = jobs.filter_map(|job| {
+            let has_job_set = state.job_sets.get(&job.key).is_some();
+            let said = ask(&job, has_job_set, state.pods(&job.key, &job.uid))?;
+            Some((said, job.key, job.uid))
         });
-        wanted.map(|job| (job.key, job.uid)).collect()
+        said.collect()
     }
 
     /// From now on there is somebody who works, and who has not seen what was compared before.

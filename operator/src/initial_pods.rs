@@ -46,10 +46,14 @@ impl Awaiting {
     /// The jobs of whose Pods nothing is known at `now`, when this process takes over. From here on they wait.
     #[must_use]
     pub fn begin(cache: &Cache, now: Timestamp) -> Self {
-        let waiting = |how: PodListUse| {
-            cache.jobs_where(|job, job_set, pods| PodListUse::of(job, job_set, pods, now) == how)
-        };
-        let (recent, old) = (waiting(PodListUse::Moment), waiting(PodListUse::Patient));
+        let (mut recent, mut old) = (Vec::new(), Vec::new());
+        let waiting = cache.of_jobs(|job, has_job_set, pods| {
+            Some(PodListUse::of(job, has_job_set, pods, now)).filter(|it| *it != PodListUse::None)
+        });
+        for (how, key, uid) in waiting {
+            let waiting = if how == PodListUse::Moment { &mut recent } else { &mut old };
+            waiting.push((key, uid));
+        }
         let asked = monotonic();
         for (key, uid) in recent.iter().chain(&old) {
             cache.remember(key, Some(uid), |memory| memory.pod_list_asked(asked));

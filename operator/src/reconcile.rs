@@ -290,12 +290,8 @@ impl Controller for Reconciler {
         })
     }
 
-    fn placement_at_take_over(&self, key: &ObjectKey) -> Option<Placement<Priority>> {
-        let now = self.clock.now();
-        self.cache.with_job(key, |job, job_set, pods| Placement {
-            position: priority::at_take_over(job, job_set, pods, &self.settings, now),
-            rises_at: priority::rises_at(job, &self.settings, now),
-        })
+    fn can_wait(&self, key: &ObjectKey, position: QueuePosition) -> bool {
+        priority::can_wait(self.cache.has_job_set(key), position, self.clock.now())
     }
 
     async fn pass(self: &Arc<Self>, key: &ObjectKey, priority: Priority, place: &Place) -> Passed {

@@ -95,27 +95,27 @@ pub fn position(
     }
 }
 
-/// The [`position`] of a job that is there when its operator takes over: one that has a JobSet comes behind those that have
-/// none yet, for which somebody waits. Whatever becomes of it meanwhile brings it forward.
+/// Whether a job that is there when its operator takes over most likely needs nothing: it has its JobSet, or is kept for a
+/// while yet. It is looked at behind everything else; whatever becomes of it meanwhile brings it forward.
 #[must_use]
-pub fn at_take_over(
-    job: &JobFacts,
-    job_set: Option<&JobSetFacts>,
-    pods: &Reading<RunningPods>,
-    settings: &Settings,
-    now: Now,
-) -> QueuePosition {
-    let position = position(job, job_set, pods, settings, now);
-    let has_what_it_needs = job_set.is_some() && position == QueuePosition::LIVE;
-    if has_what_it_needs { QueuePosition { due: Timestamp(1), ..position } } else { position }
+pub fn can_wait(has_job_set: bool, position: QueuePosition, now: Now) -> bool {
+    match position.priority {
+        Priority::Stop => false,
+        Priority::Live => has_job_set,
+        Priority::Cleanup => now.reached().is_none_or(|now| position.due > now),
+    }
 }
 
-/// When a job that waits gets a better [`position`] by time alone: when its deadline comes due. However long the queue
-/// is, and whatever else the job was to be looked at for, its deadline goes before.
+/// When a job that waits gets a better [`position`] by time alone: when its deadline comes due, or its TTL. However long the
+/// queue is, and whatever else the job was to be looked at for, that goes before.
 #[must_use]
 pub fn rises_at(job: &JobFacts, settings: &Settings, now: Now) -> Option<Timestamp> {
-    if job.managed_elsewhere || job.finished.is_some() {
+    if job.managed_elsewhere {
         return None;
+    }
+    if job.finished.is_some() {
+        let due = plan::ttl_subject(job, true, *settings).due();
+        return due.filter(|due| now.reached().is_none_or(|now| now < *due));
     }
     let subject = deadline::Subject::of(job, settings.deadline_clock);
     match deadline::decide(&subject, now) {
@@ -186,21 +186,29 @@ mod tests {
     }
 
     #[test]
-    fn at_a_take_over_a_job_without_a_job_set_goes_before_one_that_has_one() {
-        let (settings, pods) = (Settings::default(), Reading::NotRead);
+    fn at_a_take_over_all_can_wait_that_have_a_job_set_or_time() {
         let job_set = job_set("U", 1_000);
-        let at = |job: &JobFacts, job_set, now: i64| {
-            at_take_over(job, job_set, &pods, &settings, Now::at(Timestamp(now)))
-        };
-        let (new, waits) = (at(&job(), None, 1_000), at(&job(), Some(&job_set), 1_000));
-        assert_eq!(new, QueuePosition::LIVE);
-        assert_eq!(waits.priority, Priority::Live);
-        assert!(new < waits);
-        // What is due, or is to be cleaned up, waits where it always does.
-        for job in [job(), finished(Outcome::Complete), finished(Outcome::DeadlineExceeded)] {
-            let always = position(&job, Some(&job_set), &pods, &settings, Now::at(NOW));
-            assert_eq!(at(&job, Some(&job_set), NOW.0), always);
+        let far = JobFacts { ttl: Some(10_000), ..finished(Outcome::Complete) };
+        for (what, job, job_set, now, expected) in [
+            ("new", job(), None, 1_000, false),
+            ("it has its JobSet", job(), Some(&job_set), 1_000, true),
+            ("its deadline is due", job(), Some(&job_set), 1_060, false),
+            ("its TTL is due", finished(Outcome::Complete), None, 2_030, false),
+            ("its TTL is not due", far, None, 2_030, true),
+            ("it may hold accelerators", finished(Outcome::DeadlineExceeded), None, 2_000, false),
+        ] {
+            let now = Now::at(Timestamp(now));
+            let settings = Settings::default();
+            let position = position(&job, job_set, &Reading::NotRead, &settings, now);
+            assert_eq!(can_wait(job_set.is_some(), position, now), expected, "{what}");
         }
+    }
+
+    #[test]
+    fn finished_job_rises_when_its_ttl_is_due() {
+        let job = finished(Outcome::Complete);
+        let at = |now| rises_at(&job, &Settings::default(), Now::at(Timestamp(now)));
+        assert_eq!((at(2_029), at(2_030)), (Some(Timestamp(2_030)), None));
     }
 
     #[test]

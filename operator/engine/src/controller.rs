@@ -16,6 +16,7 @@ use std::{
 use tokio::{
     sync::{oneshot, watch},
     task::JoinSet,
+    time::interval,
 };
 use trainjob_core::queue_position::{QueueKey, QueuePosition, QueuePriority};
 
@@ -27,6 +28,12 @@ use crate::{
 
 /// How long work under way may take at the end. Less than the 30 seconds a Pod is given by default.
 const DRAIN: Duration = Duration::from_secs(20);
+
+/// As long as fewer keys wait, those are put that [can wait](Controller::can_wait).
+const FEW_WAIT: usize = 256;
+
+/// So many of them are put after so long in any case: what waits may wait for a namespace whose requests hang.
+const TRICKLE: (usize, Duration) = (64, Duration::from_millis(50));
 
 /// The wait after a pass that broke off, unless the controller says otherwise.
 const AFTER_PANIC: Duration = Duration::from_secs(5);
@@ -52,9 +59,10 @@ pub trait Controller: Send + Sync + Sized + 'static {
         self.position(key).map(Placement::from)
     }
 
-    /// The same for a key that is there when this process takes over.
-    fn placement_at_take_over(&self, key: &Self::Key) -> Option<Placement<Self::Priority>> {
-        self.placement(key)
+    /// Whether a key that is there when this process takes over, and belongs here, most likely needs nothing. Such keys are
+    /// looked at a few at a time, behind all that waits.
+    fn can_wait(&self, _key: &Self::Key, _position: QueuePosition<Self::Priority>) -> bool {
+        false
     }
 
     /// Works on one key until there is nothing to do for now, and arms its timers. Every request
@@ -78,11 +86,13 @@ pub trait Controller: Send + Sync + Sized + 'static {
     }
 
     /// From now on there is somebody who works: every key is looked at. Those that rise are armed before any is planned.
-    fn take_over(&self) {
+    /// Returns those that [can wait](Self::can_wait).
+    fn take_over(&self) -> Vec<Self::Key> {
         // What is news from here on is queued; what was before is among the keys.
         self.queue().open();
-        let placed = |key| Some((self.placement_at_take_over(&key)?, key));
-        self.queue().add_all(self.keys().into_iter().filter_map(placed));
+        let placed = |key| Some((self.placement(&key)?, key));
+        let placed = self.keys().into_iter().filter_map(placed);
+        self.queue().take_over(placed, |key, position| self.can_wait(key, position))
     }
 
     /// A key is looked at because of news. One that is gone is looked at too, to forget what belonged to it.
@@ -115,11 +125,18 @@ pub async fn work<C: Controller>(
     mut stop: watch::Receiver<bool>,
     stopping: impl FnOnce(),
 ) {
-    controller.take_over();
+    let mut backlog = controller.take_over().into_iter();
+    let mut trickle = interval(TRICKLE.1);
     let mut passes = JoinSet::new();
     loop {
+        let room = FEW_WAIT.saturating_sub(controller.queue().waiting());
+        feed(controller, backlog.by_ref().take(room));
         let next = tokio::select! {
             next = controller.queue().next() => next,
+            _ = trickle.tick(), if backlog.len() > 0 => {
+                feed(controller, backlog.by_ref().take(TRICKLE.0));
+                continue;
+            }
             _ = stop.wait_for(|stop| *stop) => break,
         };
         passes.spawn(Turn::new(Arc::clone(controller), next).take());
@@ -136,6 +153,15 @@ pub async fn work<C: Controller>(
         tracing::warn!(
             "some work under way did not end in time; it is repeated after the next start"
         );
+    }
+}
+
+/// Puts keys that could wait.
+fn feed<C: Controller>(controller: &Arc<C>, keys: impl Iterator<Item = C::Key>) {
+    for key in keys {
+        if let Some(placement) = controller.placement(&key) {
+            controller.queue().place(key, placement);
+        }
     }
 }
 

@@ -137,6 +137,34 @@ impl<K: QueueKey, P: QueuePriority> Queue<K, P> {
         self.work.notify_one();
     }
 
+    /// Arms many keys that rise, puts those that cannot wait, and returns the others.
+    pub fn take_over(
+        &self,
+        placed: impl IntoIterator<Item = (Placement<P>, K)>,
+        can_wait: impl Fn(&K, QueuePosition<P>) -> bool,
+    ) -> Vec<K> {
+        let mut others = Vec::new();
+        for (Placement { position, rises_at }, key) in placed {
+            let can_wait = can_wait(&key, position);
+            let mut state = self.lock();
+            state.rises(&key, rises_at);
+            if can_wait {
+                others.push(key);
+            } else {
+                state.add(key, position, Attempt::First, Instant::now());
+            }
+        }
+        self.timer.notify_one();
+        self.work.notify_one();
+        others
+    }
+
+    /// How many keys wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.lock().waiting.len()
+    }
+
     /// Waits for the next key to work on, and a place for its requests. The caller must call [`Self::done`] or
     /// [`Self::wait_for`] for a key it got.
     pub async fn next(&self) -> Next<K, P> {

@@ -3,7 +3,7 @@
 use trainjob_api::time::Timestamp;
 
 use crate::{
-    facts::{JobFacts, JobSetFacts, Outcome},
+    facts::{JobFacts, Outcome},
     observed::Reading,
     running_pods::RunningPods,
 };
@@ -28,14 +28,14 @@ impl PodListUse {
     #[must_use]
     pub fn of(
         job: &JobFacts,
-        job_set: Option<&JobSetFacts>,
+        has_job_set: bool,
         pods: &Reading<RunningPods>,
         now: Timestamp,
     ) -> Self {
         let Some(finished) = job.finished else { return Self::None };
         let by_deadline = finished.outcome == Outcome::DeadlineExceeded;
         // While there is a JobSet, what is seen of Pods now says nothing about when it is gone.
-        let is_open = job_set.is_none() && *pods == Reading::NotRead;
+        let is_open = !has_job_set && *pods == Reading::NotRead;
         if !by_deadline || !is_open || job.managed_elsewhere {
             return Self::None;
         }
@@ -62,30 +62,29 @@ mod tests {
 
     #[test]
     fn only_unreleased_job_without_a_jobset_waits_for_the_list_and_an_old_one_until_its_end() {
-        let job_set = JobSetFacts::of(&serde_json::from_value(json!({"metadata": {}})).unwrap());
         let by_deadline = || ended("Failed", "DeadlineExceeded", None);
         let elsewhere = ended("Failed", "DeadlineExceeded", Some("example.com/other"));
         let (unread, none) = (Reading::NotRead, Reading::Absent);
-        for (what, job, job_set, pods, now, expected) in [
-            ("just ended", by_deadline(), None, &unread, 1_599, PodListUse::Moment),
-            ("old", by_deadline(), None, &unread, 1_600, PodListUse::Patient),
+        for (what, job, has_job_set, pods, now, expected) in [
+            ("just ended", by_deadline(), false, &unread, 1_599, PodListUse::Moment),
+            ("old", by_deadline(), false, &unread, 1_600, PodListUse::Patient),
+            ("its JobSet is there", by_deadline(), true, &unread, 1_600, PodListUse::None),
+            ("known", by_deadline(), false, &none, 1_600, PodListUse::None),
+            ("somebody else's", elsewhere, false, &unread, 1_600, PodListUse::None),
+            ("complete", ended("Complete", "R", None), false, &unread, 1_600, PodListUse::None),
             (
-                "its JobSet is there",
-                by_deadline(),
-                Some(&job_set),
+                "failed",
+                ended("Failed", "FailedJobs", None),
+                false,
                 &unread,
                 1_600,
                 PodListUse::None,
             ),
-            ("known", by_deadline(), None, &none, 1_600, PodListUse::None),
-            ("somebody else's", elsewhere, None, &unread, 1_600, PodListUse::None),
-            ("complete", ended("Complete", "R", None), None, &unread, 1_600, PodListUse::None),
-            ("failed", ended("Failed", "FailedJobs", None), None, &unread, 1_600, PodListUse::None),
         ] {
-            assert_eq!(PodListUse::of(&job, job_set, pods, Timestamp(now)), expected, "{what}");
+            assert_eq!(PodListUse::of(&job, has_job_set, pods, Timestamp(now)), expected, "{what}");
         }
         let unfinished = JobFacts { finished: None, ..by_deadline() };
-        let of = PodListUse::of(&unfinished, None, &unread, Timestamp(1_600));
+        let of = PodListUse::of(&unfinished, false, &unread, Timestamp(1_600));
         assert_eq!(of, PodListUse::None, "unfinished");
     }
 }

@@ -24,6 +24,9 @@ use crate::{
 /// The longest sleep between two looks at the clock. What is learned of the API server's time is noticed this late.
 pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
+/// Room for so many keys that wait is kept when none does.
+const KEPT_ROOM: usize = 4_096;
+
 #[derive(Debug)]
 pub(super) struct State<K, P> {
     priorities: BTreeMap<P, Turns<K>>,
@@ -179,6 +182,10 @@ impl<K: QueueKey, P: QueuePriority> State<K, P> {
             if let Some((line, share, (key, since))) = turns.and_then(|turns| turns.pop(may_go)) {
                 self.turn = self.turn.wrapping_add(1);
                 let attempt = self.waiting.remove(&key).map_or(Attempt::First, |it| it.attempt);
+                if self.waiting.is_empty() {
+                    // What was needed for a hundred thousand is not needed again soon.
+                    self.waiting.shrink_to(KEPT_ROOM);
+                }
                 self.running.insert(key.clone());
                 let namespace = Arc::clone(key.namespace());
                 let place = places.take(&mut shares, priority, namespace, share, line.flow());

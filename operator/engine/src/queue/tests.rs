@@ -381,3 +381,15 @@ fn rise_is_armed_unless_something_comes_before_it_and_never_on_standby() {
         assert_eq!(placed(armed, rises_at, standby), expected, "{armed:?}, {standby}");
     }
 }
+
+#[test]
+fn at_a_take_over_what_can_wait_is_armed_alone() {
+    let queue = open_queue();
+    let rising = Placement { position: QueuePosition::LIVE, rises_at: Some(Timestamp(7)) };
+    let placed = ["waits", "is put"].map(|name| (rising, key(name)));
+    let others = queue.take_over(placed, |key, _| &*key.name == "waits");
+    assert_eq!((others, queue.waiting()), (vec![key("waits")], 1));
+    let armed = ["waits", "is put"].map(|name| queue.lock().requeues.at(&key(name)));
+    assert_eq!(armed, [Some(Timestamp(7)); 2]);
+    assert_eq!(drain(&queue).len(), 1);
+}
