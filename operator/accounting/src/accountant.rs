@@ -335,11 +335,12 @@ impl Controller for Accountant {
         self.book().keys().into_iter().map(Key::Record).collect()
     }
 
-    fn take_over(&self) {
+    fn take_over(&self) -> Vec<Key> {
         self.book().take_over();
         self.queue.open();
         let positioned = |key| Some((self.position(&key)?, key));
         self.queue.add_all(self.keys().into_iter().filter_map(positioned));
+        Vec::new()
     }
 
     fn position(&self, key: &Key) -> Option<Position> {

@@ -290,11 +290,12 @@ impl Controller for Remover {
         self.state().keys()
     }
 
-    fn take_over(&self) {
+    fn take_over(&self) -> Vec<Key> {
         self.queue.open();
         let effects = self.state().take_over();
         // The evaluation queues what is due, and arms the timers of the rest.
         self.apply(effects);
+        Vec::new()
     }
 
     fn position(&self, key: &Key) -> Option<Position> {
