@@ -1,8 +1,8 @@
 //! What is remembered of a job and of its JobSet, packed.
 //!
-//! A hundred thousand jobs are kept for hours, and each is looked at a few times. So what is kept of one is a text of some
-//! sixty bytes, and facts are made from it whenever somebody looks: in less than a microsecond, which is nothing beside the
-//! request that made somebody look.
+//! A hundred thousand jobs are kept for hours, and each is looked at a few times. So some sixty bytes are kept of
+//! one, and facts are made of them whenever somebody looks: in less than a microsecond, which is nothing beside the request that
+//! made somebody look.
 
 mod job;
 mod job_set;
@@ -57,9 +57,9 @@ impl Versioned for PackedJobSet {
 
 /// The version, with which every form begins.
 #[expect(clippy::expect_used, reason = "who calls this has packed a form")]
-fn first(text: &[u8]) -> u64 {
+fn first(bytes: &[u8]) -> u64 {
     let (version, _) =
-        postcard::take_from_bytes::<Version>(text).expect("what was written can be read");
+        postcard::take_from_bytes::<Version>(bytes).expect("what was written can be read");
     match version {
         Version::Number(number) => number,
         Version::Other(version) => parse(&version),
@@ -72,8 +72,8 @@ fn pack(form: &impl Serialize) -> Box<[u8]> {
 }
 
 #[expect(clippy::expect_used, reason = "who calls this has packed such a form")]
-fn unpack<F: DeserializeOwned>(text: &[u8]) -> F {
-    postcard::from_bytes(text).expect("what was written can be read")
+fn unpack<F: DeserializeOwned>(bytes: &[u8]) -> F {
+    postcard::from_bytes(bytes).expect("what was written can be read")
 }
 
 /// A UID: sixteen bytes, if it is what the API server makes.
