@@ -8,7 +8,7 @@ use super::super::calls::{Call, Calls, Micros};
 use super::super::deadlines::is_failure;
 use super::super::figures::Times;
 use super::super::usage::{Usage, megabytes};
-use super::take_over::{Ending, Plan};
+use super::plan::{Ending, Plan};
 
 /// How long reads are counted, in microseconds.
 const READS_WITHIN: i64 = 30_000_000;

@@ -9,8 +9,9 @@ use super::Resident;
 use super::cold::{ColdStart, Listed};
 use super::hostile::Hostile;
 use super::judged::TakeOver;
+use super::plan::Ending;
 use super::rest::{AtRest, Churn};
-use super::take_over::{Ending, LEASE};
+use super::take_over::LEASE;
 
 /// What the operator may keep of manifests by default, in megabytes, and what it may need beside that.
 const BUDGET_MB: f64 = 16.777_216;

@@ -17,6 +17,7 @@ use super::super::calls::Micros;
 use super::super::jobs::{arm_one, end_at, in_seconds, on_torch, still_to_come};
 use super::super::rig::Rig;
 use super::judged::{TakeOver, judged};
+use super::plan::{Ending, Plan};
 use super::replica::Replica;
 use super::stock::{Job, Kind, OVERDUE, free};
 use crate::testenv::fixtures::PATIENCE;
@@ -35,45 +36,6 @@ const JUST_BEFORE: i64 = 20_000;
 pub(super) const LEASE: i64 = 15;
 /// What the last deadline may be late, and then some.
 const AFTER: Duration = Duration::from_secs(5);
-
-/// How a leader ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
-    /// It is asked to stop, and releases its Lease.
-    Terminated,
-    /// It is killed.
-    Killed,
-    /// It stands still, and goes on when another one leads.
-    Paused,
-}
-
-impl Ending {
-    /// All of them.
-    pub(super) const ALL: [Self; 3] = [Self::Terminated, Self::Killed, Self::Paused];
-
-    /// What it is called in a table.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Terminated => "SIGTERM",
-            Self::Killed => "SIGKILL",
-            Self::Paused => "paused",
-        }
-    }
-}
-
-/// What happens in a take-over, and when.
-#[derive(Debug, Clone)]
-pub(super) struct Plan {
-    pub(super) ending: Ending,
-    /// When the leader ends.
-    pub(super) ends: Micros,
-    /// When each of these TTLs comes, by the name of the job.
-    pub(super) ttls: HashMap<String, Micros>,
-    /// The same of deadlines.
-    pub(super) deadlines: HashMap<String, Micros>,
-    /// The name of the new job, and when it was there.
-    pub(super) new: (String, Micros),
-}
 
 /// Ends a leader and sees what the follower does. The number of the take-over says which jobs it takes.
 pub(super) async fn run(
