@@ -5,7 +5,7 @@ use e2e::accounting::{become_older, becomes_final, holds, reasons, status};
 use e2e::fixtures::status::conditions_of;
 use e2e::fixtures::{MPI, PATIENCE, RUNS};
 use e2e::until::until_ok;
-use serde_json::json;
+use serde_json::{Value, json};
 use trainjob_api::conditions;
 use trainjob_api::lifecycle::v1alpha1::record::PodCounts;
 
@@ -21,6 +21,17 @@ async fn a_job_that_is_resumed_as_soon_as_it_is_suspended_has_one_attempt_and_co
             become_older(&pods).await?;
             tenant.patch("hasty", &json!({"spec": {"suspend": true}})).await?;
             tenant.becomes("hasty", "Suspended").await?;
+            // Resumed before its JobSet has seen it, it would go on with the same Pods.
+            until_ok("its JobSet is suspended", PATIENCE, || async {
+                let job_set = tenant.job_sets.get("hasty").await?;
+                let conditions = job_set.data.pointer("/status/conditions");
+                let is_so = |it: &Value| it["type"] == "Suspended" && it["status"] == "True";
+                let is_suspended =
+                    conditions.and_then(Value::as_array).is_some_and(|all| all.iter().any(is_so));
+                ensure!(is_suspended, "{conditions:?}");
+                Ok(())
+            })
+            .await?;
             tenant.patch("hasty", &json!({"spec": {"suspend": false}})).await?;
             // Suspended again before, it would stay as it was.
             until_ok("it is resumed", PATIENCE, || async {
