@@ -2,7 +2,7 @@
 //!
 //! A list of a hundred thousand objects is hundreds of megabytes, of which hardly anything is kept. So the text is cut
 //! into its items here, without understanding them, and only one of them is in memory at a time (`docs/retention.md`,
-//! R61).
+//! R61; `docs/decisions.md`, 41).
 
 use std::str::{self, Utf8Error};
 

@@ -1,7 +1,7 @@
 //! Lists whose items are handed on one by one, while their text arrives.
 //!
 //! A page of a list may be hundreds of megabytes, if the objects of somebody are large, and hardly anything of it is kept.
-//! So no page is ever in memory: its text is cut into its [items](crate::items), each of which is read and dropped.
+//! So no page is ever in memory: its text is cut into its items (`items`), each of which is read and dropped.
 
 use std::{io, pin::pin, time::Duration};
 

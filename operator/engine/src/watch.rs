@@ -1,8 +1,8 @@
 //! Watches that are tried again for ever, and say once what keeps them.
 //!
-//! One watch a kind, which [lists and watches](list_and_watch) as `kube::runtime::watcher` does, with its types for what happens and what
-//! goes wrong, but reads an object of a list when its text is there, not when all of a page is. One that fails is tried again;
-//! the log says so once, says what to do about it, and says when it is over.
+//! One watch a kind, which lists and watches (`list_and_watch`) as `kube::runtime::watcher` does, with its types for what
+//! happens and what goes wrong, but reads an object of a list when its text is there, not when all of a page is. One that
+//! fails is tried again; the log says so once, says what to do about it, and says when it is over.
 
 mod list_and_watch;
 mod span;
