@@ -55,7 +55,7 @@ struct State {
     job_sets: Versions<PackedJobSet>,
     runtimes: HashMap<RuntimeKey, Arc<Runtime>>,
     /// Unfinished jobs by the runtime they name, so that a runtime that appears wakes just them.
-    jobs_by_runtime: HashMap<Arc<RuntimeKey>, HashSet<ObjectKey>>,
+    jobs_by_runtime: HashMap<RuntimeKey, HashSet<ObjectKey>>,
     namespaces: Namespaces,
     manifests: Manifests,
     memories: Memories,
@@ -156,16 +156,16 @@ impl Cache {
     pub fn put_job(&self, job: TrainJob, source: Source) -> Option<ObjectKey> {
         let (mut record, manifest) = JobRecord::of(job);
         let mut state = self.lock();
-        state.share(&mut record);
-        let key = record.facts.key.clone();
+        let key = state.key(&record.facts.key);
+        record.facts.key = key.clone();
         let before = state.job(&key);
         let is_news = state.jobs.put(&key, PackedJob::of(&record), source);
         state.keep_manifest(&record.facts, manifest);
         if !is_news {
             return None;
         }
-        let runtime = before.as_ref().and_then(|before| before.runtime.as_deref());
-        if runtime != record.runtime.as_deref() {
+        let runtime = before.as_ref().and_then(|before| before.runtime.as_ref());
+        if runtime != record.runtime.as_ref() {
             state.runtime_named(&key, runtime, record.runtime.clone());
         }
         if let Some(before) = before {
@@ -314,16 +314,6 @@ impl State {
         ObjectKey::new(self.namespaces.the(&key.namespace), &*key.name)
     }
 
-    /// Lets a record have in common with others what is the same.
-    fn share(&mut self, record: &mut JobRecord) {
-        record.facts.key = self.key(&record.facts.key);
-        if let Some(runtime) = &mut record.runtime
-            && let Some((known, _)) = self.jobs_by_runtime.get_key_value(&**runtime)
-        {
-            *runtime = Arc::clone(known);
-        }
-    }
-
     /// Whether Pods of the JobSet of a job run, as far as that was read.
     fn pods(&self, key: &ObjectKey, uid: &str) -> &Reading<RunningPods> {
         self.memories.pods(key, uid)
@@ -364,7 +354,7 @@ impl State {
         if let Some(gone) = gone {
             self.memories.forget(key);
             self.manifests.remove(key);
-            self.runtime_named(key, gone.record(key).runtime.as_deref(), None);
+            self.runtime_named(key, gone.record(key).runtime.as_ref(), None);
         }
     }
 

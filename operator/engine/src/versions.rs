@@ -26,7 +26,7 @@ use std::{
     sync::Arc,
 };
 
-use trainjob_core::facts::{ObjectKey, PodGroupFacts};
+use trainjob_core::facts::ObjectKey;
 
 /// Who showed an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,12 +62,6 @@ impl<T> Versioned for (u64, T) {
 impl<T: Versioned> Versioned for Arc<T> {
     fn version(&self) -> u64 {
         (**self).version()
-    }
-}
-
-impl Versioned for PodGroupFacts {
-    fn version(&self) -> u64 {
-        parse(&self.resource_version)
     }
 }
 

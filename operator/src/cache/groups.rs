@@ -8,8 +8,8 @@ use trainjob_core::{
 };
 use trainjob_engine::versions::Versions;
 
-/// The PodGroups of one scheduler.
-pub(super) type Groups = Versions<Arc<PodGroupFacts>>;
+/// The PodGroups of one scheduler, each with its version.
+pub(super) type Groups = Versions<(u64, Arc<PodGroupFacts>)>;
 
 /// A PodGroup, where the API server knows the kind and has listed it.
 pub(super) type Group = Option<Option<Arc<PodGroupFacts>>>;
@@ -18,7 +18,7 @@ pub(super) type Group = Option<Option<Arc<PodGroupFacts>>>;
 /// kind that is not known.
 pub(super) fn group(groups: Option<&Groups>, key: &ObjectKey) -> Group {
     let listed = groups.filter(|groups| groups.lists() > 0);
-    listed.map(|groups| groups.get(key).cloned())
+    listed.map(|groups| groups.get(key).map(|(_, facts)| Arc::clone(facts)))
 }
 
 pub(super) fn presence(group: &Group) -> Presence<'_> {

@@ -19,9 +19,10 @@ impl Cache {
         group: PodGroupFacts,
         source: Source,
     ) -> bool {
+        let group = (versions::parse(&group.resource_version), Arc::new(group));
         let mut state = self.lock();
         let groups = state.pod_groups.of_mut(scheduler).as_mut();
-        groups.is_some_and(|groups| groups.put(key, Arc::new(group), source))
+        groups.is_some_and(|groups| groups.put(key, group, source))
     }
 
     /// Takes in that a PodGroup is gone.
@@ -43,7 +44,7 @@ impl Cache {
     /// Takes in a reply that shows the PodGroup with this UID to be gone.
     pub fn forget_pod_group(&self, scheduler: Scheduler, key: &ObjectKey, uid: &str) {
         if let Some(groups) = self.lock().pod_groups.of_mut(scheduler) {
-            groups.forget(key, |group| group.uid == uid);
+            groups.forget(key, |(_, group)| group.uid == uid);
         }
     }
 

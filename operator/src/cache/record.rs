@@ -14,7 +14,7 @@ pub struct JobRecord {
     /// Its facts.
     pub facts: JobFacts,
     /// The runtime it names, while it is unfinished.
-    pub runtime: Option<Arc<RuntimeKey>>,
+    pub runtime: Option<RuntimeKey>,
 }
 
 impl JobRecord {
@@ -25,7 +25,7 @@ impl JobRecord {
         let facts = JobFacts::of(&job);
         job.metadata.managed_fields = None;
         let unfinished = Some(&job).filter(|_| facts.finished.is_none());
-        let runtime = unfinished.and_then(|job| runtime_key(job).ok()).map(Arc::new);
+        let runtime = unfinished.and_then(|job| runtime_key(job).ok());
         let ours = unfinished.filter(|_| !facts.managed_elsewhere);
         // What was read from JSON can be written as JSON.
         let manifest = ours.and_then(|job| serde_json::to_string(job).ok());
@@ -71,7 +71,7 @@ mod tests {
         expected.metadata.managed_fields = None;
         assert_eq!(manifest.as_deref().and_then(read), Some(expected));
         let runtime = RuntimeKey::Namespaced { namespace: "ns".into(), name: "torch".into() };
-        assert_eq!(record.runtime.as_deref(), Some(&runtime));
+        assert_eq!(record.runtime, Some(runtime));
     }
 
     #[test]

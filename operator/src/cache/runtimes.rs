@@ -47,7 +47,7 @@ impl State {
         &mut self,
         key: &ObjectKey,
         before: Option<&RuntimeKey>,
-        now: Option<Arc<RuntimeKey>>,
+        now: Option<RuntimeKey>,
     ) {
         if let Some(before) = before
             && let Some(jobs) = self.jobs_by_runtime.get_mut(before)

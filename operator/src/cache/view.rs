@@ -68,7 +68,7 @@ impl Cache {
     fn look(&self, key: &ObjectKey) -> Option<(View, Option<Arc<str>>)> {
         let state = self.lock();
         let job = state.job(key)?;
-        let runtime = job.runtime.as_deref();
+        let runtime = job.runtime.as_ref();
         let uid = &job.facts.uid;
         let job_set = state.job_set(key);
         let compare = |job_set: &JobSetFacts| state.take_over.comparison(&job.facts, job_set);

@@ -1,7 +1,5 @@
 //! What is remembered of a TrainJob, as it is written.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use trainjob_api::{lifecycle::v1alpha1::hold::HoldWish, time::Timestamp};
 use trainjob_core::{
@@ -82,7 +80,7 @@ impl Form {
             suspended: facts.suspended.map(|it| (it.holds, it.since.0)),
             seldom: Some(Seldom::of(facts)).filter(|it| *it != Seldom::default()),
             counts: Counts::all(&facts.jobs_status),
-            runtime: record.runtime.as_deref().map(Runtime::of),
+            runtime: record.runtime.as_ref().map(Runtime::of),
         }
     }
 
@@ -111,7 +109,7 @@ impl Form {
             waiting: seldom.waiting.map(waiting),
             jobs_status: Counts::statuses(self.counts),
         };
-        JobRecord { facts, runtime: self.runtime.map(Runtime::key).map(Arc::new) }
+        JobRecord { facts, runtime: self.runtime.map(Runtime::key) }
     }
 }
 
