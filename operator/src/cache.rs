@@ -93,35 +93,13 @@ impl Cache {
     #[must_use]
     pub fn keys(&self) -> Vec<ObjectKey> {
         let state = self.lock();
-        let awaits = |key: &&ObjectKey| {
-            let uid = || state.job(key).map(|job| job.facts.uid);
-            state.memories.has(key)
-                && uid().is_some_and(|uid| state.memories.checks_pods(key, &uid))
-        };
-        state.jobs.keys().filter(|key| !awaits(key)).cloned().collect()
+        state.jobs.keys().filter(|key| !state.awaits_pods(key)).cloned().collect()
     }
 
-    /// Whether there is a JobSet of this name.
+    /// Whether an answer about the Pods of a job is awaited.
     #[must_use]
-    pub fn has_job_set(&self, key: &ObjectKey) -> bool {
-        self.lock().job_sets.get(key).is_some()
-    }
-
-    /// What `ask` says of each job of which it says something, given its facts, whether there is a JobSet of its name, and
-    /// whether Pods of it run; with its key and UID.
-    #[must_use]
-    pub fn of_jobs<T>(
-        &self,
-        ask: impl Fn(&JobFacts, bool, &Reading<RunningPods>) -> Option<T>,
-    ) -> Vec<(T, ObjectKey, String)> {
-        let state = self.lock();
-        let jobs = state.jobs.iter().map(|(key, job)| job.record(key).facts);
-        let said = jobs.filter_map(|job| {
-            let has_job_set = state.job_sets.get(&job.key).is_some();
-            let said = ask(&job, has_job_set, state.pods(&job.key, &job.uid))?;
-            Some((said, job.key, job.uid))
-        });
-        said.collect()
+    pub fn awaits_pods(&self, key: &ObjectKey) -> bool {
+        self.lock().awaits_pods(key)
     }
 
     /// From now on there is somebody who works, and who has not seen what was compared before.
@@ -312,6 +290,11 @@ impl State {
             return known.clone();
         }
         ObjectKey::new(self.namespaces.the(&key.namespace), &*key.name)
+    }
+
+    fn awaits_pods(&self, key: &ObjectKey) -> bool {
+        let uid = || self.job(key).map(|job| job.facts.uid);
+        self.memories.has(key) && uid().is_some_and(|uid| self.memories.checks_pods(key, &uid))
     }
 
     /// Whether Pods of the JobSet of a job run, as far as that was read.

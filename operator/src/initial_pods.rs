@@ -43,16 +43,19 @@ pub struct Awaiting {
 }
 
 impl Awaiting {
-    /// The jobs of whose Pods nothing is known at `now`, when this process takes over. From here on they wait.
+    /// Those of these jobs of whose Pods nothing is known at `now`, when this process takes over. From here on they wait.
     #[must_use]
-    pub fn begin(cache: &Cache, now: Timestamp) -> Self {
+    pub fn begin(cache: &Cache, jobs: Vec<ObjectKey>, now: Timestamp) -> Self {
         let (mut recent, mut old) = (Vec::new(), Vec::new());
-        let waiting = cache.of_jobs(|job, has_job_set, pods| {
-            Some(PodListUse::of(job, has_job_set, pods, now)).filter(|it| *it != PodListUse::None)
-        });
-        for (how, key, uid) in waiting {
-            let waiting = if how == PodListUse::Moment { &mut recent } else { &mut old };
-            waiting.push((key, uid));
+        for key in jobs {
+            let asked = cache.with_job(&key, |job, job_set, pods| {
+                (PodListUse::of(job, job_set.is_some(), pods, now), job.uid.clone())
+            });
+            match asked {
+                Some((PodListUse::Moment, uid)) => recent.push((key, uid)),
+                Some((PodListUse::Patient, uid)) => old.push((key, uid)),
+                Some((PodListUse::None, _)) | None => {}
+            }
         }
         let asked = monotonic();
         for (key, uid) in recent.iter().chain(&old) {

@@ -91,11 +91,19 @@ impl Reconciler {
     fn plan(&self, key: &ObjectKey, pass: &mut Pass) -> Option<Planned> {
         let view = self.cache.view(key)?;
         let observed = view.observed(&self.settings, self.counting.now());
-        let plan = plan(&observed, self.clock.now());
+        let now = self.clock.now();
+        let is_all_listed = self.queue.is_open();
+        let plan = if is_all_listed {
+            plan(&observed, now)
+        } else {
+            plan::before_all_is_listed(&observed, now)
+        };
         if view.lacks_manifest() && plan.actions.first() == Some(&Action::ReadTrainJob) {
             self.metrics.work.manifests_read.inc();
         }
-        self.queue.requeue_at(key, plan.next);
+        if is_all_listed || plan.next.is_some() {
+            self.queue.requeue_at(key, plan.next);
+        }
         let due = plan.next.filter(|_| observed.job.finished.is_none());
         self.cache.remember(key, Some(&observed.job.uid), |memory| {
             pass.planned(&observed, plan, memory, monotonic());
@@ -283,15 +291,33 @@ impl Controller for Reconciler {
     }
 
     fn placement(&self, key: &ObjectKey) -> Option<Placement<Priority>> {
-        let now = self.clock.now();
-        self.cache.with_job(key, |job, job_set, pods| Placement {
-            position: priority::position(job, job_set, pods, &self.settings, now),
-            rises_at: priority::rises_at(job, &self.settings, now),
+        let (now, settings) = (self.clock.now(), &self.settings);
+        self.cache.with_job(key, |job, job_set, pods| {
+            let position = priority::position(job, job_set, pods, settings, now);
+            Placement {
+                position,
+                rises_at: priority::rises_at(job, settings, now),
+                begins: priority::begins(job, job_set.is_some(), position, settings, now),
+            }
         })
     }
 
-    fn can_wait(&self, key: &ObjectKey, position: QueuePosition) -> bool {
-        priority::can_wait(self.cache.has_job_set(key), position, self.clock.now())
+    fn take_over(&self) -> Vec<ObjectKey> {
+        for key in self.queue.open() {
+            if !self.cache.awaits_pods(&key)
+                && let Some(placement) = self.placement(&key)
+            {
+                self.queue.place(key, placement);
+            }
+        }
+        self.keys()
+    }
+
+    fn wake(&self, key: ObjectKey, gone: QueuePosition) {
+        let placement = self.placement(&key);
+        if !self.queue.note(&key, placement) {
+            self.queue.place(key, placement.unwrap_or_else(|| gone.into()));
+        }
     }
 
     async fn pass(self: &Arc<Self>, key: &ObjectKey, priority: Priority, place: &Place) -> Passed {

@@ -1,7 +1,8 @@
 //! The wiring, and the order of starting and stopping.
 //!
-//! Starting: health is served at once, watches begin, and nothing is decided before every cache has
-//! been filled and, where a leader is elected, this process leads. Until then it only watches. Stopping:
+//! Starting: health is served at once, watches begin, and nothing is decided before this process leads, where a leader is
+//! elected. Until everything has been listed, finished TrainJobs whose TTL is due are deleted and nothing else is done
+//! (`docs/decisions.md`, 43). Stopping:
 //! readiness starts failing, no new work is taken in, the work under way is finished, the Lease is released,
 //! then the servers end. A process that has lost the leader election ends at once, with an error: what
 //! it had under way is for its successor to decide anew.
@@ -14,7 +15,10 @@ use std::{
 };
 
 use thiserror::Error;
-use tokio::{sync::watch, task::JoinSet};
+use tokio::{
+    sync::{oneshot, watch},
+    task::JoinSet,
+};
 use trainjob_api::constants::EVENT_REPORTER;
 use trainjob_core::{
     mark::Mode,
@@ -25,7 +29,7 @@ use trainjob_engine::{
     controller::{self, Controller},
     events::{self, Sender},
     leader::LeaderGuard,
-    lease::{self, Election, Watched},
+    lease::{self, Election, Unready, Watched},
     places::Places,
     shares::FEWEST_PLACES,
 };
@@ -114,12 +118,9 @@ pub async fn run(
         "the watch of the Lease of trainjob-accounting"
     });
 
-    let begun = async move {
-        complete(all_listed).await;
-        leader.granted().await;
-    };
     let stopping = stop.clone();
-    let work = work(&reconciler, &clients, &readiness, begun, stop);
+    let (leads, listed) = (leader.granted(), complete(all_listed));
+    let work = work(&reconciler, &clients, &readiness, (leads, listed), stop);
     let ended = tokio::select! {
         () = work => Ok(()),
         why = lost(&mut election) => Err(RunError::LeadershipLost(why)),
@@ -243,7 +244,7 @@ async fn serve(
     Servers::start(config.served(), readiness, shown, until).await.map_err(RunError::Server)
 }
 
-/// Takes part in the election, where there is one, once `ready`.
+/// Takes part in the election, where there is one.
 fn take_part(
     election: Option<LeaderElection>,
     clients: &Clients,
@@ -253,7 +254,8 @@ fn take_part(
     match election {
         None => (None, LeaderGuard::always()),
         Some(settings) => {
-            let (election, leader) = Election::begin(clients, settings, watched, ready);
+            let part = (Unready::TakesIt, ready);
+            let (election, leader) = Election::begin(clients, settings, watched, part);
             (Some(election), leader)
         }
     }
@@ -316,29 +318,38 @@ fn watcher(
     }
 }
 
-/// Works on keys from `begun` on until `stop`; then finishes what is under way.
+/// Works on keys until `stop` once this process leads, on all of them once everything is listed; then finishes what is under way.
 async fn work(
     reconciler: &Arc<Reconciler>,
     clients: &Clients,
     readiness: &Readiness,
-    begun: impl Future<Output = ()>,
+    (leads, listed): (impl Future<Output = ()>, impl Future<Output = ()>),
     mut stop: watch::Receiver<bool>,
 ) {
     tokio::select! {
-        () = begun => {}
+        () = leads => {}
         _ = stop.wait_for(|stop| *stop) => return,
     }
-    tracing::info!("watching; working on TrainJobs");
     let cache = &reconciler.cache;
-    cache.take_over();
-    let waiting = Awaiting::begin(cache, reconciler.clock.likely().into());
+    let (take_over, taken_over) = oneshot::channel();
+    let listed = async {
+        listed.await;
+        tracing::info!("watching; working on TrainJobs");
+        cache.take_over();
+        let now = reconciler.clock.likely().into();
+        // Who waits for it has not ended before this.
+        let _ = take_over.send(Awaiting::begin(cache, reconciler.queue.noted(), now));
+    };
     let wake = |key| reconciler.wake(key, QueuePosition::LIVE);
     let pods = async {
-        waiting.end(&clients.work, cache, wake).await;
+        if let Ok(waiting) = taken_over.await {
+            waiting.end(&clients.work, cache, wake).await;
+        }
         pending::<()>().await;
     };
+    let stopping = || readiness.shutting_down();
     tokio::select! {
-        () = controller::work(reconciler, stop, || readiness.shutting_down()) => {}
+        () = controller::work_once_listed(reconciler, listed, stop, stopping) => {}
         () = pods => {}
     }
 }

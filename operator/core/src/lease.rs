@@ -13,6 +13,10 @@
 //!   over before anybody else may begin.
 //! * Each write names the version it replaces: of several that take an expired Lease, one does.
 //!
+//! Who is not ready to do all of its work leaves a Lease to those that are: it takes one that nobody has taken for a
+//! while, so that what it can do is done meanwhile. How long that was, for a Lease that was released, it reads off the wall
+//! clock; if that is wrong, it waits until it is ready.
+//!
 //! What this leaves to chance are clocks whose speeds differ by more than the two durations do, and
 //! somebody who empties the Lease by hand, or deletes it while a replica starts. Correctness never rests
 //! on it: every write of the operator is fenced by itself.
@@ -37,11 +41,14 @@
 //! ```
 //!
 //! Instants are those of a clock of the process that never steps, as the time since any moment in the
-//! past. The wall clock is written into the record for readers, and never read.
+//! past. The wall clock is written into the record for readers; that two do not lead does not depend on it.
 
 use std::time::Duration;
 
 use k8s_openapi::{api::coordination::v1::Lease, apimachinery::pkg::apis::meta::v1::MicroTime};
+
+/// For so long a Lease that nobody holds is left to those that are ready. They see it within a moment.
+const READY_FIRST: Duration = Duration::from_secs(3);
 
 /// How long things take. `renew_deadline` is the shorter of the first two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +109,8 @@ pub struct Elector {
     renewed: Option<Duration>,
     /// What failed is not tried again before this instant.
     not_before: Duration,
+    /// Whether it can do all of its work.
+    is_ready: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -122,7 +131,19 @@ impl Elector {
             held: None,
             renewed: None,
             not_before: Duration::ZERO,
+            is_ready: true,
         }
+    }
+
+    /// Like [`Self::new`], but it leaves the Lease to those that are ready until it is [so itself](Self::ready).
+    #[must_use]
+    pub fn unready(identity: String, times: Times) -> Self {
+        Self { is_ready: false, ..Self::new(identity, times) }
+    }
+
+    /// From now on it takes a Lease as soon as it may.
+    pub const fn ready(&mut self) {
+        self.is_ready = true;
     }
 
     /// Who this is.
@@ -220,15 +241,29 @@ impl Elector {
                 Some(_) => wait = wait.max(renewed.saturating_add(self.times.retry_period)),
             }
             wait = wait.min(until);
-        } else if let (Some(held), false) = (&self.held, self.outdated)
-            && held.by != self.identity
-        {
-            wait = wait.max(held.until);
+        } else if !self.outdated {
+            let others = self.held.as_ref().filter(|held| held.by != self.identity);
+            wait = others.map_or(wait, |held| wait.max(held.until));
+            if !self.is_ready {
+                wait = wait.max(self.left_to_others(now, wall));
+            }
         }
         if now < wait {
             return Step::Wait(wait);
         }
         if self.outdated { Step::Read } else { Step::Write(Box::new(self.claim(wall))) }
+    }
+
+    /// Until when the Lease is left to those that are ready.
+    fn left_to_others(&self, now: Duration, wall: &MicroTime) -> Duration {
+        if let Some(held) = &self.held {
+            return held.until.saturating_add(READY_FIRST);
+        }
+        let spec = self.lease.as_ref().and_then(|lease| lease.spec.as_ref());
+        let Some(released) = spec.and_then(|spec| spec.renew_time.as_ref()) else { return now };
+        let ago = wall.0.duration_since(released.0);
+        let ago = Duration::try_from(ago).unwrap_or_default();
+        now.saturating_add(READY_FIRST.saturating_sub(ago))
     }
 
     /// Ends the belief to lead, and gives what to store so that somebody else may begin at once; `None` if

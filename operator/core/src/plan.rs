@@ -45,6 +45,19 @@ pub fn plan(observed: &Observed<'_>, now: Now) -> Plan {
     plan
 }
 
+/// What to do as long as nothing is known but the TrainJob itself: its TTL deletes it, unless its deadline failed it, in which case
+/// it has to be released first. The deletion names the version that it is decided on, and takes along what the job owns, so
+/// that nothing which is not known yet could speak against it.
+#[must_use]
+pub fn before_all_is_listed(observed: &Observed<'_>, now: Now) -> Plan {
+    let mut plan = Plan::default();
+    let finished = observed.job.finished;
+    if let Some(finished) = finished.filter(|it| it.outcome != Outcome::DeadlineExceeded) {
+        apply_ttl(&mut plan, observed, finished, true, now);
+    }
+    plan
+}
+
 /// What to do for a job that is this operator's.
 fn own(observed: &Observed<'_>, now: Now) -> Plan {
     let job = observed.job;

@@ -7,11 +7,11 @@ use trainjob_api::time::Timestamp;
 
 use crate::{
     facts::{JobFacts, JobSetFacts, Outcome},
-    lifecycle::deadline,
+    lifecycle::{deadline, ttl},
     now::Now,
     observed::{Reading, Settings},
     plan,
-    queue_position::{self, QueuePriority},
+    queue_position::{self, Begins, QueuePriority},
     running_pods::RunningPods,
 };
 
@@ -95,14 +95,28 @@ pub fn position(
     }
 }
 
-/// Whether a job that is there when its operator takes over most likely needs nothing: it has its JobSet, or is kept for a
-/// while yet. It is looked at behind everything else; whatever becomes of it meanwhile brings it forward.
+/// From when on a job is worked on by a process that takes over. Most likely it needs nothing: it has its JobSet, or is kept
+/// for a while yet. Its TTL deletes it, unless its deadline failed it, as soon as it is known that it may: see
+/// [`plan::before_all_is_listed`]. Whatever becomes of it meanwhile brings it forward.
 #[must_use]
-pub fn can_wait(has_job_set: bool, position: QueuePosition, now: Now) -> bool {
+pub fn begins(
+    job: &JobFacts,
+    has_job_set: bool,
+    position: QueuePosition,
+    settings: &Settings,
+    now: Now,
+) -> Begins {
+    let by_deadline = job.finished.is_some_and(|it| it.outcome == Outcome::DeadlineExceeded);
     match position.priority {
-        Priority::Stop => false,
-        Priority::Live => has_job_set,
-        Priority::Cleanup => now.reached().is_none_or(|now| position.due > now),
+        Priority::Live if has_job_set => Begins::Last,
+        Priority::Stop | Priority::Live => Begins::First,
+        Priority::Cleanup => match ttl::decide(&plan::ttl_subject(job, true, *settings), now) {
+            ttl::Decision::Delete { .. } if by_deadline => Begins::First,
+            ttl::Decision::Delete { .. } => Begins::Early,
+            ttl::Decision::Keep | ttl::Decision::Wait { .. } | ttl::Decision::Held { .. } => {
+                Begins::Last
+            }
+        },
     }
 }
 
@@ -186,21 +200,47 @@ mod tests {
     }
 
     #[test]
-    fn at_a_take_over_all_can_wait_that_have_a_job_set_or_time() {
+    fn at_a_take_over_all_begins_last_that_has_a_job_set_or_time() {
         let job_set = job_set("U", 1_000);
-        let far = JobFacts { ttl: Some(10_000), ..finished(Outcome::Complete) };
-        for (what, job, job_set, now, expected) in [
-            ("new", job(), None, 1_000, false),
-            ("it has its JobSet", job(), Some(&job_set), 1_000, true),
-            ("its deadline is due", job(), Some(&job_set), 1_060, false),
-            ("its TTL is due", finished(Outcome::Complete), None, 2_030, false),
-            ("its TTL is not due", far, None, 2_030, true),
-            ("it may hold accelerators", finished(Outcome::DeadlineExceeded), None, 2_000, false),
+        let complete = finished(Outcome::Complete);
+        let by_deadline = finished(Outcome::DeadlineExceeded);
+        let (not_read, absent) = (Reading::NotRead, Reading::Absent);
+        for (what, job, job_set, pods, now, expected) in [
+            ("new", job(), None, &not_read, 1_000, Begins::First),
+            ("it has its JobSet", job(), Some(&job_set), &not_read, 1_000, Begins::Last),
+            ("its deadline is due", job(), Some(&job_set), &not_read, 1_060, Begins::First),
+            ("its TTL is due", complete.clone(), None, &not_read, 2_030, Begins::Early),
+            ("its TTL is not due", complete.clone(), None, &not_read, 2_029, Begins::Last),
+            (
+                "it has no TTL",
+                JobFacts { ttl: None, ..complete.clone() },
+                None,
+                &not_read,
+                9_000,
+                Begins::Last,
+            ),
+            (
+                "it is being deleted",
+                JobFacts { terminating: true, ..complete },
+                None,
+                &not_read,
+                9_000,
+                Begins::Last,
+            ),
+            (
+                "it may hold accelerators",
+                by_deadline.clone(),
+                None,
+                &not_read,
+                2_030,
+                Begins::First,
+            ),
+            ("its release is known", by_deadline, None, &absent, 2_030, Begins::First),
         ] {
-            let now = Now::at(Timestamp(now));
-            let settings = Settings::default();
-            let position = position(&job, job_set, &Reading::NotRead, &settings, now);
-            assert_eq!(can_wait(job_set.is_some(), position, now), expected, "{what}");
+            let (now, settings) = (Now::at(Timestamp(now)), Settings::default());
+            let position = position(&job, job_set, pods, &settings, now);
+            let begins = begins(&job, job_set.is_some(), position, &settings, now);
+            assert_eq!(begins, expected, "{what}");
         }
     }
 

@@ -55,3 +55,14 @@ pub struct QueuePosition<P> {
     /// Since when the pass has been due; within a priority the earlier goes first.
     pub due: Timestamp,
 }
+
+/// From when on a key is worked on by a process that takes over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begins {
+    /// As soon as it leads, though other objects may still have to be listed: what is known of this one is enough.
+    Early,
+    /// When everything is listed.
+    First,
+    /// A few at a time behind all that waits: it most likely needs nothing.
+    Last,
+}

@@ -8,6 +8,7 @@
 
 use std::{
     convert::Infallible,
+    future::ready,
     io,
     sync::Arc,
     time::{Duration, Instant},
@@ -59,12 +60,6 @@ pub trait Controller: Send + Sync + Sized + 'static {
         self.position(key).map(Placement::from)
     }
 
-    /// Whether a key that is there when this process takes over, and belongs here, most likely needs nothing. Such keys are
-    /// looked at a few at a time, behind all that waits.
-    fn can_wait(&self, _key: &Self::Key, _position: QueuePosition<Self::Priority>) -> bool {
-        false
-    }
-
     /// Works on one key until there is nothing to do for now, and arms its timers. Every request
     /// [enters](Place::enter) its flow first.
     fn pass(
@@ -85,14 +80,22 @@ pub trait Controller: Send + Sync + Sized + 'static {
         self.queue().retry(key, Some(AFTER_PANIC));
     }
 
-    /// From now on there is somebody who works: every key is looked at. Those that rise are armed before any is planned.
-    /// Returns those that [can wait](Self::can_wait).
+    /// This process leads, and not everything is listed yet: what [begins early](trainjob_core::queue_position::Begins::Early) is worked on.
+    fn begin_early(&self) {
+        for key in self.queue().open_early() {
+            let placement = self.placement(&key);
+            self.queue().note(&key, placement);
+        }
+    }
+
+    /// From now on there is somebody who works on everything: every key is looked at. Returns those that most likely need
+    /// nothing, which are looked at a few at a time, behind all that waits.
     fn take_over(&self) -> Vec<Self::Key> {
         // What is news from here on is queued; what was before is among the keys.
         self.queue().open();
         let placed = |key| Some((self.placement(&key)?, key));
-        let placed = self.keys().into_iter().filter_map(placed);
-        self.queue().take_over(placed, |key, position| self.can_wait(key, position))
+        self.queue().add_all(self.keys().into_iter().filter_map(placed));
+        Vec::new()
     }
 
     /// A key is looked at because of news. One that is gone is looked at too, to forget what belonged to it.
@@ -122,45 +125,92 @@ pub enum Passed {
 /// Takes over and works until `stop`; then calls `stopping` and finishes what is under way.
 pub async fn work<C: Controller>(
     controller: &Arc<C>,
+    stop: watch::Receiver<bool>,
+    stopping: impl FnOnce(),
+) {
+    work_once_listed(controller, ready(()), stop, stopping).await;
+}
+
+/// Like [`work`]; but before everything is `listed` it works on what [begins early](trainjob_core::queue_position::Begins::Early) alone.
+pub async fn work_once_listed<C: Controller>(
+    controller: &Arc<C>,
+    listed: impl Future<Output = ()>,
     mut stop: watch::Receiver<bool>,
     stopping: impl FnOnce(),
 ) {
-    let mut backlog = controller.take_over().into_iter();
-    let mut trickle = interval(TRICKLE.1);
-    let mut passes = JoinSet::new();
-    loop {
-        let room = FEW_WAIT.saturating_sub(controller.queue().waiting());
-        feed(controller, backlog.by_ref().take(room));
-        let next = tokio::select! {
-            next = controller.queue().next() => next,
-            _ = trickle.tick(), if backlog.len() > 0 => {
-                feed(controller, backlog.by_ref().take(TRICKLE.0));
-                continue;
+    let mut worker = Worker { controller, passes: JoinSet::new() };
+    tokio::select! {
+        () = worker.begin_early() => {}
+        () = listed => {}
+        _ = stop.wait_for(|stop| *stop) => {}
+    }
+    if !*stop.borrow() {
+        tokio::select! {
+            () = worker.take_over() => {}
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+    }
+    stopping();
+    worker.finish().await;
+}
+
+/// The passes of a controller.
+struct Worker<'a, C> {
+    controller: &'a Arc<C>,
+    passes: JoinSet<()>,
+}
+
+impl<C: Controller> Worker<'_, C> {
+    /// Works on what begins early; never returns.
+    async fn begin_early(&mut self) {
+        self.controller.begin_early();
+        loop {
+            let next = self.controller.queue().next().await;
+            self.begin(next);
+        }
+    }
+
+    /// Works on everything; never returns.
+    async fn take_over(&mut self) {
+        let mut backlog = self.controller.take_over().into_iter();
+        let mut trickle = interval(TRICKLE.1);
+        loop {
+            let room = FEW_WAIT.saturating_sub(self.controller.queue().waiting());
+            self.feed(backlog.by_ref().take(room));
+            tokio::select! {
+                next = self.controller.queue().next() => self.begin(next),
+                _ = trickle.tick(), if backlog.len() > 0 => {
+                    self.feed(backlog.by_ref().take(TRICKLE.0));
+                }
             }
-            _ = stop.wait_for(|stop| *stop) => break,
-        };
-        passes.spawn(Turn::new(Arc::clone(controller), next).take());
-        while let Some(ended) = passes.try_join_next() {
+        }
+    }
+
+    fn begin(&mut self, next: Next<C::Key, C::Priority>) {
+        self.passes.spawn(Turn::new(Arc::clone(self.controller), next).take());
+        while let Some(ended) = self.passes.try_join_next() {
             if let Err(error) = ended {
                 tracing::error!(%error, "a pass broke off; its object is tried again");
             }
         }
     }
-    stopping();
-    tracing::info!(under_way = passes.len(), "stopping");
-    let drain = async { while passes.join_next().await.is_some() {} };
-    if tokio::time::timeout(DRAIN, drain).await.is_err() {
-        tracing::warn!(
-            "some work under way did not end in time; it is repeated after the next start"
-        );
-    }
-}
 
-/// Puts keys that could wait.
-fn feed<C: Controller>(controller: &Arc<C>, keys: impl Iterator<Item = C::Key>) {
-    for key in keys {
-        if let Some(placement) = controller.placement(&key) {
-            controller.queue().place(key, placement);
+    /// Puts keys that could wait.
+    fn feed(&self, keys: impl Iterator<Item = C::Key>) {
+        for key in keys {
+            if let Some(placement) = self.controller.placement(&key) {
+                self.controller.queue().place(key, placement);
+            }
+        }
+    }
+
+    async fn finish(mut self) {
+        tracing::info!(under_way = self.passes.len(), "stopping");
+        let drain = async { while self.passes.join_next().await.is_some() {} };
+        if tokio::time::timeout(DRAIN, drain).await.is_err() {
+            tracing::warn!(
+                "some work under way did not end in time; it is repeated after the next start"
+            );
         }
     }
 }

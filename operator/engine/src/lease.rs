@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use futures::{FutureExt, future::FusedFuture};
 use k8s_openapi::{
     api::coordination::v1::Lease, apimachinery::pkg::apis::meta::v1::MicroTime, jiff,
 };
@@ -51,6 +52,15 @@ const RELEASE_TRIES: u32 = 3;
 /// How to get Leases.
 const INSTALL: &str = "it is part of Kubernetes since 1.14";
 
+/// What somebody who is not ready does about a Lease that nobody holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unready {
+    /// Nothing: who cannot work does not lead.
+    LeavesIt,
+    /// It takes it unless somebody does who is ready: there is something that it can do already.
+    TakesIt,
+}
+
 /// What its watch has in common with others.
 #[derive(Debug)]
 pub struct Watched {
@@ -68,12 +78,12 @@ pub struct Election {
 }
 
 impl Election {
-    /// Takes part once `ready`: who cannot work does not lead.
+    /// Takes part, until `ready` as far as said.
     pub fn begin(
         clients: &Clients,
         settings: LeaderElection,
         watched: Watched,
-        ready: impl Future<Output = ()> + Send + 'static,
+        (unready, ready): (Unready, impl Future<Output = ()> + Send + 'static),
     ) -> (Self, LeaderGuard) {
         let (leadership, guard) = watch::channel(Leadership::Waiting);
         let (end, until) = oneshot::channel();
@@ -84,14 +94,14 @@ impl Election {
             name: settings.name,
             retry_period: settings.times.retry_period,
             renew_deadline: settings.times.renew_deadline,
-            elector: Elector::new(identity(), settings.times),
+            elector: Elector::unready(identity(), settings.times),
             begun: Instant::now(),
             clock: Clock::new(Arc::clone(&clients.server_time)),
             leadership,
             told: None,
             trouble: None,
         };
-        let task = tokio::spawn(candidate.take_part(watched, ready, until));
+        let task = tokio::spawn(candidate.take_part(watched, (unready, ready), until));
         (Self { task, end }, LeaderGuard::of(guard))
     }
 
@@ -139,26 +149,33 @@ impl Candidate {
     async fn take_part(
         self,
         watched: Watched,
-        ready: impl Future<Output = ()>,
+        (unready, ready): (Unready, impl Future<Output = ()>),
         mut until: oneshot::Receiver<()>,
     ) -> Option<String> {
-        tokio::select! {
-            () = ready => {}
-            _ = &mut until => return None,
+        let mut ready = Box::pin(ready.fuse());
+        if unready == Unready::LeavesIt {
+            tokio::select! {
+                () = &mut ready => {}
+                _ = &mut until => return None,
+            }
         }
         let (news, heard) = watch::channel(None);
         let watch = follow(self.api.clone(), self.name.clone(), news, watched);
         tokio::select! {
             () = watch => None,
-            why = self.run(heard, until) => why,
+            why = self.run(heard, ready, until) => why,
         }
     }
 
     async fn run(
         mut self,
         mut heard: watch::Receiver<Option<Lease>>,
+        mut ready: impl FusedFuture<Output = ()> + Unpin,
         mut until: oneshot::Receiver<()>,
     ) -> Option<String> {
+        if ready.is_terminated() {
+            self.elector.ready();
+        }
         loop {
             match self.elector.next(self.now(), &self.wall()) {
                 Step::Read => self.read().await,
@@ -172,6 +189,7 @@ impl Candidate {
                         let lease = heard.borrow_and_update().clone();
                         self.elector.heard(lease, self.now());
                     }
+                    () = &mut ready, if !ready.is_terminated() => self.elector.ready(),
                     () = sleep_until(self.begun + instant) => {}
                 },
                 Step::StepDown(loss) => {

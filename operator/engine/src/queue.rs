@@ -13,7 +13,8 @@
 //! of them cost no task each.
 //!
 //! Before there is somebody who works, nothing is taken in: on a replica that waits for weeks, what has
-//! come and gone would pile up. Whoever begins to work puts every job that there is then.
+//! come and gone would pile up. Whoever begins to work puts every key that there is then, or has [noted](Queue::note) as
+//! they came and went what has to be looked at and when, so that it begins at once however many there are.
 //!
 //! ```
 //! use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -58,11 +59,11 @@ use tokio::{
 };
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
-    queue_position::{QueueKey, QueuePosition, QueuePriority},
+    queue_position::{Begins, QueueKey, QueuePosition, QueuePriority},
     server_time::Precision,
 };
 
-use self::state::State;
+use self::state::{Phase, State};
 pub use self::{next::Next, turns::Attempt};
 use crate::{clock::Clock, places::Places, shares::Operation};
 
@@ -73,12 +74,14 @@ pub struct Placement<P> {
     pub position: QueuePosition<P>,
     /// When time alone gives it a better one, however long it waits in this; `None`: it does not.
     pub rises_at: Option<Timestamp>,
+    /// From when on it is worked on by a process that takes over.
+    pub begins: Begins,
 }
 
 impl<P> From<QueuePosition<P>> for Placement<P> {
     /// A position that stays the same.
     fn from(position: QueuePosition<P>) -> Self {
-        Self { position, rises_at: None }
+        Self { position, rises_at: None, begins: Begins::First }
     }
 }
 
@@ -113,9 +116,45 @@ impl<K: QueueKey, P: QueuePriority> Queue<K, P> {
         Self { places, clock, state, work: Notify::new(), timer: Condvar::new() }
     }
 
-    /// From now on keys are taken in.
-    pub fn open(&self) {
-        self.lock().standby = false;
+    /// From now on keys are taken in that begin early. Returns what was noted, which is to be placed or noted again.
+    #[must_use]
+    pub fn open_early(&self) -> Vec<K> {
+        let noted = self.lock().enter(Phase::Early);
+        self.timer.notify_one();
+        noted
+    }
+
+    /// From now on keys are taken in, and timers fire. Returns what was [noted](Self::note), which is to be placed.
+    pub fn open(&self) -> Vec<K> {
+        let noted = self.lock().enter(Phase::Open);
+        self.timer.notify_one();
+        noted
+    }
+
+    /// Whether all keys are taken in.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.lock().phase == Phase::Open
+    }
+
+    /// Before all keys are taken in: arms a key that rises, and remembers it if it does not begin [last](Begins::Last);
+    /// of one that is gone (`None`), nothing. One that begins early is put once those are. False when all keys are taken in.
+    pub fn note(&self, key: &K, placement: Option<Placement<P>>) -> bool {
+        let mut state = self.lock();
+        let is_first = match (state.phase, placement) {
+            (Phase::Open, _) => return false,
+            (Phase::Early, Some(placement)) if placement.begins == Begins::Early => {
+                let is_first = state.place(key.clone(), placement, Attempt::First, Instant::now());
+                self.work.notify_one();
+                is_first
+            }
+            _ => state.note(key.clone(), placement),
+        };
+        drop(state);
+        if is_first {
+            self.timer.notify_one();
+        }
+        true
     }
 
     /// Puts a key to be worked on. A better position than it waits in moves it there.
@@ -125,38 +164,16 @@ impl<K: QueueKey, P: QueuePriority> Queue<K, P> {
 
     /// Like [`Self::add`], and brings it back when it rises.
     pub fn place(&self, key: K, placement: Placement<P>) {
-        let is_first = {
-            let mut state = self.lock();
-            let is_first = state.rises(&key, placement.rises_at);
-            state.add(key, placement.position, Attempt::First, Instant::now());
-            is_first
-        };
-        if is_first {
+        if self.lock().place(key, placement, Attempt::First, Instant::now()) {
             self.timer.notify_one();
         }
         self.work.notify_one();
     }
 
-    /// Arms many keys that rise, puts those that cannot wait, and returns the others.
-    pub fn take_over(
-        &self,
-        placed: impl IntoIterator<Item = (Placement<P>, K)>,
-        can_wait: impl Fn(&K, QueuePosition<P>) -> bool,
-    ) -> Vec<K> {
-        let mut others = Vec::new();
-        for (Placement { position, rises_at }, key) in placed {
-            let can_wait = can_wait(&key, position);
-            let mut state = self.lock();
-            state.rises(&key, rises_at);
-            if can_wait {
-                others.push(key);
-            } else {
-                state.add(key, position, Attempt::First, Instant::now());
-            }
-        }
-        self.timer.notify_one();
-        self.work.notify_one();
-        others
+    /// What was [noted](Self::note).
+    #[must_use]
+    pub fn noted(&self) -> Vec<K> {
+        self.lock().noted.iter().cloned().collect()
     }
 
     /// How many keys wait.
@@ -230,7 +247,9 @@ impl<K: QueueKey, P: QueuePriority> Queue<K, P> {
     /// How well the time should be known for the next requeue.
     #[must_use]
     pub fn precision(&self) -> Precision {
-        let next = self.lock().requeues.earliest();
+        let state = self.lock();
+        let next = state.requeues.earliest().filter(|_| state.phase != Phase::Standby);
+        drop(state);
         let wait = next.and_then(|at| self.clock.until(at));
         if wait.is_some_and(|wait| wait <= SOON) { Precision::Best } else { Precision::Promised }
     }
@@ -270,9 +289,12 @@ impl<K: QueueKey, P: QueuePriority> Queue<K, P> {
         // Whoever says where a key belongs may need what the lock keeps.
         let placed: Vec<_> = placed.collect();
         let (mut state, now) = (self.lock(), Instant::now());
-        for (Placement { position, rises_at }, attempt, key) in placed {
-            state.rises(&key, rises_at);
-            state.add(key, position, attempt, now);
+        for (placement, attempt, key) in placed {
+            if state.phase == Phase::Early && placement.begins != Begins::Early {
+                state.note(key, Some(placement));
+            } else {
+                state.place(key, placement, attempt, now);
+            }
         }
         self.work.notify_one();
     }

@@ -15,7 +15,7 @@ use trainjob_process::{
 use crate::{
     controller::{self, Controller},
     leader::LeaderGuard,
-    lease::{Election, Watched},
+    lease::{Election, Unready, Watched},
 };
 
 /// Why a program ended.
@@ -127,7 +127,8 @@ pub fn take_part(
     match election {
         None => (None, LeaderGuard::always()),
         Some(settings) => {
-            let (election, leader) = Election::begin(clients, settings, watched, ready);
+            let part = (Unready::LeavesIt, ready);
+            let (election, leader) = Election::begin(clients, settings, watched, part);
             (Some(election), leader)
         }
     }

@@ -7,6 +7,7 @@ use trainjob_api::time::Timestamp;
 use trainjob_core::{
     action::Action,
     pass::{self, Answered, JobMemory, Next, Retry},
+    plan,
     priority::Priority,
 };
 
@@ -113,10 +114,16 @@ impl Operator {
             return false;
         };
         let at = self.clock(server);
-        let plan = decide(self.defect, &mut self.memory, self.process, &view, &server.settings, at);
+        let plan = if self.initial_pods_listed {
+            decide(self.defect, &mut self.memory, self.process, &view, &server.settings, at)
+        } else {
+            plan::before_all_is_listed(&view.observed(&server.settings), at)
+        };
         decision::judge(server, &view, &plan, &self.ended);
         decision::judge_time(server, &view, &plan, at);
-        self.requeue_at(name, plan.next);
+        if self.initial_pods_listed || plan.next.is_some() {
+            self.requeue_at(name, plan.next);
+        }
         let now = monotonic(server.now);
         let settings = self.cache.settings;
         pass.planned = Some(Planned { view: view.clone(), at });

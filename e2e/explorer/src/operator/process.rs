@@ -7,7 +7,8 @@ use trainjob_api::time::Timestamp;
 use trainjob_core::{
     Now,
     facts::ObjectKey,
-    priority::{QueuePosition, position},
+    priority::{QueuePosition, begins, position},
+    queue_position::Begins,
 };
 
 use super::{
@@ -130,14 +131,12 @@ impl Operator {
         self.time.of(server.now)
     }
 
-    /// Everything that it may do next. Nothing before the first lists are complete.
+    /// Everything that it may do next. Before the first lists are complete, only what begins early.
     #[must_use]
     pub fn turns(&self, server: &Server) -> Vec<Turn> {
-        if !self.initial_pods_listed {
-            return Vec::new();
-        }
         let free = |name: &&usize| !self.passes.contains_key(*name);
-        let begin = self.queue.iter().filter(free).copied().map(Turn::Begin);
+        let may = |name: &&usize| self.initial_pods_listed || self.begins_early(**name, server);
+        let begin = self.queue.iter().filter(free).filter(may).copied().map(Turn::Begin);
         let under_way = self.passes.keys().copied().map(Turn::Continue);
         let clock = self.clock(server);
         let requeues =
@@ -187,6 +186,14 @@ impl Operator {
         let view = self.cache.view(self.keys.get(name)?)?;
         let job_set = view.job_set.as_ref().map(|job_set| &job_set.facts);
         Some(position(&view.job.facts, job_set, &view.readings.pods, &self.cache.settings, clock))
+    }
+
+    fn begins_early(&self, name: usize, server: &Server) -> bool {
+        let view = self.keys.get(name).and_then(|key| self.cache.view(key));
+        let clock = self.clock(server);
+        let (Some(view), Some(position)) = (view, self.position(name, clock)) else { return false };
+        let (job, has_job_set) = (&view.job.facts, view.job_set.is_some());
+        begins(job, has_job_set, position, &self.cache.settings, clock) == Begins::Early
     }
 
     pub(super) fn requeue_at(&mut self, name: usize, at: Option<Timestamp>) {

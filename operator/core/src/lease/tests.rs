@@ -245,3 +245,32 @@ fn a_part_of_a_second_is_promised_as_a_whole_one() {
         assert_eq!(whole_seconds(Duration::from_millis(millis)), seconds, "{millis} ms");
     }
 }
+
+#[test]
+fn who_is_not_ready_leaves_a_free_lease_to_those_that_are() {
+    let released = |at| Some(lease(3, "", Some(1), at));
+    for (what, seen, waits_for) in [
+        ("nobody has ever held it", None, None),
+        ("it was released long ago", released(900), None),
+        ("it was released a second ago", released(999), Some(2)),
+        ("it says that it was released in the future", released(2_000), Some(3)),
+        ("its holder is not heard of any more", Some(others(3)), Some(18)),
+    ] {
+        let mut elector = Elector::unready("me".into(), Times::default());
+        elector.saw(seen, at(20));
+        let step = next(&elector, 20);
+        match waits_for {
+            Some(seconds) => assert_eq!(step, Step::Wait(at(20 + seconds)), "{what}"),
+            None => assert!(matches!(step, Step::Write(_)), "{what}: {step:?}"),
+        }
+    }
+}
+
+#[test]
+fn who_is_ready_takes_a_free_lease_at_once() {
+    let mut elector = Elector::unready("me".into(), Times::default());
+    elector.saw(Some(lease(3, "", Some(1), 1_000)), at(20));
+    assert!(matches!(next(&elector, 20), Step::Wait(_)));
+    elector.ready();
+    assert!(matches!(next(&elector, 20), Step::Write(_)));
+}

@@ -15,6 +15,7 @@ mod common;
 mod scene;
 
 mod accounting;
+mod before_all_is_listed;
 mod children;
 mod children_beside;
 mod deadline;

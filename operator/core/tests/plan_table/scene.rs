@@ -110,6 +110,16 @@ impl Scene {
     }
 
     fn plan_at(&self, now: Now) -> Plan {
+        self.planned(|observed| plan(observed, now))
+    }
+
+    /// What is planned at `now` while other objects may still have to be listed.
+    pub(crate) fn words_before_all_is_listed(&self, now: i64) -> Vec<String> {
+        let now = Now::at(Timestamp(now));
+        words(&self.planned(|observed| plan::before_all_is_listed(observed, now)))
+    }
+
+    fn planned(&self, plan: impl Fn(&Observed<'_>) -> Plan) -> Plan {
         let job = JobFacts::of(&self.job);
         let job_set = self.job_set.as_ref().map(facts);
         let coscheduling = match &self.pod_group {
@@ -128,8 +138,8 @@ impl Scene {
             accounting: self.accounting,
             comparison: self.comparison,
         };
-        let answer = plan(&observed, now);
-        assert_eq!(answer, plan(&observed, now));
+        let answer = plan(&observed);
+        assert_eq!(answer, plan(&observed));
         answer
     }
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 use trainjob_core::queue_position::{QueueKey, QueuePriority};
 
-use super::Queue;
+use super::{Queue, state::Phase};
 
 /// How full the queue is at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Numbers {
-    /// Whether there is somebody who works.
+    /// Whether there is somebody who works on everything.
     pub open: bool,
     /// Requests under way, those included that nobody waits for any more.
     pub under_way: usize,
@@ -50,7 +50,7 @@ impl<K: QueueKey, P: QueuePriority> Queue<K, P> {
         };
         let priorities = P::ALL.iter().map(waiting).collect();
         Numbers {
-            open: !state.standby,
+            open: state.phase == Phase::Open,
             under_way: self.places.shares().taken(),
             priorities,
             requeues: state.requeues.len(),

@@ -8,9 +8,10 @@ use std::{
 
 use tokio::time::Instant;
 use trainjob_api::time::Timestamp;
-use trainjob_core::queue_position::{QueueKey, QueuePosition, QueuePriority};
+use trainjob_core::queue_position::{Begins, QueueKey, QueuePosition, QueuePriority};
 
 use super::{
+    Placement,
     next::Next,
     timers::Timers,
     turns::{Attempt, Line, Turns},
@@ -27,6 +28,17 @@ pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// Room for so many keys that wait is kept when none does.
 const KEPT_ROOM: usize = 4_096;
 
+/// Who works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nobody: nothing is taken in, and no timer fires.
+    Standby,
+    /// This process, on what [begins early](Begins::Early).
+    Early,
+    /// This process, on everything.
+    Open,
+}
+
 #[derive(Debug)]
 pub(super) struct State<K, P> {
     priorities: BTreeMap<P, Turns<K>>,
@@ -37,8 +49,9 @@ pub(super) struct State<K, P> {
     pub(super) retries: Timers<K, Instant>,
     pub(super) turn: u8,
     tickets: u64,
-    /// Nobody works yet: nothing is taken in.
-    pub(super) standby: bool,
+    pub(super) phase: Phase,
+    /// Keys that were noted and begin first, once everything is worked on.
+    pub(super) noted: HashSet<K>,
     pub(super) closed: bool,
 }
 
@@ -80,9 +93,51 @@ impl<K: QueueKey, P: QueuePriority> State<K, P> {
             retries: Timers::default(),
             turn: 0,
             tickets: 0,
-            standby: true,
+            phase: Phase::Standby,
+            noted: HashSet::new(),
             closed: false,
         }
+    }
+
+    /// From now on somebody works. Returns what was noted until then.
+    pub(super) fn enter(&mut self, phase: Phase) -> Vec<K> {
+        self.phase = phase;
+        std::mem::take(&mut self.noted).into_iter().collect()
+    }
+
+    /// Puts a key where it belongs, if it is worked on already. True when it is armed, and that before all others.
+    pub(super) fn place(
+        &mut self,
+        key: K,
+        placement: Placement<P>,
+        attempt: Attempt,
+        now: Instant,
+    ) -> bool {
+        let begins = match self.phase {
+            Phase::Standby => false,
+            Phase::Early => placement.begins == Begins::Early,
+            Phase::Open => true,
+        };
+        if !begins {
+            return false;
+        }
+        let is_first = self.rises(&key, placement.rises_at);
+        self.add(key, placement.position, attempt, now);
+        is_first
+    }
+
+    /// Remembers where a key belongs that is not worked on yet. True when it is armed, and that before all others.
+    pub(super) fn note(&mut self, key: K, placement: Option<Placement<P>>) -> bool {
+        let is_first = self.requeues.set(&key, placement.and_then(|it| it.rises_at));
+        match placement.map(|it| it.begins) {
+            Some(Begins::Early | Begins::First) => {
+                self.noted.insert(key);
+            }
+            Some(Begins::Last) | None => {
+                self.noted.remove(&key);
+            }
+        }
+        is_first
     }
 
     /// Since when keys of this priority wait.
@@ -97,9 +152,12 @@ impl<K: QueueKey, P: QueuePriority> State<K, P> {
         self.again.remove(key)
     }
 
-    /// The keys whose time has come.
+    /// The keys whose time has come, once somebody works.
     pub(super) fn take_due(&mut self, clock: &Clock) -> Vec<(K, Attempt)> {
         let mut due = Vec::new();
+        if self.phase == Phase::Standby {
+            return due;
+        }
         let (reached, monotonic) = (clock.now().reached(), Instant::now());
         while let Some(key) = reached.and_then(|reached| self.requeues.take(reached)) {
             due.push((key, Attempt::First));
@@ -111,14 +169,17 @@ impl<K: QueueKey, P: QueuePriority> State<K, P> {
     }
 
     /// Brings a key back when it rises, if it does and nothing brings it back before. True when that is before all others.
-    pub(super) fn rises(&mut self, key: &K, at: Option<Timestamp>) -> bool {
-        let Some(at) = at.filter(|_| !self.standby) else { return false };
+    fn rises(&mut self, key: &K, at: Option<Timestamp>) -> bool {
+        let Some(at) = at else { return false };
         let is_earlier = self.requeues.at(key).is_none_or(|armed| at < armed);
         is_earlier && self.requeues.set(key, Some(at))
     }
 
     /// How long to sleep until the time of the next key may have come.
     pub(super) fn sleep(&mut self, clock: &Clock) -> Duration {
+        if self.phase == Phase::Standby {
+            return LONGEST_SLEEP;
+        }
         let now = Instant::now();
         let requeue_at = self.requeues.earliest().and_then(|at| clock.until(at));
         let retry = self.retries.earliest().map(|at| at.saturating_duration_since(now));
@@ -132,9 +193,6 @@ impl<K: QueueKey, P: QueuePriority> State<K, P> {
         attempt: Attempt,
         now: Instant,
     ) {
-        if self.standby {
-            return;
-        }
         if self.running.contains(&key) {
             let again = self.again.entry(key).or_insert((position, attempt));
             *again = (position, attempt).min(*again);

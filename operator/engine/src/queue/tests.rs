@@ -340,7 +340,7 @@ fn what_comes_due_is_put_in_its_place_until_the_queue_is_closed() {
 fn key_that_waits_for_long_rises_when_its_time_comes() {
     let queue = open_queue();
     let due = Timestamp(1);
-    let rising = |at| Placement { position: QueuePosition::LIVE, rises_at: Some(at) };
+    let rising = |at| Placement { rises_at: Some(at), ..QueuePosition::LIVE.into() };
     for n in 0..20 {
         queue.add(key(&format!("before {n}")), QueuePosition::LIVE);
     }
@@ -368,7 +368,7 @@ fn rise_is_armed_unless_something_comes_before_it_and_never_on_standby() {
         let queue = if standby { Queue::standby(Places::new(64), clock()) } else { open_queue() };
         queue.requeue_at(&key("a"), armed.map(Timestamp));
         let rises_at = Some(Timestamp(rises_at));
-        queue.place(key("a"), Placement { position: QueuePosition::LIVE, rises_at });
+        queue.place(key("a"), Placement { rises_at, ..QueuePosition::LIVE.into() });
         let at = queue.lock().requeues.at(&key("a"));
         at.map(|Timestamp(at)| at)
     };
@@ -382,14 +382,65 @@ fn rise_is_armed_unless_something_comes_before_it_and_never_on_standby() {
     }
 }
 
+fn placed(begins: Begins, rises_at: Option<i64>) -> Placement<Priority> {
+    Placement { position: QueuePosition::LIVE, rises_at: rises_at.map(Timestamp), begins }
+}
+
 #[test]
-fn at_a_take_over_what_can_wait_is_armed_alone() {
-    let queue = open_queue();
-    let rising = Placement { position: QueuePosition::LIVE, rises_at: Some(Timestamp(7)) };
-    let placed = ["waits", "is put"].map(|name| (rising, key(name)));
-    let others = queue.take_over(placed, |key, _| &*key.name == "waits");
-    assert_eq!((others, queue.waiting()), (vec![key("waits")], 1));
-    let armed = ["waits", "is put"].map(|name| queue.lock().requeues.at(&key(name)));
-    assert_eq!(armed, [Some(Timestamp(7)); 2]);
-    assert_eq!(drain(&queue).len(), 1);
+fn what_is_noted_on_standby_is_armed_and_known_until_it_is_gone_or_needs_nothing() {
+    let queue = Queue::standby(Places::new(64), clock());
+    for (name, placement) in [
+        ("new", Some(placed(Begins::First, Some(7)))),
+        ("expired", Some(placed(Begins::Early, None))),
+        ("settled", Some(placed(Begins::Last, Some(8)))),
+        ("settled since", Some(placed(Begins::First, Some(9)))),
+        ("gone", Some(placed(Begins::First, Some(9)))),
+    ] {
+        assert!(queue.note(&key(name), placement));
+    }
+    assert!(queue.note(&key("settled since"), Some(placed(Begins::Last, None))));
+    assert!(queue.note(&key("gone"), None));
+    assert!(queue.lock().take_due(&queue.clock).is_empty(), "no timer fires on standby");
+    assert_eq!(queue.precision(), Precision::Promised, "nor is the time needed");
+    let armed = ["new", "expired", "settled", "settled since", "gone"]
+        .map(|name| queue.lock().requeues.at(&key(name)).map(|Timestamp(at)| at));
+    assert_eq!(armed, [Some(7), None, Some(8), None, None]);
+    let mut noted = queue.open();
+    noted.sort();
+    assert_eq!(noted, [key("expired"), key("new")]);
+    assert!(!queue.note(&key("new"), None), "from now on keys are placed");
+    let due = queue.due().map(|due| due.len());
+    assert_eq!(due, Some(2), "what has come due on standby is due at once");
+}
+
+#[test]
+fn before_all_is_listed_only_what_begins_early_is_taken_in_and_the_rest_is_noted() {
+    let queue = Queue::standby(Places::new(64), clock());
+    assert!(queue.note(&key("expired before"), Some(placed(Begins::Early, None))));
+    assert_eq!(queue.open_early(), [key("expired before")]);
+    for (name, begins) in
+        [("new", Begins::First), ("expired", Begins::Early), ("settled", Begins::Last)]
+    {
+        assert!(queue.note(&key(name), Some(placed(begins, None))));
+    }
+    assert_eq!(names(&queue), ["expired"]);
+    for name in ["expires", "comes due"] {
+        queue.requeue_at(&key(name), Some(Timestamp(1)));
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            queue.run_timers(|key| {
+                let is_early = &*key.name == "expires";
+                Some(placed(if is_early { Begins::Early } else { Begins::First }, None))
+            });
+        });
+        while queue.noted().len() < 2 || queue.waiting() == 0 {
+            std::thread::yield_now();
+        }
+        queue.close();
+    });
+    assert_eq!(names(&queue), ["expires"]);
+    let mut noted = queue.open();
+    noted.sort();
+    assert_eq!(noted, [key("comes due"), key("new")]);
 }
