@@ -5,16 +5,21 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use e2e::cluster::Options;
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{PATIENCE, POOL, RUNS, Request, consistently};
+use e2e::fixtures::{PATIENCE, POOL, RUNS, Request, World, consistently};
+use e2e::proxy::{Call, Fault, Proxy, Scope};
 use e2e::until::until_ok;
 use futures::future::try_join_all;
 use kube::ResourceExt as _;
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use trainjob_api::conditions::{self, SUSPENDED};
 
 /// Jobs that are suspended when the operator is killed.
 const JOBS: usize = 12;
+/// What the log says when an operator works on all TrainJobs.
+const WORKS: &str = "working on TrainJobs";
 /// Longer than an operator takes to look at all of them.
 const WINDOW: Duration = Duration::from_secs(3);
 
@@ -117,4 +122,59 @@ async fn suspended_jobs_cost_no_request_at_a_restart_and_are_compared_before_the
         Ok(())
     })
     .await
+}
+
+/// A TrainJob of which this much is stored, as if an operator had been here before: its spec, and how it ended.
+async fn stored(
+    tenant: &Tenant<'_>,
+    name: &str,
+    spec: Value,
+    end: Option<(&str, &str)>,
+) -> Result<()> {
+    tenant.create(name, RUNS, spec).await?;
+    if let Some((kind, reason)) = end {
+        let at = "2026-01-01T00:00:00Z";
+        let end = json!({"type": kind, "status": "True", "reason": reason, "message": "",
+            "lastTransitionTime": at});
+        let status = Patch::Merge(json!({"status": {"conditions": [end]}}));
+        tenant.jobs.patch_status(name, &PatchParams::default(), &status).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn ttl_deletes_its_job_while_other_kinds_are_still_listed_and_nothing_else_is_done()
+-> Result<()> {
+    // Its own: every JobSet is hidden.
+    let world = Box::pin(World::without_operator(Options::default())).await?;
+    let run = async |tenant: &Tenant<'_>| {
+        let ttl = json!({"ttlSecondsAfterFinished": 60});
+        stored(tenant, "expired", ttl.clone(), Some(("Complete", "AllJobsCompleted"))).await?;
+        stored(tenant, "stopped", ttl, Some(("Failed", "DeadlineExceeded"))).await?;
+        stored(tenant, "overdue", json!({"activeDeadlineSeconds": 1}), None).await?;
+        stored(tenant, "new", json!({}), None).await?;
+        let proxy = Proxy::start(&world.cluster, Scope::Cluster).await?;
+        let lists = |call: &Call| call.verb == "list" && call.resource == "jobsets";
+        let broken = Fault::Answer { status: 500, retry_after: None };
+        let broken = proxy.inject(lists, 1..=usize::MAX, broken);
+        let election = "leaderElection: {leaderElect: true}";
+        let operator = world.launch_operator_through(&proxy, election).await?;
+        tenant.gone("expired").await?;
+        consistently("nothing else is done", WINDOW, async || {
+            let others = |call: &Call| ["stopped", "overdue", "new"].contains(&&*call.name);
+            ensure!(proxy.count(others) == 0, "{:#?}", proxy.requests());
+            Ok(())
+        })
+        .await?;
+        ensure!(!operator.log()?.contains(WORKS), "it works on all without having listed JobSets");
+
+        broken.remove();
+        operator.wait_ready().await?;
+        ensure!(operator.log()?.contains(WORKS), "it does not say so");
+        tenant.fails_by_deadline("overdue").await?;
+        tenant.runs("new").await?;
+        tenant.gone("stopped").await?;
+        world.stop_operator().await
+    };
+    world.test("unlisted", run).await
 }

@@ -303,7 +303,7 @@ fn timers_that_are_moved_again_and_again_take_no_room() {
     for at in 0..100_000 {
         queue.requeue_at(&key("a"), Some(Timestamp(i64::MAX - at)));
     }
-    assert_eq!(queue.lock().requeues.entries(), 1);
+    assert_eq!(queue.lock().requeues.len(), 1);
 }
 
 #[test]
