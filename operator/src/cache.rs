@@ -10,7 +10,6 @@
 mod count;
 mod groups;
 mod manifests;
-mod namespaces;
 mod packed;
 mod pod_groups;
 mod record;
@@ -26,7 +25,7 @@ use std::{
 use trainjob_api::{TrainJob, time::Timestamp};
 use trainjob_core::{
     build::{Runtime, RuntimeKey},
-    facts::{JobFacts, JobSetFacts, ObjectKey, PerScheduler},
+    facts::{JobFacts, JobSetFacts, Namespaces, ObjectKey, PerScheduler},
     observed::Reading,
     pass::{JobMemory, Memories, ShownBy},
     recreation::{Origin, Recreations},
@@ -39,7 +38,6 @@ pub use self::record::JobRecord;
 use self::{
     groups::Groups,
     manifests::Manifests,
-    namespaces::Namespaces,
     packed::{PackedJob, PackedJobSet},
 };
 
@@ -289,7 +287,7 @@ impl State {
         if let Some(known) = self.jobs.key(key).or_else(|| self.job_sets.key(key)) {
             return known.clone();
         }
-        ObjectKey::new(self.namespaces.the(&key.namespace), &*key.name)
+        self.namespaces.key(key)
     }
 
     fn awaits_pods(&self, key: &ObjectKey) -> bool {

@@ -10,7 +10,7 @@ use trainjob_api::{
     lifecycle::v1alpha1::record::{RecordedJob, RecordedRuntime, TrainJobRecordSpec},
     time::Timestamp,
 };
-use trainjob_core::facts::{JobFacts, ObjectKey, Outcome};
+use trainjob_core::facts::{JobFacts, Namespaces, ObjectKey, Outcome};
 use trainjob_engine::versions;
 
 use crate::key::JobKey;
@@ -35,6 +35,7 @@ struct Known {
 pub struct TrainJobs {
     copy_labels: Vec<String>,
     known: HashMap<ObjectKey, Known>,
+    namespaces: Namespaces,
     /// Those that went, by UID: their records have to tell how, and why their last Pods were stopped.
     departed: HashMap<String, Known>,
 }
@@ -43,7 +44,12 @@ impl TrainJobs {
     /// None yet. Records get these labels of theirs.
     #[must_use]
     pub fn new(copy_labels: Vec<String>) -> Self {
-        Self { copy_labels, known: HashMap::new(), departed: HashMap::new() }
+        Self {
+            copy_labels,
+            known: HashMap::new(),
+            namespaces: Namespaces::default(),
+            departed: HashMap::new(),
+        }
     }
 
     /// A version of one was seen; true if it is news.
@@ -54,7 +60,7 @@ impl TrainJobs {
             return false;
         }
         let known = self.read(job, version);
-        let before = self.known.insert(key, known);
+        let before = self.known.insert(self.namespaces.key(&key), known);
         if let Some(before) = before.filter(|before| Some(&before.uid) != job.metadata.uid.as_ref())
         {
             self.depart(before);

@@ -7,6 +7,7 @@
 
 mod job_set;
 mod key;
+mod namespaces;
 mod owner;
 mod pod_group;
 mod train_job;
@@ -15,7 +16,8 @@ mod version;
 
 pub use self::{
     job_set::{JobSetEnd, JobSetFacts},
-    key::ObjectKey,
+    key::{Namespace, ObjectKey},
+    namespaces::Namespaces,
     owner::controlling_train_job,
     pod_group::PodGroupFacts,
     train_job::{Finished, JobFacts, OutOfRange, Outcome, SuspendedCondition, WaitingCondition},

@@ -49,7 +49,11 @@ mod without_deletion;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use trainjob_core::{Now, facts::ObjectKey, recreation::Recreations};
+use trainjob_core::{
+    Now,
+    facts::{self, ObjectKey},
+    recreation::Recreations,
+};
 use trainjob_retention_core::{selection::Selection, stored::PolicyKind};
 
 use self::{
@@ -79,6 +83,8 @@ pub struct ClusterState {
     kinds: Vec<Kind>,
     book: Book,
     namespaces: Namespaces,
+    /// The namespaces that keys have in common.
+    of_keys: facts::Namespaces,
     liveness: Liveness,
     rates: Rates,
     breakers: Breakers,
@@ -134,6 +140,7 @@ impl ClusterState {
             kinds: targets.iter().map(Kind::new).collect(),
             book: Book::default(),
             namespaces: Namespaces::new(excluded),
+            of_keys: facts::Namespaces::default(),
             liveness: Liveness::default(),
             rates: Rates::new(per_second),
             breakers: Breakers::default(),

@@ -69,12 +69,12 @@ impl Watcher {
             self.job_sets(),
             self.runtimes::<TrainingRuntime>(Kind::TrainingRuntime, |key| {
                 RuntimeKey::Namespaced {
-                    namespace: key.namespace.as_ref().into(),
-                    name: key.name.as_ref().into(),
+                    namespace: (**key.namespace).into(),
+                    name: (*key.name).into(),
                 }
             }),
             self.runtimes::<ClusterTrainingRuntime>(Kind::ClusterTrainingRuntime, |key| {
-                RuntimeKey::Cluster { name: key.name.as_ref().into() }
+                RuntimeKey::Cluster { name: (*key.name).into() }
             }),
             join_all(Scheduler::ALL.map(|scheduler| self.pod_groups(scheduler))),
             self.go_without_optional_kinds(),

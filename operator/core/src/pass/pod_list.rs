@@ -94,7 +94,7 @@ mod tests {
             let (namespace, name) = (&*job_set.namespace, &*job_set.name);
             let labels = json!({"jobset.sigs.k8s.io/jobset-name": name});
             let pod = json!({
-                "namespace": namespace, "name": format!("{name}{rest}"), "labels": labels,
+                "namespace": **namespace, "name": format!("{name}{rest}"), "labels": labels,
             });
             list.received(&serde_json::from_value(pod).unwrap());
         }

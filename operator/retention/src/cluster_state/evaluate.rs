@@ -229,7 +229,7 @@ impl Kind {
         // No object has an empty name.
         let first = ObjectKey::new(Arc::clone(namespace), "");
         let objects = self.objects.after(after.or(Some(&first)));
-        let keys = objects.map(|object| &object.key).take_while(|key| key.namespace == *namespace);
+        let keys = objects.map(|object| &object.key).take_while(|key| *key.namespace == *namespace);
         keys.take(count).cloned().collect()
     }
 }

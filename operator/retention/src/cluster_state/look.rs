@@ -190,7 +190,7 @@ impl ClusterState {
             self.flows.replied(&Flow::of(key, false), &key.object, reply, monotonic);
         let Some(kind) = self.kinds.get_mut(key.target.0) else { return nothing };
         if may_others_go {
-            kind.stale.add([&key.object.namespace]);
+            kind.stale.add([&*key.object.namespace]);
         }
         let object = kind.objects.get_mut(&key.object).filter(|object| object.facts.uid == *uid);
         // The watch was faster.

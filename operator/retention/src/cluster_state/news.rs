@@ -120,7 +120,7 @@ impl ClusterState {
         let Some(Finished { namespace, name, facts }) = kind.read(text) else {
             return key.map_or_else(Effects::default, |key| self.object_gone(target, key));
         };
-        let named = ObjectKey::new(namespace, &*name);
+        let named = ObjectKey::within(self.of_keys.the(&namespace), &*name);
         let known = kind.objects.get(&named).map(|known| known.facts.uid == facts.uid);
         if known == Some(false) {
             // Another object of the name.

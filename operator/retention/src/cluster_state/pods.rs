@@ -63,7 +63,7 @@ impl ClusterState {
             answer.is_some_and(|answer| self.flows.replied(&flow, &key.object, answer, monotonic));
         let Some(kind) = self.kinds.get_mut(key.target.0) else { return PodsReplied::default() };
         if may_others_go {
-            kind.stale.add([&key.object.namespace]);
+            kind.stale.add([&*key.object.namespace]);
         }
         let policies = kind.there(&mut self.namespaces, &key.object.namespace);
         let object = kind.objects.get_mut(&key.object).filter(|object| object.facts.uid == *uid);

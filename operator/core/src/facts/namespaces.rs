@@ -2,28 +2,36 @@
 
 use std::{collections::HashSet, sync::Arc};
 
+use super::{Namespace, ObjectKey};
+
 /// Names that are no longer used are dropped when there are so many, or twice as many as there were after that.
 const SWEEP_FROM: usize = 64;
 
-/// The names that keys have in common.
+/// The namespaces that keys have in common.
 #[derive(Debug, Default)]
-pub(super) struct Namespaces {
-    names: HashSet<Arc<str>>,
+pub struct Namespaces {
+    names: HashSet<Namespace>,
     kept: usize,
 }
 
 impl Namespaces {
     /// The one copy of a name.
-    pub(super) fn the(&mut self, name: &Arc<str>) -> Arc<str> {
+    pub fn the(&mut self, name: &Arc<str>) -> Namespace {
         if let Some(known) = self.names.get(name) {
-            return Arc::clone(known);
+            return known.clone();
         }
         if self.names.len() >= SWEEP_FROM.max(2 * self.kept) {
-            self.names.retain(|name| Arc::strong_count(name) > 1);
+            self.names.retain(|name| Namespace::count(name) > 1);
             self.kept = self.names.len();
         }
-        self.names.insert(Arc::clone(name));
-        Arc::clone(name)
+        let new = Namespace::new(Arc::clone(name));
+        self.names.insert(new.clone());
+        new
+    }
+
+    /// A key that has its namespace in common with others.
+    pub fn key(&mut self, key: &ObjectKey) -> ObjectKey {
+        ObjectKey::within(self.the(&key.namespace), &key.name)
     }
 }
 
@@ -35,11 +43,11 @@ mod tests {
     fn name_is_kept_once_and_not_for_ever() {
         let mut namespaces = Namespaces::default();
         let first = namespaces.the(&"team".into());
-        assert!(Arc::ptr_eq(&first, &namespaces.the(&"team".into())));
+        assert!(Namespace::ptr_eq(&first, &namespaces.the(&"team".into())));
         for number in 0..10 * SWEEP_FROM {
             namespaces.the(&format!("gone-{number}").into());
         }
         assert!(namespaces.names.len() <= SWEEP_FROM, "{}", namespaces.names.len());
-        assert!(Arc::ptr_eq(&first, &namespaces.the(&"team".into())), "it is still used");
+        assert!(Namespace::ptr_eq(&first, &namespaces.the(&"team".into())), "it is still used");
     }
 }
