@@ -93,7 +93,7 @@ impl Form {
         let seldom = self.seldom.unwrap_or_default();
         let facts = JobFacts {
             key: key.clone(),
-            uid: self.uid.text(),
+            uid: self.uid.text().unwrap_or_default(),
             resource_version: self.version.text(),
             created_at: Timestamp(self.created_at),
             terminating: seldom.terminating,
@@ -236,7 +236,7 @@ mod tests {
             (deadline, ttl) in any::<(Option<i64>, Option<i32>)>(),
             hold in prop::option::of(prop_oneof![second(), Just("soon".to_owned())]),
             conditions in prop::collection::vec(condition(), 0..4),
-            counts in prop::collection::vec(("[a-z]{1,9}", any::<[i32; 5]>()), 0..3),
+            counts in prop::collection::vec(("node|[a-z]{1,9}", any::<[i32; 5]>()), 0..3),
             kind in prop::sample::select(&["ClusterTrainingRuntime", "TrainingRuntime", "Pod"]),
         ) -> Value {
             let labels = if copied { json!({"kueue.x-k8s.io/multikueue-origin": "a"}) } else { json!({}) };

@@ -7,20 +7,28 @@ use trainjob_core::facts::{JobSetEnd, JobSetFacts};
 
 use super::{Counts, Uid, Version};
 
-/// What is remembered of a JobSet, as it is written. Instants are in seconds.
+/// What is remembered of a JobSet, as it is written: fifty-five bytes, usually. Instants are in seconds.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Form {
     version: Version,
     uid: Uid,
     generation: i64,
     created_at: i64,
-    terminating_since: Option<i64>,
-    train_job_uid: Option<Uid>,
-    suspended: bool,
-    never_ran: bool,
-    holds_pods: bool,
-    ended: Option<End>,
+    train_job_uid: Uid,
+    flags: Flags,
+    seldom: Option<Seldom>,
     counts: Vec<Counts>,
+}
+
+/// Whether it is suspended, has never run, and holds its Pods.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Flags(u8);
+
+/// What most JobSets have nothing of.
+#[derive(Debug, Serialize, Deserialize)]
+struct Seldom {
+    terminating_since: Option<i64>,
+    ended: Option<End>,
 }
 
 /// How it ended, with the condition that says so.
@@ -42,30 +50,49 @@ impl Form {
             uid: Uid::of(&facts.uid),
             generation: facts.generation,
             created_at: facts.created_at.0,
-            terminating_since: facts.terminating_since.map(|at| at.0),
-            train_job_uid: facts.train_job_uid.as_deref().map(Uid::of),
-            suspended: facts.suspended,
-            never_ran: facts.never_ran,
-            holds_pods: facts.holds_pods,
-            ended: facts.ended.as_deref().map(End::of),
+            train_job_uid: facts.train_job_uid.as_deref().map_or(Uid::None, Uid::of),
+            flags: Flags::of([facts.suspended, facts.never_ran, facts.holds_pods]),
+            seldom: Seldom::of(facts),
             counts: Counts::all(&facts.jobs_status),
         }
     }
 
     pub(super) fn facts(self) -> JobSetFacts {
+        let [suspended, never_ran, holds_pods] = self.flags.each();
+        let (terminating_since, ended) =
+            self.seldom.map(|it| (it.terminating_since, it.ended)).unwrap_or_default();
         JobSetFacts {
-            uid: self.uid.text(),
+            uid: self.uid.text().unwrap_or_default(),
             resource_version: self.version.text(),
             generation: self.generation,
             created_at: Timestamp(self.created_at),
-            terminating_since: self.terminating_since.map(Timestamp),
-            train_job_uid: self.train_job_uid.map(Uid::text),
-            suspended: self.suspended,
-            never_ran: self.never_ran,
-            holds_pods: self.holds_pods,
-            ended: self.ended.map(|end| Box::new(end.of_job_set())),
+            terminating_since: terminating_since.map(Timestamp),
+            train_job_uid: self.train_job_uid.text(),
+            suspended,
+            never_ran,
+            holds_pods,
+            ended: ended.map(|end| Box::new(end.of_job_set())),
             jobs_status: Counts::statuses(self.counts),
         }
+    }
+}
+
+impl Flags {
+    fn of(flags: [bool; 3]) -> Self {
+        Self(flags.into_iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(flag)))
+    }
+
+    fn each(self) -> [bool; 3] {
+        [0, 1, 2].map(|bit| self.0 >> bit & 1 == 1)
+    }
+}
+
+impl Seldom {
+    fn of(facts: &JobSetFacts) -> Option<Self> {
+        let terminating_since = facts.terminating_since.map(|at| at.0);
+        let ended = facts.ended.as_deref().map(End::of);
+        let is_something = terminating_since.is_some() || ended.is_some();
+        is_something.then_some(Self { terminating_since, ended })
     }
 }
 
@@ -126,7 +153,7 @@ mod tests {
             (generation, suspend, marked, owned) in any::<(i64, bool, bool, bool)>(),
             (created, deleted) in (second(), prop::option::of(second())),
             conditions in prop::collection::vec(condition(), 0..3),
-            counts in prop::collection::vec(("[a-z]{1,9}", any::<[i32; 5]>()), 0..3),
+            counts in prop::collection::vec(("node|[a-z]{1,9}", any::<[i32; 5]>()), 0..3),
         ) -> Value {
             let counts: Vec<_> = counts.into_iter().map(|(name, [r, s, f, a, u])| json!({
                 "name": name, "ready": r, "succeeded": s, "failed": f, "active": a, "suspended": u,
