@@ -10,6 +10,7 @@
 mod count;
 mod groups;
 mod manifests;
+mod named_runtimes;
 mod packed;
 mod pod_groups;
 mod record;
@@ -18,7 +19,7 @@ pub mod view;
 pub mod watch;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -38,6 +39,7 @@ pub use self::record::JobRecord;
 use self::{
     groups::Groups,
     manifests::Manifests,
+    named_runtimes::NamedRuntimes,
     packed::{PackedJob, PackedJobSet},
 };
 
@@ -52,8 +54,7 @@ struct State {
     jobs: Versions<PackedJob>,
     job_sets: Versions<PackedJobSet>,
     runtimes: HashMap<RuntimeKey, Arc<Runtime>>,
-    /// Unfinished jobs by the runtime they name, so that a runtime that appears wakes just them.
-    jobs_by_runtime: HashMap<RuntimeKey, HashSet<ObjectKey>>,
+    named_runtimes: NamedRuntimes,
     namespaces: Namespaces,
     manifests: Manifests,
     memories: Memories,
@@ -135,14 +136,15 @@ impl Cache {
         let key = state.key(&record.facts.key);
         record.facts.key = key.clone();
         let before = state.job(&key);
-        let is_news = state.jobs.put(&key, PackedJob::of(&record), source);
+        let State { jobs, named_runtimes, .. } = &mut *state;
+        let version = versions::parse(&record.facts.resource_version);
+        let is_news = jobs.put_with(&key, version, source, || {
+            let named = before.as_ref().and_then(|before| before.runtime.as_ref());
+            PackedJob::of(&record, named_runtimes.name(&key, named, record.runtime.as_ref()))
+        });
         state.keep_manifest(&record.facts, manifest);
         if !is_news {
             return None;
-        }
-        let runtime = before.as_ref().and_then(|before| before.runtime.as_ref());
-        if runtime != record.runtime.as_ref() {
-            state.runtime_named(&key, runtime, record.runtime.clone());
         }
         if let Some(before) = before {
             state.remember(&key, None, |memory| memory.job_shown(&before.facts, &record.facts));
@@ -202,7 +204,8 @@ impl Cache {
     /// Takes in a reply that shows the TrainJob with this UID to be gone.
     pub fn forget_job(&self, key: &ObjectKey, uid: &str) {
         let mut state = self.lock();
-        let gone = state.jobs.forget(key, |job| job.record(key).facts.uid == uid);
+        let is_it = state.job(key).is_some_and(|job| job.facts.uid == uid);
+        let gone = state.jobs.forget(key, |_| is_it);
         state.forget_job(key, gone.as_ref());
     }
 
@@ -252,7 +255,7 @@ impl State {
             jobs: Versions::default(),
             job_sets: Versions::default(),
             runtimes: HashMap::new(),
-            jobs_by_runtime: HashMap::new(),
+            named_runtimes: NamedRuntimes::default(),
             namespaces: Namespaces::default(),
             manifests: Manifests::new(manifest_budget),
             memories: Memories::default(),
@@ -275,7 +278,7 @@ impl State {
     }
 
     fn job(&self, key: &ObjectKey) -> Option<JobRecord> {
-        self.jobs.get(key).map(|job| job.record(key))
+        self.jobs.get(key).map(|job| job.record(key, &self.named_runtimes))
     }
 
     fn job_set(&self, key: &ObjectKey) -> Option<JobSetFacts> {
@@ -335,7 +338,8 @@ impl State {
         if let Some(gone) = gone {
             self.memories.forget(key);
             self.manifests.remove(key);
-            self.runtime_named(key, gone.record(key).runtime.as_ref(), None);
+            let named = gone.record(key, &self.named_runtimes).runtime;
+            self.named_runtimes.name(key, named.as_ref(), None);
         }
     }
 

@@ -145,11 +145,22 @@ impl<T: Versioned> Versions<T> {
 
     /// Takes in an object; false when that version or a newer one is known.
     pub fn put(&mut self, key: &ObjectKey, object: T, source: Source) -> bool {
-        if !self.is_news(key, object.version(), source) {
+        self.put_with(key, object.version(), source, || object)
+    }
+
+    /// Like [`Self::put`], for an object of this version that is made when it is news.
+    pub fn put_with(
+        &mut self,
+        key: &ObjectKey,
+        version: u64,
+        source: Source,
+        object: impl FnOnce() -> T,
+    ) -> bool {
+        if !self.is_news(key, version, source) {
             return false;
         }
         self.forgotten.remove(key);
-        self.objects.insert(key.clone(), object);
+        self.objects.insert(key.clone(), object());
         true
     }
 

@@ -13,19 +13,20 @@ use trainjob_core::facts::{JobSetFacts, ObjectKey, uuid_of};
 use trainjob_engine::versions::{Versioned, parse};
 use uuid::Uuid;
 
-use super::record::JobRecord;
+use super::{named_runtimes::NamedRuntimes, record::JobRecord};
 
 /// What is remembered of a TrainJob, but for its key.
 #[derive(Debug)]
 pub(super) struct PackedJob(Box<[u8]>);
 
 impl PackedJob {
-    pub(super) fn of(record: &JobRecord) -> Self {
-        Self(pack(&job::Form::of(record)))
+    /// Packs what is remembered of a job. `runtime` is the number of the one that it names.
+    pub(super) fn of(record: &JobRecord, runtime: Option<usize>) -> Self {
+        Self(pack(&job::Form::of(&record.facts, runtime)))
     }
 
-    pub(super) fn record(&self, key: &ObjectKey) -> JobRecord {
-        unpack::<job::Form>(&self.0).record(key)
+    pub(super) fn record(&self, key: &ObjectKey, runtimes: &NamedRuntimes) -> JobRecord {
+        unpack::<job::Form>(&self.0).record(key, runtimes)
     }
 }
 
@@ -197,7 +198,7 @@ mod tests {
         job_set["metadata"]["ownerReferences"] = json!([{"apiVersion": "trainer.kubeflow.org/v1alpha1",
             "kind": "TrainJob", "name": "job", "uid": uid, "controller": true}]);
         let job_set = JobSetFacts::of(&serde_json::from_value(job_set).unwrap());
-        let sizes = [PackedJob::of(&job).0.len(), PackedJobSet::of(&job_set).0.len()];
+        let sizes = [PackedJob::of(&job, None).0.len(), PackedJobSet::of(&job_set).0.len()];
         assert!(sizes.iter().all(|size| *size <= 56), "{sizes:?}");
     }
 }

@@ -76,7 +76,7 @@ impl Cache {
         if is_first {
             concerned.extend(groups.iter().map(|(key, _)| key.clone()));
             let without = state.jobs.iter().filter(|(key, _)| state.job_sets.get(key).is_none());
-            let jobs = without.map(|(key, job)| job.record(key).facts);
+            let jobs = without.map(|(key, job)| job.record(key, &state.named_runtimes).facts);
             concerned.extend(jobs.filter(|job| job.finished.is_none()).map(|job| job.key));
         }
         concerned

@@ -1,4 +1,4 @@
-//! The runtimes, and which jobs name them.
+//! The runtimes.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -7,7 +7,7 @@ use trainjob_core::{
     facts::ObjectKey,
 };
 
-use super::{Cache, State};
+use super::Cache;
 
 impl Cache {
     /// Takes in a runtime; returns the unfinished jobs that name it.
@@ -15,7 +15,7 @@ impl Cache {
         let mut state = self.lock();
         let key = runtime.key.clone();
         state.runtimes.insert(key.clone(), Arc::new(runtime));
-        state.jobs_naming(&key)
+        state.named_runtimes.jobs(&key)
     }
 
     /// Takes in that a runtime is gone; returns the unfinished jobs that name it, which may say that they
@@ -23,7 +23,7 @@ impl Cache {
     pub fn remove_runtime(&self, key: &RuntimeKey) -> Vec<ObjectKey> {
         let mut state = self.lock();
         state.runtimes.remove(key);
-        state.jobs_naming(key)
+        state.named_runtimes.jobs(key)
     }
 
     /// Keeps of the runtimes of one kind only those in `listed`; returns the unfinished jobs that name
@@ -32,33 +32,6 @@ impl Cache {
         let mut state = self.lock();
         let gone = |key: &RuntimeKey| key.kind() == kind && !listed.contains(key);
         let gone: Vec<_> = state.runtimes.extract_if(|key, _| gone(key)).collect();
-        gone.iter().flat_map(|(key, _)| state.jobs_naming(key)).collect()
-    }
-}
-
-impl State {
-    /// The unfinished jobs that name a runtime.
-    fn jobs_naming(&self, runtime: &RuntimeKey) -> Vec<ObjectKey> {
-        self.jobs_by_runtime.get(runtime).into_iter().flatten().cloned().collect()
-    }
-
-    /// A job names another runtime than before, or none.
-    pub(super) fn runtime_named(
-        &mut self,
-        key: &ObjectKey,
-        before: Option<&RuntimeKey>,
-        now: Option<RuntimeKey>,
-    ) {
-        if let Some(before) = before
-            && let Some(jobs) = self.jobs_by_runtime.get_mut(before)
-        {
-            jobs.remove(key);
-            if jobs.is_empty() {
-                self.jobs_by_runtime.remove(before);
-            }
-        }
-        if let Some(now) = now {
-            self.jobs_by_runtime.entry(now).or_default().insert(key.clone());
-        }
+        gone.iter().flat_map(|(key, _)| state.named_runtimes.jobs(key)).collect()
     }
 }

@@ -2,15 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use trainjob_api::{lifecycle::v1alpha1::hold::HoldWish, time::Timestamp};
-use trainjob_core::{
-    build::RuntimeKey,
-    facts::{
-        Finished, JobFacts, ObjectKey, OutOfRange, Outcome, SuspendedCondition, WaitingCondition,
-    },
+use trainjob_core::facts::{
+    Finished, JobFacts, ObjectKey, OutOfRange, Outcome, SuspendedCondition, WaitingCondition,
 };
 
 use super::{Counts, Uid, Version};
-use crate::cache::record::JobRecord;
+use crate::cache::{named_runtimes::NamedRuntimes, record::JobRecord};
 
 /// What is remembered of a TrainJob, as it is written. Instants are in seconds.
 #[derive(Debug, Serialize, Deserialize)]
@@ -26,7 +23,8 @@ pub(super) struct Form {
     suspended: Option<(bool, i64)>,
     seldom: Option<Seldom>,
     counts: Vec<Counts>,
-    runtime: Option<Runtime>,
+    /// Its number among the runtimes that are named.
+    runtime: Option<usize>,
 }
 
 /// What most jobs have nothing of.
@@ -60,15 +58,8 @@ enum End {
     DeadlineExceeded,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-enum Runtime {
-    OfCluster(String),
-    OfNamespace(String, String),
-}
-
 impl Form {
-    pub(super) fn of(record: &JobRecord) -> Self {
-        let facts = &record.facts;
+    pub(super) fn of(facts: &JobFacts, runtime: Option<usize>) -> Self {
         Self {
             version: Version::of(&facts.resource_version),
             uid: Uid::of(&facts.uid),
@@ -80,11 +71,11 @@ impl Form {
             suspended: facts.suspended.map(|it| (it.holds, it.since.0)),
             seldom: Some(Seldom::of(facts)).filter(|it| *it != Seldom::default()),
             counts: Counts::all(&facts.jobs_status),
-            runtime: record.runtime.as_ref().map(Runtime::of),
+            runtime,
         }
     }
 
-    pub(super) fn record(self, key: &ObjectKey) -> JobRecord {
+    pub(super) fn record(self, key: &ObjectKey, runtimes: &NamedRuntimes) -> JobRecord {
         let finished =
             |(at, end): (i64, End)| Finished { at: Timestamp(at), outcome: end.outcome() };
         let suspended = |(holds, since)| SuspendedCondition { holds, since: Timestamp(since) };
@@ -109,7 +100,8 @@ impl Form {
             waiting: seldom.waiting.map(waiting),
             jobs_status: Counts::statuses(self.counts),
         };
-        JobRecord { facts, runtime: self.runtime.map(Runtime::key) }
+        let runtime = self.runtime.and_then(|number| runtimes.runtime(number)).cloned();
+        JobRecord { facts, runtime }
     }
 }
 
@@ -175,22 +167,6 @@ impl End {
             Self::Complete => Outcome::Complete,
             Self::Failed => Outcome::Failed,
             Self::DeadlineExceeded => Outcome::DeadlineExceeded,
-        }
-    }
-}
-
-impl Runtime {
-    fn of(key: &RuntimeKey) -> Self {
-        match key.clone() {
-            RuntimeKey::Cluster { name } => Self::OfCluster(name),
-            RuntimeKey::Namespaced { namespace, name } => Self::OfNamespace(namespace, name),
-        }
-    }
-
-    fn key(self) -> RuntimeKey {
-        match self {
-            Self::OfCluster(name) => RuntimeKey::Cluster { name },
-            Self::OfNamespace(namespace, name) => RuntimeKey::Namespaced { namespace, name },
         }
     }
 }
@@ -264,8 +240,10 @@ mod tests {
         #[test]
         fn whatever_is_known_of_a_job_is_known_after_it_was_packed(stored in stored()) {
             let (record, _) = JobRecord::of(serde_json::from_value(stored).unwrap());
-            let packed = PackedJob::of(&record);
-            let unpacked = packed.record(&record.facts.key);
+            let mut runtimes = NamedRuntimes::default();
+            let number = runtimes.name(&record.facts.key, None, record.runtime.as_ref());
+            let packed = PackedJob::of(&record, number);
+            let unpacked = packed.record(&record.facts.key, &runtimes);
             prop_assert_eq!(unpacked, record);
         }
     }
