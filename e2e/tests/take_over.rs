@@ -157,7 +157,7 @@ async fn ttl_deletes_its_job_while_other_kinds_are_still_listed_and_nothing_else
         let lists = |call: &Call| call.verb == "list" && call.resource == "jobsets";
         let broken = Fault::Answer { status: 500, retry_after: None };
         let broken = proxy.inject(lists, 1..=usize::MAX, broken);
-        let election = "leaderElection: {leaderElect: true}";
+        let election = "leaderElection: {leaderElect: true, resourceNamespace: kubeflow-system}";
         let operator = world.launch_operator_through(&proxy, election).await?;
         tenant.gone("expired").await?;
         consistently("nothing else is done", WINDOW, async || {

@@ -142,7 +142,7 @@ pub fn object_key((namespace, name): (usize, u32)) -> ObjectKey {
 /// The Job that the program names so.
 #[must_use]
 pub fn job_key(key: &ObjectKey) -> Option<(usize, u32)> {
-    let namespace = NAMESPACES.iter().position(|name| *name == &*key.namespace)?;
+    let namespace = NAMESPACES.iter().position(|name| *name == &**key.namespace)?;
     Some((namespace, key.name.strip_prefix('j')?.parse().ok()?))
 }
 
