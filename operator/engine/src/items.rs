@@ -6,6 +6,7 @@
 
 use std::str::{self, Utf8Error};
 
+use memchr::memchr2;
 use thiserror::Error;
 
 /// Why a text is no list.
@@ -94,7 +95,24 @@ impl Items {
         bytes: &[u8],
         mut take: impl FnMut(Part<'_>),
     ) -> Result<(), ItemsError> {
-        bytes.iter().try_for_each(|byte| self.next(*byte, &mut take))
+        let mut rest = bytes;
+        while let Some((byte, after)) = rest.split_first() {
+            rest = if self.text == Text::Inside {
+                // Most of a list is within strings.
+                let (plain, special) =
+                    rest.split_at(memchr2(b'"', b'\\', rest).unwrap_or(rest.len()));
+                self.keep_all(plain);
+                special.split_first().map_or(special, |(byte, after)| {
+                    self.keep(*byte);
+                    self.within_string(*byte);
+                    after
+                })
+            } else {
+                self.next(*byte, &mut take)?;
+                after
+            };
+        }
+        Ok(())
     }
 
     /// The text has ended.
@@ -131,10 +149,14 @@ impl Items {
     }
 
     fn keep(&mut self, byte: u8) {
+        self.keep_all(&[byte]);
+    }
+
+    fn keep_all(&mut self, bytes: &[u8]) {
         match self.piece {
             Piece::Nothing => {}
-            Piece::Key => self.key.push(byte),
-            Piece::Value | Piece::Item => self.kept.push(byte),
+            Piece::Key => self.key.extend_from_slice(bytes),
+            Piece::Value | Piece::Item => self.kept.extend_from_slice(bytes),
         }
     }
 

@@ -42,7 +42,8 @@ struct Bare {
 
 impl<'de, K: DeserializeOwned, const VIEW: bool> Deserialize<'de> for Readable<K, VIEW> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Box::<RawValue>::deserialize(deserializer)?;
+        // Every text that is read here is in memory.
+        let text = <&RawValue>::deserialize(deserializer)?;
         let read = if VIEW { stripped::read_view } else { stripped::read };
         let error = match read(text.get()) {
             Ok(object) => return Ok(Self(Ok(object))),

@@ -4,11 +4,11 @@
 //! than all the rest, is of no use here, and is read into a tree of values. In a storm of deletions that
 //! would be most of what the operator does, and where its memory goes.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use serde::{
-    Deserialize,
-    de::{DeserializeOwned, Error as _},
+    Deserialize, Deserializer as _,
+    de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
 use trainjob_core::build::MAX_OBJECTS;
@@ -58,10 +58,27 @@ pub fn check_object_count<'a>(
     Ok(())
 }
 
-#[derive(Deserialize)]
-struct Object<'a> {
-    #[serde(borrow)]
-    metadata: Option<Metadata<'a>>,
+/// Finds the managed fields, and reads nothing of what follows the metadata: that is read by who needs it.
+struct FindManagedFields<'f, 'de>(&'f mut Option<&'de RawValue>);
+
+impl<'de> Visitor<'de> for FindManagedFields<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        while let Some(name) = fields.next_key::<String>()? {
+            if name == "metadata" {
+                let metadata: Option<Metadata<'de>> = fields.next_value()?;
+                *self.0 = metadata.and_then(|metadata| metadata.managed_fields);
+                break;
+            }
+            fields.next_value::<IgnoredAny>()?;
+        }
+        Ok(())
+    }
 }
 
 #[derive(Deserialize)]
@@ -72,12 +89,11 @@ struct Metadata<'a> {
 }
 
 fn without_managed_fields(text: &str) -> Cow<'_, str> {
-    // What is wrong with it is found by who reads it.
-    let object: Option<Object<'_>> = serde_json::from_str(text).ok();
-    let metadata = object.and_then(|object| object.metadata);
-    let Some(fields) = metadata.and_then(|metadata| metadata.managed_fields) else {
-        return Cow::Borrowed(text);
-    };
+    let mut fields = None;
+    // That there is more is no error here, and what is wrong with it is found by who reads it.
+    let _ =
+        serde_json::Deserializer::from_str(text).deserialize_map(FindManagedFields(&mut fields));
+    let Some(fields) = fields else { return Cow::Borrowed(text) };
     // It is a part of the text, which is told by where both are.
     let fields = fields.get();
     let start = fields.as_ptr().addr().wrapping_sub(text.as_ptr().addr());
