@@ -10,6 +10,7 @@ mod key;
 mod namespaces;
 mod owner;
 mod pod_group;
+mod standing;
 mod train_job;
 mod uid;
 mod version;
@@ -20,6 +21,7 @@ pub use self::{
     namespaces::Namespaces,
     owner::controlling_train_job,
     pod_group::PodGroupFacts,
+    standing::{Standing, is_running},
     train_job::{Finished, JobFacts, OutOfRange, Outcome, SuspendedCondition, WaitingCondition},
     uid::uuid_of,
 };

@@ -3,23 +3,26 @@
 use serde::{Deserialize, Serialize};
 use trainjob_api::{lifecycle::v1alpha1::hold::HoldWish, time::Timestamp};
 use trainjob_core::facts::{
-    Finished, JobFacts, ObjectKey, OutOfRange, Outcome, SuspendedCondition, WaitingCondition,
+    Finished, JobFacts, ObjectKey, OutOfRange, Outcome, Standing, SuspendedCondition,
+    WaitingCondition, is_running,
 };
 
 use super::{Counts, Uid, Version};
 use crate::cache::{named_runtimes::NamedRuntimes, record::JobRecord};
 
-/// What is remembered of a TrainJob, as it is written. Instants are in seconds.
+/// What is remembered of a TrainJob, as it is written. Instants are in seconds. It begins as [`Beginning`] does.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Form {
     version: Version,
     uid: Uid,
     created_at: i64,
     suspend: bool,
+    runs: bool,
     deadline: Option<i64>,
     ttl: Option<u32>,
+    /// How long after its creation, and how.
     finished: Option<(i64, End)>,
-    /// Whether it holds, and since when.
+    /// Whether it holds, and since how long after its creation.
     suspended: Option<(bool, i64)>,
     seldom: Option<Seldom>,
     counts: Vec<Counts>,
@@ -27,7 +30,22 @@ pub(super) struct Form {
     runtime: Option<usize>,
 }
 
-/// What most jobs have nothing of.
+/// The beginning of a [`Form`], from which it is told how the job stands: without a text, so nothing is allocated.
+#[derive(Debug, Deserialize)]
+pub(super) struct Beginning {
+    _version: Version,
+    _uid: Uid,
+    created_at: i64,
+    suspend: bool,
+    runs: bool,
+    deadline: Option<i64>,
+    ttl: Option<u32>,
+    finished: Option<(i64, End)>,
+    suspended: Option<(bool, i64)>,
+    seldom: Option<SeldomBeginning>,
+}
+
+/// What most jobs have nothing of. It begins as [`SeldomBeginning`] does.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Seldom {
     terminating: bool,
@@ -37,6 +55,15 @@ struct Seldom {
     out_of_range: Option<Bad>,
     /// Index, reason and message.
     waiting: Option<(usize, String, String)>,
+}
+
+/// The beginning of [`Seldom`].
+#[derive(Debug, Default, Deserialize)]
+struct SeldomBeginning {
+    terminating: bool,
+    managed_elsewhere: bool,
+    remote_copy: bool,
+    hold: Option<Hold>,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,15 +87,18 @@ enum End {
 
 impl Form {
     pub(super) fn of(facts: &JobFacts, runtime: Option<usize>) -> Self {
+        // Shorter than an instant.
+        let after = |at: Timestamp| at.0.wrapping_sub(facts.created_at.0);
         Self {
             version: Version::of(&facts.resource_version),
             uid: Uid::of(&facts.uid),
             created_at: facts.created_at.0,
             suspend: facts.suspend,
+            runs: is_running(&facts.jobs_status),
             deadline: facts.deadline,
             ttl: facts.ttl,
-            finished: facts.finished.map(|it| (it.at.0, End::of(it.outcome))),
-            suspended: facts.suspended.map(|it| (it.holds, it.since.0)),
+            finished: facts.finished.map(|it| (after(it.at), End::of(it.outcome))),
+            suspended: facts.suspended.map(|it| (it.holds, after(it.since))),
             seldom: Some(Seldom::of(facts)).filter(|it| *it != Seldom::default()),
             counts: Counts::all(&facts.jobs_status),
             runtime,
@@ -76,9 +106,6 @@ impl Form {
     }
 
     pub(super) fn record(self, key: &ObjectKey, runtimes: &NamedRuntimes) -> JobRecord {
-        let finished =
-            |(at, end): (i64, End)| Finished { at: Timestamp(at), outcome: end.outcome() };
-        let suspended = |(holds, since)| SuspendedCondition { holds, since: Timestamp(since) };
         let waiting =
             |(index, reason, message)| Box::new(WaitingCondition { index, reason, message });
         let seldom = self.seldom.unwrap_or_default();
@@ -95,14 +122,41 @@ impl Form {
             ttl: self.ttl,
             hold: seldom.hold.map(Hold::wish),
             out_of_range: seldom.out_of_range.map(Bad::problem),
-            finished: self.finished.map(finished),
-            suspended: self.suspended.map(suspended),
+            finished: self.finished.map(|it| finished(self.created_at, it)),
+            suspended: self.suspended.map(|it| suspended(self.created_at, it)),
             waiting: seldom.waiting.map(waiting),
             jobs_status: Counts::statuses(self.counts),
         };
         let runtime = self.runtime.and_then(|number| runtimes.runtime(number)).cloned();
         JobRecord { facts, runtime }
     }
+}
+
+impl Beginning {
+    pub(super) fn standing(self) -> Standing {
+        let seldom = self.seldom.unwrap_or_default();
+        Standing {
+            created_at: Timestamp(self.created_at),
+            terminating: seldom.terminating,
+            managed_elsewhere: seldom.managed_elsewhere,
+            remote_copy: seldom.remote_copy,
+            suspend: self.suspend,
+            runs: self.runs,
+            deadline: self.deadline,
+            ttl: self.ttl,
+            hold: seldom.hold.map(Hold::wish),
+            finished: self.finished.map(|it| finished(self.created_at, it)),
+            suspended: self.suspended.map(|it| suspended(self.created_at, it)),
+        }
+    }
+}
+
+const fn finished(created_at: i64, (after, end): (i64, End)) -> Finished {
+    Finished { at: Timestamp(created_at.wrapping_add(after)), outcome: end.outcome() }
+}
+
+const fn suspended(created_at: i64, (holds, after): (bool, i64)) -> SuspendedCondition {
+    SuspendedCondition { holds, since: Timestamp(created_at.wrapping_add(after)) }
 }
 
 impl Seldom {
@@ -243,6 +297,7 @@ mod tests {
             let mut runtimes = NamedRuntimes::default();
             let number = runtimes.name(&record.facts.key, None, record.runtime.as_ref());
             let packed = PackedJob::of(&record, number);
+            prop_assert_eq!(packed.standing(), Standing::from(&record.facts));
             let unpacked = packed.record(&record.facts.key, &runtimes);
             prop_assert_eq!(unpacked, record);
         }
