@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kube::{Client, Config};
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::super::rig::Rig;
 use super::super::usage::{self, Usage};
@@ -21,6 +21,8 @@ const ELECTION: &str = "leaderElection: {leaderElect: true}";
 const SHOWN_LINES: usize = 10;
 /// Between two looks whether an operator is ready.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// How long one look may take.
+const LOOK_WITHIN: Duration = Duration::from_secs(1);
 /// How long it may take.
 const READY_WITHIN: Duration = Duration::from_mins(10);
 
@@ -56,7 +58,8 @@ impl Replica {
         let client = Client::try_from(Config::new(self.operator.health_url().parse()?))?;
         loop {
             let request = http::Request::get("/readyz").body(Vec::new())?;
-            if client.request_text(request).await.is_ok() {
+            let answer = timeout(LOOK_WITHIN, client.request_text(request)).await;
+            if answer.is_ok_and(|answer| answer.is_ok()) {
                 return Ok(self.launched.elapsed().as_secs_f64() * 1e3);
             }
             self.still_runs()?;
