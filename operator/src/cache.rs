@@ -4,8 +4,8 @@
 //! replies to the operator's own writes, whichever is newer ([`versions`]). So a key is never planned
 //! on something older than the operator's last write to it.
 //!
-//! A record holds the facts that decisions need, `packed`; a TrainJob itself is kept only while it is unfinished, as far
-//! as it finds room (`manifests`).
+//! A record holds the facts that decisions need, `packed`; a TrainJob itself is kept only while it is unfinished, and what a
+//! runtime says, as far as they find room (`manifests`).
 
 mod count;
 mod groups;
@@ -18,14 +18,10 @@ mod runtimes;
 pub mod view;
 pub mod watch;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trainjob_api::{TrainJob, time::Timestamp};
 use trainjob_core::{
-    build::{Runtime, RuntimeKey},
     facts::{JobFacts, JobSetFacts, Namespaces, ObjectKey, PerScheduler},
     observed::Reading,
     pass::{JobMemory, Memories, ShownBy},
@@ -38,9 +34,10 @@ use trainjob_engine::versions::{self, Source, Versions};
 pub use self::record::JobRecord;
 use self::{
     groups::Groups,
-    manifests::Manifests,
+    manifests::{Manifests, Of},
     named_runtimes::NamedRuntimes,
     packed::{PackedJob, PackedJobSet},
+    runtimes::Runtimes,
 };
 
 /// What the cluster looks like; shared by watches and workers.
@@ -53,7 +50,7 @@ pub struct Cache {
 struct State {
     jobs: Versions<PackedJob>,
     job_sets: Versions<PackedJobSet>,
-    runtimes: HashMap<RuntimeKey, Arc<Runtime>>,
+    runtimes: Runtimes,
     named_runtimes: NamedRuntimes,
     namespaces: Namespaces,
     manifests: Manifests,
@@ -64,7 +61,7 @@ struct State {
 }
 
 impl Cache {
-    /// One that knows nothing yet, with room for so many bytes of manifests.
+    /// One that knows nothing yet, with room for so many bytes of manifests of TrainJobs and runtimes.
     #[must_use]
     pub fn new(manifest_budget: usize) -> Self {
         Self { state: Mutex::new(State::new(manifest_budget)) }
@@ -254,7 +251,7 @@ impl State {
         Self {
             jobs: Versions::default(),
             job_sets: Versions::default(),
-            runtimes: HashMap::new(),
+            runtimes: Runtimes::default(),
             named_runtimes: NamedRuntimes::default(),
             namespaces: Namespaces::default(),
             manifests: Manifests::new(manifest_budget),
@@ -272,7 +269,7 @@ impl State {
         });
         match manifest {
             _ if !is_it => {}
-            Some(manifest) => self.manifests.put(&shown.key, manifest),
+            Some(manifest) => self.manifests.put(Of::Job, &shown.key, manifest),
             None => self.manifests.remove(&shown.key),
         }
     }
