@@ -137,7 +137,7 @@ impl Cache {
         let version = versions::parse(&record.facts.resource_version);
         let is_news = jobs.put_with(&key, version, source, || {
             let named = before.as_ref().and_then(|before| before.runtime.as_ref());
-            PackedJob::of(&record, named_runtimes.name(&key, named, record.runtime.as_ref()))
+            PackedJob::of(&record, named_runtimes.name(named, record.runtime.as_ref()))
         });
         state.keep_manifest(&record.facts, manifest);
         if !is_news {
@@ -336,7 +336,7 @@ impl State {
             self.memories.forget(key);
             self.manifests.remove(key);
             let named = gone.record(key, &self.named_runtimes).runtime;
-            self.named_runtimes.name(key, named.as_ref(), None);
+            self.named_runtimes.name(named.as_ref(), None);
         }
     }
 

@@ -31,6 +31,11 @@ impl PackedJob {
         self.0.unpack::<job::Form>().record(key, runtimes)
     }
 
+    /// The number of the runtime that the job names.
+    pub(super) fn runtime(&self) -> Option<usize> {
+        self.0.beginning::<job::Beginning>().runtime
+    }
+
     /// How the job stands: in a fraction of the time, because only the beginning is read.
     pub(super) fn standing(&self) -> Standing {
         self.0.beginning::<job::Beginning>().standing()

@@ -47,7 +47,7 @@ impl Cache {
         let mut state = self.lock();
         state.runtimes.versions.insert(key.clone(), version);
         state.keep_runtime(&key, text);
-        state.named_runtimes.jobs(&key)
+        state.jobs_naming(&key)
     }
 
     /// Takes in a reply that shows a runtime, which had made room for others. One that is not known is for the watch to show.
@@ -64,7 +64,7 @@ impl Cache {
     pub fn remove_runtime(&self, key: &RuntimeKey) -> Vec<ObjectKey> {
         let mut state = self.lock();
         state.forget_runtime(key);
-        state.named_runtimes.jobs(key)
+        state.jobs_naming(key)
     }
 
     /// Keeps of the runtimes of one kind only those in `listed`; returns the unfinished jobs that name
@@ -74,7 +74,7 @@ impl Cache {
         let gone = |key: &&RuntimeKey| key.kind() == kind && !listed.contains(key);
         let gone: Vec<_> = state.runtimes.versions.keys().filter(gone).cloned().collect();
         gone.iter().for_each(|key| state.forget_runtime(key));
-        gone.iter().flat_map(|key| state.named_runtimes.jobs(key)).collect()
+        gone.iter().flat_map(|key| state.jobs_naming(key)).collect()
     }
 
     /// The runtime with this text, read now and kept for those who need it next.
@@ -128,6 +128,13 @@ impl State {
             Some(text) => self.manifests.put(Of::Runtime, &place(key), text),
             None => self.manifests.remove(&place(key)),
         }
+    }
+
+    /// The unfinished jobs that name a runtime. It looks at all jobs, which takes a fraction of what to look at one of these does.
+    fn jobs_naming(&self, runtime: &RuntimeKey) -> Vec<ObjectKey> {
+        let Some(number) = self.named_runtimes.number(runtime) else { return Vec::new() };
+        let naming = self.jobs.iter().filter(|(_, job)| job.runtime() == Some(number));
+        naming.map(|(key, _)| key.clone()).collect()
     }
 
     fn forget_runtime(&mut self, key: &RuntimeKey) {

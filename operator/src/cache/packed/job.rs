@@ -24,10 +24,10 @@ pub(super) struct Form {
     finished: Option<(i64, End)>,
     /// Whether it holds, and since how long after its creation.
     suspended: Option<(bool, i64)>,
-    seldom: Option<Seldom>,
-    counts: Vec<Counts>,
     /// Its number among the runtimes that are named.
     runtime: Option<usize>,
+    seldom: Option<Seldom>,
+    counts: Vec<Counts>,
 }
 
 /// The beginning of a [`Form`], from which it is told how the job stands: without a text, so nothing is allocated.
@@ -42,6 +42,7 @@ pub(super) struct Beginning {
     ttl: Option<u32>,
     finished: Option<(i64, End)>,
     suspended: Option<(bool, i64)>,
+    pub(super) runtime: Option<usize>,
     seldom: Option<SeldomBeginning>,
 }
 
@@ -295,8 +296,9 @@ mod tests {
         fn whatever_is_known_of_a_job_is_known_after_it_was_packed(stored in stored()) {
             let (record, _) = JobRecord::of(serde_json::from_value(stored).unwrap());
             let mut runtimes = NamedRuntimes::default();
-            let number = runtimes.name(&record.facts.key, None, record.runtime.as_ref());
+            let number = runtimes.name(None, record.runtime.as_ref());
             let packed = PackedJob::of(&record, number);
+            prop_assert_eq!(packed.runtime(), number);
             prop_assert_eq!(packed.standing(), Standing::from(&record.facts));
             let unpacked = packed.record(&record.facts.key, &runtimes);
             prop_assert_eq!(unpacked, record);
