@@ -15,9 +15,9 @@ const JOBS: usize = 20_000;
 const NAMESPACES: usize = 200;
 
 /// Bytes that a suspended job with its JobSet may take, of which manifests take about 840: as many as find room.
-const WITH_JOB_SET: usize = 1_400;
+const WITH_JOB_SET: usize = 1_250;
 /// Bytes that a finished job may take.
-const FINISHED: usize = 400;
+const FINISHED: usize = 330;
 
 fn uid(kind: u32, number: usize) -> String {
     format!("{kind:08x}-8b86-4011-b42d-{number:012x}")
