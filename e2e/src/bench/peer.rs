@@ -15,7 +15,7 @@ use super::calls::Micros;
 use super::figures::{Times, float};
 use super::jobs::{in_seconds, side_by_side, still_to_come};
 use super::progress::Progress;
-use super::report::row;
+use super::report::{Bar, Bound, row};
 use super::rig::{Rig, control_plane};
 use crate::testenv::binaries::Program;
 use crate::testenv::cluster::Options;
@@ -73,6 +73,14 @@ impl Peer {
             format!("TTL controller of Kubernetes{}, {} Jobs", self.limits.name(), self.jobs);
         let whole = |ms: f64| format!("{ms:.0}");
         row([&name, &whole(self.rate), &whole(first), &whole(p50), &whole(p99), &whole(last)])
+    }
+
+    /// How much faster the operator is, which deletes at this rate, than what clusters have today; `None` without limits, which
+    /// nobody lifts.
+    pub(super) fn bar(&self, rate: f64) -> Option<Bar> {
+        let what = "operator / TTL controller of Kubernetes";
+        (self.limits == Limits::Default)
+            .then(|| Bar::measured(what, rate / self.rate, Bound::AtLeast(60.0)))
     }
 
     /// Its figures.

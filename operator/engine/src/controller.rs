@@ -17,7 +17,7 @@ use std::{
 use tokio::{
     sync::{oneshot, watch},
     task::JoinSet,
-    time::interval,
+    time::{MissedTickBehavior, interval},
 };
 use trainjob_core::queue_position::{QueueKey, QueuePosition, QueuePriority};
 
@@ -35,6 +35,10 @@ const FEW_WAIT: usize = 256;
 
 /// So many of them are put after so long in any case: what waits may wait for a namespace whose requests hang.
 const TRICKLE: (usize, Duration) = (64, Duration::from_millis(50));
+
+/// Of what [begins early](trainjob_core::queue_position::Begins::Early), one key is begun in so long: what is more pressing is not
+/// known yet, and lists should not wait for it.
+const EARLY_EVERY: Duration = Duration::from_millis(50);
 
 /// The wait after a pass that broke off, unless the controller says otherwise.
 const AFTER_PANIC: Duration = Duration::from_secs(5);
@@ -164,7 +168,10 @@ impl<C: Controller> Worker<'_, C> {
     /// Works on what begins early; never returns.
     async fn begin_early(&mut self) {
         self.controller.begin_early();
+        let mut turns = interval(EARLY_EVERY);
+        turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            turns.tick().await;
             let next = self.controller.queue().next().await;
             self.begin(next);
         }
