@@ -9,6 +9,7 @@
 
 mod count;
 mod groups;
+mod kept_runtimes;
 mod manifests;
 mod named_runtimes;
 mod packed;
@@ -34,10 +35,10 @@ use trainjob_engine::versions::{self, Source, Versions};
 pub use self::record::JobRecord;
 use self::{
     groups::Groups,
+    kept_runtimes::KeptRuntimes,
     manifests::{Manifests, Of},
     named_runtimes::NamedRuntimes,
     packed::{PackedJob, PackedJobSet},
-    runtimes::Runtimes,
 };
 
 /// What the cluster looks like; shared by watches and workers.
@@ -50,7 +51,7 @@ pub struct Cache {
 struct State {
     jobs: Versions<PackedJob>,
     job_sets: Versions<PackedJobSet>,
-    runtimes: Runtimes,
+    runtimes: KeptRuntimes,
     named_runtimes: NamedRuntimes,
     namespaces: Namespaces,
     manifests: Manifests,
@@ -251,7 +252,7 @@ impl State {
         Self {
             jobs: Versions::default(),
             job_sets: Versions::default(),
-            runtimes: Runtimes::default(),
+            runtimes: KeptRuntimes::default(),
             named_runtimes: NamedRuntimes::default(),
             namespaces: Namespaces::default(),
             manifests: Manifests::new(manifest_budget),

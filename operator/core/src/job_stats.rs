@@ -13,6 +13,7 @@ use std::{
 
 use trainjob_api::time::Timestamp;
 
+pub use crate::facts::is_running;
 use crate::{
     facts::{JobFacts, JobSetFacts, ObjectKey, Outcome, Standing},
     lifecycle::{deadline, release, ttl},
@@ -21,8 +22,6 @@ use crate::{
     plan,
     running_pods::RunningPods,
 };
-
-pub use crate::facts::is_running;
 
 /// How a job is: of those that fit, the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,12 +3,7 @@
 //! Whether there is a runtime, and in which version, is always known. What it says is kept as JSON, in the [room](super::manifests) that
 //! manifests of TrainJobs have: that of a namespace in the share of its namespace, those of the cluster in one of their own.
 
-mod parsed;
-
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::HashSet, sync::Arc};
 
 use trainjob_api::TrainingRuntime;
 use trainjob_core::{
@@ -16,36 +11,14 @@ use trainjob_core::{
     facts::ObjectKey,
 };
 
-use self::parsed::Parsed;
-use super::{Cache, State, manifests::Of};
-
-/// What is known of runtimes beside their texts.
-#[derive(Debug, Default)]
-pub(super) struct Runtimes {
-    /// The version of each that there is.
-    versions: HashMap<RuntimeKey, Box<str>>,
-    parsed: Parsed,
-}
-
-/// A runtime as it is kept.
-#[derive(Debug, Clone)]
-pub(super) enum Kept {
-    /// There is none.
-    Absent,
-    /// It has made room for others.
-    Evicted,
-    /// It was read from its text already.
-    Parsed(Arc<Runtime>),
-    /// Its text.
-    Text(Arc<str>),
-}
+use super::{Cache, State, kept_runtimes::Kept, manifests::Of};
 
 impl Cache {
     /// Takes in a runtime that a watch showed; returns the unfinished jobs that name it.
     pub fn put_runtime(&self, runtime: Runtime) -> Vec<ObjectKey> {
         let (key, version, text) = packed(runtime);
         let mut state = self.lock();
-        state.runtimes.versions.insert(key.clone(), version);
+        state.runtimes.put(&key, version);
         state.keep_runtime(&key, text);
         state.jobs_naming(&key)
     }
@@ -54,7 +27,9 @@ impl Cache {
     pub fn runtime_read(&self, runtime: Runtime) {
         let (key, version, text) = packed(runtime);
         let mut state = self.lock();
-        if state.runtimes.versions.get(&key) == Some(&version) {
+        let is_known = state.runtimes.version(&key) == Some(&*version);
+        // Somebody else may have read it meanwhile.
+        if is_known && matches!(state.runtime(&key), Kept::Evicted) {
             state.keep_runtime(&key, text);
         }
     }
@@ -71,8 +46,8 @@ impl Cache {
     /// another.
     pub fn retain_runtimes(&self, kind: &str, listed: &HashSet<RuntimeKey>) -> Vec<ObjectKey> {
         let mut state = self.lock();
-        let gone = |key: &&RuntimeKey| key.kind() == kind && !listed.contains(key);
-        let gone: Vec<_> = state.runtimes.versions.keys().filter(gone).cloned().collect();
+        let gone = |key: &&RuntimeKey| !listed.contains(key);
+        let gone: Vec<_> = state.runtimes.keys(kind).filter(gone).cloned().collect();
         gone.iter().for_each(|key| state.forget_runtime(key));
         gone.iter().flat_map(|key| state.jobs_naming(key)).collect()
     }
@@ -82,7 +57,7 @@ impl Cache {
         // It was written from an object of this type.
         let TrainingRuntime { metadata, spec } = serde_json::from_str(&text).ok()?;
         let runtime = Runtime { key, metadata, spec };
-        Some(self.lock().runtimes.parsed.put(text, runtime))
+        Some(self.lock().runtimes.parsed(text, runtime))
     }
 }
 
@@ -105,25 +80,17 @@ fn place(key: &RuntimeKey) -> ObjectKey {
     ObjectKey::new(namespace, format!("{}/{name}", key.kind()))
 }
 
-impl Runtimes {
-    /// How many of a kind there are.
-    pub(super) fn count(&self, kind: &str) -> usize {
-        self.versions.keys().filter(|key| key.kind() == kind).count()
-    }
-}
-
 impl State {
     /// What is kept of a runtime.
     pub(super) fn runtime(&mut self, key: &RuntimeKey) -> Kept {
-        if !self.runtimes.versions.contains_key(key) {
+        if self.runtimes.version(key).is_none() {
             return Kept::Absent;
         }
-        let Some(text) = self.manifests.get(&place(key)) else { return Kept::Evicted };
-        self.runtimes.parsed.get(&text).map_or(Kept::Text(text), Kept::Parsed)
+        let text = self.manifests.get(&place(key));
+        text.map_or(Kept::Evicted, |text| self.runtimes.with_text(text))
     }
 
     fn keep_runtime(&mut self, key: &RuntimeKey, text: Option<Arc<str>>) {
-        self.runtimes.parsed.forget(key);
         match text {
             Some(text) => self.manifests.put(Of::Runtime, &place(key), text),
             None => self.manifests.remove(&place(key)),
@@ -138,7 +105,7 @@ impl State {
     }
 
     fn forget_runtime(&mut self, key: &RuntimeKey) {
-        self.runtimes.versions.remove(key);
+        self.runtimes.remove(key);
         self.keep_runtime(key, None);
     }
 }

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 
 use trainjob_api::TrainJob;
-#[cfg(test)]
-use trainjob_core::build::Runtime;
 use trainjob_core::{
     facts::{JobSetFacts, ObjectKey, PerScheduler},
     mark::Accounting,
@@ -15,8 +13,8 @@ use trainjob_core::{
 use super::{
     Cache, JobRecord,
     groups::{Group, group, presence},
+    kept_runtimes::Kept,
     record,
-    runtimes::Kept,
 };
 
 /// What is known of one job, at one moment.
@@ -42,7 +40,7 @@ impl View {
 
     /// What its runtime says, as far as it is known.
     #[cfg(test)]
-    pub(super) fn into_runtime(self) -> Option<Arc<Runtime>> {
+    pub(super) fn into_runtime(self) -> Option<Arc<trainjob_core::build::Runtime>> {
         match self.runtime {
             Kept::Parsed(runtime) => Some(runtime),
             Kept::Absent | Kept::Evicted | Kept::Text(_) => None,
