@@ -9,6 +9,7 @@ mod job_set;
 mod key;
 mod owner;
 mod pod_group;
+mod standing;
 mod train_job;
 mod uid;
 mod version;
@@ -18,6 +19,7 @@ pub use self::{
     key::ObjectKey,
     owner::controlling_train_job,
     pod_group::PodGroupFacts,
+    standing::{Standing, is_running},
     train_job::{Finished, JobFacts, OutOfRange, Outcome, SuspendedCondition, WaitingCondition},
     uid::uuid_of,
 };

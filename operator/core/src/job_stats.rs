@@ -1,7 +1,7 @@
 //! Counts: how all jobs are, at one moment, as metrics show it (`docs/metrics.md`).
 //!
-//! A count is made anew from what is known, with the rules that decisions are made by; nothing is added and
-//! taken away as jobs change, so no number can drift from the truth. It costs one look at each job.
+//! A count is made of how each job [stands](Standing), which is kept up to date as facts change, with the rules that
+//! decisions are made by. Nothing is added and taken away as jobs change, so no number can drift from the truth.
 //!
 //! What is overdue is counted by the most likely time, also while nothing acts by it: that it is overdue then is what
 //! somebody has to see.
@@ -11,10 +11,11 @@ use std::{
     sync::Arc,
 };
 
-use trainjob_api::{time::Timestamp, v1alpha1::train_job::JobStatus};
+use trainjob_api::time::Timestamp;
 
+pub use crate::facts::is_running;
 use crate::{
-    facts::{JobFacts, JobSetFacts, ObjectKey, Outcome},
+    facts::{JobFacts, JobSetFacts, ObjectKey, Outcome, Standing},
     lifecycle::{deadline, release, ttl},
     now::Now,
     observed::{Reading, Settings},
@@ -54,22 +55,17 @@ impl State {
 
     /// How a job is.
     #[must_use]
-    pub fn of(job: &JobFacts) -> Self {
+    pub fn of(job: impl Into<Standing>) -> Self {
+        let job = job.into();
         match job.finished {
             _ if job.managed_elsewhere => Self::ManagedElsewhere,
             _ if job.terminating => Self::Terminating,
             Some(finished) => Self::Finished(finished.outcome),
             None if job.suspend => Self::Suspended,
-            None if is_running(&job.jobs_status) => Self::Running,
+            None if job.runs => Self::Running,
             None => Self::Queued,
         }
     }
-}
-
-/// Whether a job with these counts runs: one of its parts is ready, or has succeeded already.
-#[must_use]
-pub fn is_running(counts: &[JobStatus]) -> bool {
-    counts.iter().any(|part| part.ready > 0 || part.succeeded > 0)
 }
 
 /// How many unreleased jobs are shown by name.
@@ -173,10 +169,16 @@ impl Counts {
 /// A count that is under way, and its result.
 #[derive(Debug, Clone)]
 pub struct JobStats<'a> {
-    settings: &'a Settings,
-    now: Timestamp,
     /// By what the caller tells apart, namespaces for instance. It bounds their number.
     groups: BTreeMap<Arc<str>, Counts>,
+    counter: Counter<'a>,
+}
+
+/// What counts one job, and the jobs that are told by name.
+#[derive(Debug, Clone)]
+struct Counter<'a> {
+    settings: &'a Settings,
+    now: Timestamp,
     oldest_unreleased: BinaryHeap<(Timestamp, ObjectKey)>,
     nearest: BinaryHeap<(Timestamp, ObjectKey)>,
     most_nearest: usize,
@@ -186,44 +188,26 @@ impl<'a> JobStats<'a> {
     /// Nothing has been counted. Of the deadlines to come, `most_nearest` are remembered with their jobs.
     #[must_use]
     pub const fn new(settings: &'a Settings, now: Timestamp, most_nearest: usize) -> Self {
-        Self {
+        let counter = Counter {
             settings,
             now,
-            groups: BTreeMap::new(),
             oldest_unreleased: BinaryHeap::new(),
             nearest: BinaryHeap::new(),
             most_nearest,
-        }
+        };
+        Self { groups: BTreeMap::new(), counter }
     }
 
     /// Counts one job in a group. How its release stands is asked only where that matters, which is seldom.
     pub fn add(
         &mut self,
         group: Arc<str>,
-        job: &JobFacts,
+        key: &ObjectKey,
+        job: impl Into<Standing>,
         release: impl FnOnce() -> release::Decision,
     ) {
-        let mut counts = self.groups.get(&group).copied().unwrap_or(Counts::NONE);
-        self.count(&mut counts, job, release);
-        self.groups.insert(group, counts);
-    }
-
-    fn count(
-        &mut self,
-        counts: &mut Counts,
-        job: &JobFacts,
-        release: impl FnOnce() -> release::Decision,
-    ) {
-        count(&mut counts.states, &State::ALL, &State::of(job));
-        let by_deadline =
-            job.finished.is_some_and(|finished| finished.outcome == Outcome::DeadlineExceeded);
-        let released =
-            job.managed_elsewhere || !by_deadline || self.add_release(counts, job, release());
-        match job.finished {
-            Some(_) => self.add_ttl(counts, job, released),
-            None if !job.managed_elsewhere => self.add_deadline(counts, job),
-            None => {}
-        }
+        let counts = self.groups.entry(group).or_insert(Counts::NONE);
+        self.counter.count(counts, (key, &job.into()), release);
     }
 
     /// The groups that have jobs, and how these are.
@@ -234,23 +218,42 @@ impl<'a> JobStats<'a> {
     /// The jobs whose deadlines are nearest, with the seconds that are left; the nearest first.
     #[must_use]
     pub fn nearest(&self) -> Vec<(ObjectKey, i64)> {
-        let left = |(due, key): (Timestamp, ObjectKey)| (key, due.since(self.now).max(0));
-        self.nearest.clone().into_sorted_vec().into_iter().map(left).collect()
+        let Counter { nearest, now, .. } = &self.counter;
+        let left = |(due, key): (Timestamp, ObjectKey)| (key, due.since(*now).max(0));
+        nearest.clone().into_sorted_vec().into_iter().map(left).collect()
     }
 
     /// The [`MOST_UNRELEASED`] jobs that have been unreleased longest, with the seconds since they failed; the longest
     /// first.
     #[must_use]
     pub fn oldest_unreleased(&self) -> Vec<(ObjectKey, i64)> {
-        let failed = |(since, key): (Timestamp, ObjectKey)| (key, self.now.since(since).max(0));
-        self.oldest_unreleased.clone().into_sorted_vec().into_iter().map(failed).collect()
+        let Counter { oldest_unreleased, now, .. } = &self.counter;
+        let failed = |(since, key): (Timestamp, ObjectKey)| (key, now.since(since).max(0));
+        oldest_unreleased.clone().into_sorted_vec().into_iter().map(failed).collect()
+    }
+}
+
+impl Counter<'_> {
+    fn count(
+        &mut self,
+        counts: &mut Counts,
+        (key, job): (&ObjectKey, &Standing),
+        release: impl FnOnce() -> release::Decision,
+    ) {
+        count(&mut counts.states, &State::ALL, &State::of(job));
+        let released = !job.has_release() || self.add_release(counts, (key, job), release());
+        match job.finished {
+            Some(_) => self.add_ttl(counts, job, released),
+            None if !job.managed_elsewhere => self.add_deadline(counts, (key, job)),
+            None => {}
+        }
     }
 
     /// Whether it is released.
     fn add_release(
         &mut self,
         counts: &mut Counts,
-        job: &JobFacts,
+        (key, job): (&ObjectKey, &Standing),
         release: release::Decision,
     ) -> bool {
         match release {
@@ -263,13 +266,13 @@ impl<'a> JobStats<'a> {
                 // A release is about a job that has finished.
                 let since = job.finished.map_or(self.now, |finished| finished.at);
                 counts.unreleased.add(since, self.now);
-                keep_first(&mut self.oldest_unreleased, MOST_UNRELEASED, (since, &job.key));
+                keep_first(&mut self.oldest_unreleased, MOST_UNRELEASED, (since, key));
             }
         }
         false
     }
 
-    fn add_ttl(&self, counts: &mut Counts, job: &JobFacts, released: bool) {
+    fn add_ttl(&self, counts: &mut Counts, job: &Standing, released: bool) {
         let subject = plan::ttl_subject(job, released, *self.settings);
         let unexempted = ttl::Subject { exemption: None, ..subject };
         match (ttl::decide(&unexempted, Now::at(self.now)), subject.exemption) {
@@ -288,7 +291,7 @@ impl<'a> JobStats<'a> {
         }
     }
 
-    fn add_deadline(&mut self, counts: &mut Counts, job: &JobFacts) {
+    fn add_deadline(&mut self, counts: &mut Counts, (key, job): (&ObjectKey, &Standing)) {
         let subject = deadline::Subject::of(job, self.settings.deadline_clock);
         let due = match deadline::decide(&subject, Now::at(self.now)) {
             deadline::Decision::Never => return,
@@ -300,7 +303,7 @@ impl<'a> JobStats<'a> {
         };
         let horizon = Horizon::of(due.since(self.now));
         count(&mut counts.horizons, &Horizon::ALL, &horizon);
-        keep_first(&mut self.nearest, self.most_nearest, (due, &job.key));
+        keep_first(&mut self.nearest, self.most_nearest, (due, key));
     }
 }
 

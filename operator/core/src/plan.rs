@@ -25,7 +25,7 @@ use crate::{
     build::{self, UnsupportedRuntime},
     children,
     event::Event,
-    facts::{Finished, JobFacts, JobSetFacts, Outcome, PodGroupFacts, Scheduler},
+    facts::{Finished, JobFacts, JobSetFacts, Outcome, PodGroupFacts, Scheduler, Standing},
     lifecycle::{deadline, hold, release, release_status, status, ttl},
     now::Now,
     observed::{Observed, Reading, Settings},
@@ -336,7 +336,8 @@ pub(crate) fn release_subject(
 
 /// What a job is for the rule of its TTL. `released` is whether nothing of a job that its deadline failed is left.
 #[must_use]
-pub fn ttl_subject(job: &JobFacts, released: bool, settings: Settings) -> ttl::Subject {
+pub fn ttl_subject(job: impl Into<Standing>, released: bool, settings: Settings) -> ttl::Subject {
+    let job = job.into();
     let exemption = if job.managed_elsewhere && !settings.ttl_for_managed_elsewhere {
         Some(ttl::Exemption::ManagedElsewhere)
     } else if job.remote_copy {

@@ -9,7 +9,7 @@ mod job_set;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use trainjob_api::v1alpha1::train_job::JobStatus;
-use trainjob_core::facts::{JobSetFacts, ObjectKey, uuid_of};
+use trainjob_core::facts::{JobSetFacts, ObjectKey, Standing, uuid_of};
 use trainjob_engine::versions::{Versioned, parse};
 use uuid::Uuid;
 
@@ -26,6 +26,11 @@ impl PackedJob {
 
     pub(super) fn record(&self, key: &ObjectKey) -> JobRecord {
         unpack::<job::Form>(&self.0).record(key)
+    }
+
+    /// How the job stands: in a fraction of the time, because only the beginning is read.
+    pub(super) fn standing(&self) -> Standing {
+        beginning::<job::Beginning>(&self.0).standing()
     }
 }
 
@@ -56,11 +61,8 @@ impl Versioned for PackedJobSet {
 }
 
 /// The version, with which every form begins.
-#[expect(clippy::expect_used, reason = "who calls this has packed a form")]
 fn first(bytes: &[u8]) -> u64 {
-    let (version, _) =
-        postcard::take_from_bytes::<Version>(bytes).expect("what was written can be read");
-    match version {
+    match beginning(bytes) {
         Version::Number(number) => number,
         Version::Other(version) => parse(&version),
     }
@@ -74,6 +76,11 @@ fn pack(form: &impl Serialize) -> Box<[u8]> {
 #[expect(clippy::expect_used, reason = "who calls this has packed such a form")]
 fn unpack<F: DeserializeOwned>(bytes: &[u8]) -> F {
     postcard::from_bytes(bytes).expect("what was written can be read")
+}
+
+#[expect(clippy::expect_used, reason = "who calls this has packed a form that begins so")]
+fn beginning<B: DeserializeOwned>(bytes: &[u8]) -> B {
+    postcard::take_from_bytes(bytes).expect("what was written can be read").0
 }
 
 /// A UID: sixteen bytes, if it is what the API server makes.

@@ -1,7 +1,7 @@
 //! What is looked up when somebody reads the metrics: how jobs are, what waits, what is remembered.
 //!
-//! It costs one look at each job for each reading, and nothing in between. What is said of jobs is what
-//! the leader sees; everybody else shows zero.
+//! How a job stands is kept up to date as its facts change; a reading adds that up. What is said of jobs is what the leader
+//! sees; everybody else shows zero.
 
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+use trainjob_api::v1alpha1::train_job::JobStatus;
+
 use super::*;
 use crate::{
     facts::Finished, lifecycle::deadline::Clock, observed::Reading, running_pods::RunningPods,
@@ -42,7 +44,7 @@ fn part(ready: i32, succeeded: i32) -> JobStatus {
 fn job_stats<'a>(settings: &'a Settings, most: usize, jobs: &[JobFacts]) -> JobStats<'a> {
     let mut job_stats = JobStats::new(settings, NOW, most);
     for job in jobs {
-        job_stats.add("".into(), job, || release::Decision::Released);
+        job_stats.add("".into(), &job.key, job, || release::Decision::Released);
     }
     job_stats
 }
@@ -59,7 +61,7 @@ fn groups_are_counted_apart() {
     let settings = Settings::default();
     let mut job_stats = JobStats::new(&settings, NOW, 0);
     for group in ["x", "y", "x"] {
-        job_stats.add(group.into(), &job("a"), || release::Decision::Released);
+        job_stats.add(group.into(), &job("a").key, &job("a"), || release::Decision::Released);
     }
     let queued =
         |(group, counts): (&Arc<str>, &Counts)| (group.to_string(), counts.in_state(State::Queued));
@@ -144,7 +146,8 @@ fn a_job_that_its_deadline_failed_is_unreleased_or_blocked_until_it_is_released(
         (Released, 0, 0),
     ] {
         let mut job_stats = JobStats::new(&settings, NOW, 0);
-        job_stats.add("".into(), &finished(9_400, Outcome::DeadlineExceeded, Some(0)), || release);
+        let job = finished(9_400, Outcome::DeadlineExceeded, Some(0));
+        job_stats.add("".into(), &job.key, &job, || release);
         let late = Late { jobs: unreleased, longest: 600 * i64::try_from(unreleased).unwrap() };
         assert_eq!(
             (counts(&job_stats).unreleased, counts(&job_stats).blocked),
@@ -167,7 +170,7 @@ fn of_all_other_jobs_nobody_asks_for_the_release() {
         JobFacts { managed_elsewhere: true, ..by_deadline },
     ] {
         let mut job_stats = JobStats::new(&settings, NOW, 0);
-        job_stats.add("".into(), &job, || unreachable!("asked"));
+        job_stats.add("".into(), &job.key, &job, || unreachable!("asked"));
         assert_eq!(counts(&job_stats).unreleased.jobs, 0);
     }
 }
@@ -265,9 +268,10 @@ fn the_jobs_that_have_been_unreleased_longest_are_told_with_their_names_up_to_a_
     };
     for number in (0..20).rev() {
         let job = failed(format!("job-{number:02}"), 9_000 + number);
-        job_stats.add("".into(), &job, || release::Decision::PodsRunning);
+        job_stats.add("".into(), &job.key, &job, || release::Decision::PodsRunning);
     }
-    job_stats.add("".into(), &failed("blocked".into(), 1), || release::Decision::Blocked);
+    let blocked = failed("blocked".into(), 1);
+    job_stats.add("".into(), &blocked.key, &blocked, || release::Decision::Blocked);
     let oldest = job_stats.oldest_unreleased();
     assert_eq!(oldest.len(), MOST_UNRELEASED);
     let told: Vec<_> = oldest.iter().map(|(key, since)| (&*key.name, *since)).collect();

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use trainjob_api::time::Timestamp;
 
 use crate::{
-    facts::{JobFacts, SuspendedCondition},
+    facts::{Standing, SuspendedCondition},
     now::Now,
 };
 
@@ -52,7 +52,8 @@ pub struct Subject {
 impl Subject {
     /// The subject that a job is for this rule.
     #[must_use]
-    pub const fn of(job: &JobFacts, clock: Clock) -> Self {
+    pub fn of(job: impl Into<Standing>, clock: Clock) -> Self {
+        let job = job.into();
         Self {
             created_at: job.created_at,
             seconds: job.deadline,

@@ -5,20 +5,22 @@ use trainjob_api::{lifecycle::v1alpha1::hold::HoldWish, time::Timestamp};
 use trainjob_core::{
     build::RuntimeKey,
     facts::{
-        Finished, JobFacts, ObjectKey, OutOfRange, Outcome, SuspendedCondition, WaitingCondition,
+        Finished, JobFacts, ObjectKey, OutOfRange, Outcome, Standing, SuspendedCondition,
+        WaitingCondition, is_running,
     },
 };
 
 use super::{Counts, Uid, Version};
 use crate::cache::record::JobRecord;
 
-/// What is remembered of a TrainJob, as it is written. Instants are in seconds.
+/// What is remembered of a TrainJob, as it is written. Instants are in seconds. It begins as [`Beginning`] does.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Form {
     version: Version,
     uid: Uid,
     created_at: i64,
     suspend: bool,
+    runs: bool,
     deadline: Option<i64>,
     ttl: Option<u32>,
     finished: Option<(i64, End)>,
@@ -29,7 +31,22 @@ pub(super) struct Form {
     runtime: Option<Runtime>,
 }
 
-/// What most jobs have nothing of.
+/// The beginning of a [`Form`], from which it is told how the job stands: without a text, so nothing is allocated.
+#[derive(Debug, Deserialize)]
+pub(super) struct Beginning {
+    _version: Version,
+    _uid: Uid,
+    created_at: i64,
+    suspend: bool,
+    runs: bool,
+    deadline: Option<i64>,
+    ttl: Option<u32>,
+    finished: Option<(i64, End)>,
+    suspended: Option<(bool, i64)>,
+    seldom: Option<SeldomBeginning>,
+}
+
+/// What most jobs have nothing of. It begins as [`SeldomBeginning`] does.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Seldom {
     terminating: bool,
@@ -39,6 +56,15 @@ struct Seldom {
     out_of_range: Option<Bad>,
     /// Index, reason and message.
     waiting: Option<(usize, String, String)>,
+}
+
+/// The beginning of [`Seldom`].
+#[derive(Debug, Default, Deserialize)]
+struct SeldomBeginning {
+    terminating: bool,
+    managed_elsewhere: bool,
+    remote_copy: bool,
+    hold: Option<Hold>,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +100,7 @@ impl Form {
             uid: Uid::of(&facts.uid),
             created_at: facts.created_at.0,
             suspend: facts.suspend,
+            runs: is_running(&facts.jobs_status),
             deadline: facts.deadline,
             ttl: facts.ttl,
             finished: facts.finished.map(|it| (it.at.0, End::of(it.outcome))),
@@ -85,9 +112,6 @@ impl Form {
     }
 
     pub(super) fn record(self, key: &ObjectKey) -> JobRecord {
-        let finished =
-            |(at, end): (i64, End)| Finished { at: Timestamp(at), outcome: end.outcome() };
-        let suspended = |(holds, since)| SuspendedCondition { holds, since: Timestamp(since) };
         let waiting =
             |(index, reason, message)| Box::new(WaitingCondition { index, reason, message });
         let seldom = self.seldom.unwrap_or_default();
@@ -111,6 +135,33 @@ impl Form {
         };
         JobRecord { facts, runtime: self.runtime.map(Runtime::key) }
     }
+}
+
+impl Beginning {
+    pub(super) fn standing(self) -> Standing {
+        let seldom = self.seldom.unwrap_or_default();
+        Standing {
+            created_at: Timestamp(self.created_at),
+            terminating: seldom.terminating,
+            managed_elsewhere: seldom.managed_elsewhere,
+            remote_copy: seldom.remote_copy,
+            suspend: self.suspend,
+            runs: self.runs,
+            deadline: self.deadline,
+            ttl: self.ttl,
+            hold: seldom.hold.map(Hold::wish),
+            finished: self.finished.map(finished),
+            suspended: self.suspended.map(suspended),
+        }
+    }
+}
+
+const fn finished((at, end): (i64, End)) -> Finished {
+    Finished { at: Timestamp(at), outcome: end.outcome() }
+}
+
+const fn suspended((holds, since): (bool, i64)) -> SuspendedCondition {
+    SuspendedCondition { holds, since: Timestamp(since) }
 }
 
 impl Seldom {
@@ -265,6 +316,7 @@ mod tests {
         fn whatever_is_known_of_a_job_is_known_after_it_was_packed(stored in stored()) {
             let (record, _) = JobRecord::of(serde_json::from_value(stored).unwrap());
             let packed = PackedJob::of(&record);
+            prop_assert_eq!(packed.standing(), Standing::from(&record.facts));
             let unpacked = packed.record(&record.facts.key);
             prop_assert_eq!(unpacked, record);
         }
