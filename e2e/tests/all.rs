@@ -25,6 +25,8 @@ mod crashes;
 mod dead_connections;
 #[path = "degraded.rs"]
 mod degraded;
+#[path = "evicted.rs"]
+mod evicted;
 #[path = "faults.rs"]
 mod faults;
 #[path = "first_minute.rs"]

@@ -4,11 +4,12 @@
 //! replies to the operator's own writes, whichever is newer ([`versions`]). So a key is never planned
 //! on something older than the operator's last write to it.
 //!
-//! A record holds the facts that decisions need, `packed`; a TrainJob itself is kept only while it is unfinished, as far
-//! as it finds room (`manifests`).
+//! A record holds the facts that decisions need, `packed`; a TrainJob itself is kept only while it is unfinished, and what a
+//! runtime says, as far as they find room (`manifests`).
 
 mod count;
 mod groups;
+mod kept_runtimes;
 mod manifests;
 mod namespaces;
 mod packed;
@@ -25,7 +26,7 @@ use std::{
 
 use trainjob_api::{TrainJob, time::Timestamp};
 use trainjob_core::{
-    build::{Runtime, RuntimeKey},
+    build::RuntimeKey,
     facts::{JobFacts, JobSetFacts, ObjectKey, PerScheduler},
     observed::Reading,
     pass::{JobMemory, Memories, ShownBy},
@@ -38,7 +39,8 @@ use trainjob_engine::versions::{self, Source, Versions};
 pub use self::record::JobRecord;
 use self::{
     groups::Groups,
-    manifests::Manifests,
+    kept_runtimes::KeptRuntimes,
+    manifests::{Manifests, Of},
     namespaces::Namespaces,
     packed::{PackedJob, PackedJobSet},
 };
@@ -53,7 +55,7 @@ pub struct Cache {
 struct State {
     jobs: Versions<PackedJob>,
     job_sets: Versions<PackedJobSet>,
-    runtimes: HashMap<RuntimeKey, Arc<Runtime>>,
+    runtimes: KeptRuntimes,
     /// Unfinished jobs by the runtime they name, so that a runtime that appears wakes just them.
     jobs_by_runtime: HashMap<RuntimeKey, HashSet<ObjectKey>>,
     namespaces: Namespaces,
@@ -65,7 +67,7 @@ struct State {
 }
 
 impl Cache {
-    /// One that knows nothing yet, with room for so many bytes of manifests.
+    /// One that knows nothing yet, with room for so many bytes of manifests of TrainJobs and runtimes.
     #[must_use]
     pub fn new(manifest_budget: usize) -> Self {
         Self { state: Mutex::new(State::new(manifest_budget)) }
@@ -275,7 +277,7 @@ impl State {
         Self {
             jobs: Versions::default(),
             job_sets: Versions::default(),
-            runtimes: HashMap::new(),
+            runtimes: KeptRuntimes::default(),
             jobs_by_runtime: HashMap::new(),
             namespaces: Namespaces::default(),
             manifests: Manifests::new(manifest_budget),
@@ -293,7 +295,7 @@ impl State {
         });
         match manifest {
             _ if !is_it => {}
-            Some(manifest) => self.manifests.put(&shown.key, manifest),
+            Some(manifest) => self.manifests.put(Of::Job, &shown.key, manifest),
             None => self.manifests.remove(&shown.key),
         }
     }

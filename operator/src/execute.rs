@@ -9,6 +9,7 @@ mod job_set;
 mod operation;
 mod pod_group;
 pub mod pods;
+mod runtime;
 mod secret;
 mod train_job;
 
@@ -107,6 +108,7 @@ impl Executor {
             Action::WriteStatus(write) => self.write_status(of, write).await?,
             Action::WriteWaiting(write) => self.write_waiting(of, write).await?,
             Action::ReadTrainJob => return self.read_train_job(of).await,
+            Action::ReadRuntime(key) => self.read_runtime(of, key).await?,
             Action::CreateSnapshot(config_map) | Action::CreateConfigMap(config_map) => {
                 self.create(of, &**config_map).await?;
             }
@@ -157,6 +159,7 @@ impl Executor {
             Action::WriteStatus(_)
             | Action::WriteWaiting(_)
             | Action::ReadTrainJob
+            | Action::ReadRuntime(_)
             | Action::ReadSnapshot
             | Action::CreateSecret(_)
             | Action::DeleteConfigMap { .. }

@@ -165,6 +165,7 @@ impl Reconciler {
                 self.metrics.jobs.marked(true);
             }
             (Action::RecordEvent(Event::AccountingSkipped), _) => self.metrics.jobs.marked(false),
+            (Action::ReadRuntime(_), _) => self.metrics.work.runtimes_read.inc(),
             _ => {}
         }
         report(job, action);

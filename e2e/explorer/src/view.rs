@@ -6,7 +6,7 @@ use trainjob_core::{
     Now, Observed, Plan,
     build::Runtime,
     mark::Accounting,
-    observed::{PodGroups, Readings, Settings},
+    observed::{KnownRuntime, PodGroups, Readings, Settings},
     plan,
     take_over::Comparison,
 };
@@ -24,6 +24,8 @@ pub struct View {
     pub job_set: Option<Arc<StoredJobSet>>,
     /// The runtime it names.
     pub runtime: Option<Arc<Runtime>>,
+    /// Whether that has made room for others.
+    pub runtime_evicted: bool,
     /// What was read directly.
     pub readings: Readings,
     /// When a suspended JobSet is compared with the job.
@@ -46,12 +48,19 @@ impl View {
             job,
             manifest: manifest.then_some(&self.job.manifest),
             job_set: self.job_set.as_ref().map(|job_set| &job_set.facts),
-            runtime: self.runtime.as_deref(),
+            runtime: self.known_runtime(),
             pod_groups: PodGroups::default(),
             readings: &self.readings,
             settings,
             accounting: Accounting::default(),
             comparison: self.comparison,
+        }
+    }
+
+    fn known_runtime(&self) -> KnownRuntime<'_> {
+        match self.runtime.as_deref() {
+            Some(_) if self.runtime_evicted => KnownRuntime::Evicted,
+            runtime => runtime.into(),
         }
     }
 

@@ -29,7 +29,8 @@ pub use pool::{POOL, Pool};
 pub use requests::{Request, audit_flags, noted_requests, requests_of};
 pub use reviews::Reviews;
 pub use runtimes::{
-    COMPLETES, FAILS, MPI, RUNS, STUBBORN, STUBBORN_SECONDS, VANISHES, mpi, runtime, train_job,
+    COMPLETES, FAILS, LITTLE_ROOM, MPI, RUNS, STUBBORN, STUBBORN_SECONDS, VANISHES, fillers, mpi,
+    runtime, train_job,
 };
 pub use tenant::Tenant;
 pub use test_webhook::{TestWebhook, Verdict};

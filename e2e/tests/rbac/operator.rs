@@ -3,8 +3,8 @@
 use anyhow::Result;
 use e2e::apply::{apply, established};
 use e2e::cluster::Options;
-use e2e::fixtures::World;
 use e2e::fixtures::tenant::Tenant;
+use e2e::fixtures::{LITTLE_ROOM, World};
 use e2e::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT};
 use e2e::proxy::{Fault, Proxy, Scope};
 use e2e::rbac::{Grant, account, of_operator};
@@ -40,8 +40,9 @@ impl<'a> OperatorPlayer<'a> {
         let proxy = Proxy::start(cluster, Scope::Namespace(namespace.clone())).await?;
         disturb(&proxy, scenario, &namespace);
         let election = if scenario == Scenario::Leads { ELECTION } else { NO_ELECTION };
+        let room = if scenario.lacks_room() { LITTLE_ROOM } else { "" };
         let options = OperatorOptions {
-            config_yaml: election.to_owned(),
+            config_yaml: format!("{election}\n{room}"),
             env: vec![("POD_NAMESPACE".to_owned(), namespace)],
             kubeconfig: Some(proxy.kubeconfig(&kubeconfig)?),
             ..OperatorOptions::default()

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::status::conditions_of;
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{COMPLETES, COMPLETES_AFTER, MPI, PATIENCE, RUNS, mpi, runtime};
+use e2e::fixtures::{COMPLETES, COMPLETES_AFTER, MPI, PATIENCE, RUNS, fillers, mpi, runtime};
 use e2e::rbac::Grant;
 use e2e::until::until_ok;
 use e2e::yaml;
@@ -46,13 +46,17 @@ pub(crate) enum Scenario {
     Freed,
     /// The same for one of the whole cluster.
     FreedClusterWide,
+    /// A runtime has made room for others when a job needs it.
+    Evicted,
+    /// The same for one of the whole cluster.
+    EvictedClusterWide,
     /// The operator leads, and goes on leading.
     Leads,
 }
 
 impl Scenario {
     /// All of them. Where several need a permission, the first is played without it.
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::Ttl,
         Self::Deadline,
         Self::Changed,
@@ -66,6 +70,8 @@ impl Scenario {
         Self::TakenGang(Scheduler::Volcano),
         Self::Freed,
         Self::FreedClusterWide,
+        Self::Evicted,
+        Self::EvictedClusterWide,
         Self::Leads,
     ];
 
@@ -78,6 +84,11 @@ impl Scenario {
             Self::Gang(scheduler) | Self::TakenGang(scheduler) => grant.group == scheduler.group(),
             _ => false,
         }
+    }
+
+    /// Whether its operator has to have little room.
+    pub(crate) const fn lacks_room(self) -> bool {
+        matches!(self, Self::Evicted | Self::EvictedClusterWide)
     }
 
     /// Plays it with an operator that has been started.
@@ -123,6 +134,8 @@ impl Scenario {
             }
             Self::Freed => freed(tenant, false).await,
             Self::FreedClusterWide => freed(tenant, true).await,
+            Self::Evicted => evicted(tenant, "TrainingRuntime").await,
+            Self::EvictedClusterWide => evicted(tenant, "ClusterTrainingRuntime").await,
             Self::Leads => leads(tenant).await,
         }
     }
@@ -238,6 +251,22 @@ async fn freed(tenant: &Tenant<'_>, cluster_wide: bool) -> Result<()> {
         Ok(())
     })
     .await
+}
+
+/// The job that names the last of those that take its room is made when all of them are known.
+async fn evicted(tenant: &Tenant<'_>, kind: &str) -> Result<()> {
+    let name = &tenant.namespace;
+    let mut manifest = runtime(name, &json!({}), 1, None);
+    manifest["kind"] = json!(kind);
+    apply(tenant, &manifest).await?;
+    for filler in fillers(kind, name) {
+        apply(tenant, &filler).await?;
+    }
+    let of_kind = json!({"runtimeRef": {"name": "", "kind": kind}});
+    tenant.create("last", &format!("{name}-4"), of_kind.clone()).await?;
+    tenant.has_job_set("last").await?;
+    tenant.create(JOB, name, of_kind).await?;
+    tenant.has_job_set(JOB).await.map(|_| ())
 }
 
 async fn leads(tenant: &Tenant<'_>) -> Result<()> {

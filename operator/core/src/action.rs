@@ -40,6 +40,8 @@ pub enum Action {
     WriteWaiting(WaitingWrite),
     /// Read the TrainJob: whether it still exists.
     ReadTrainJob,
+    /// Read the runtime that the job names, which has made room for others.
+    ReadRuntime(RuntimeKey),
     /// Create the ConfigMap that freezes the runtime. Never overwritten.
     CreateSnapshot(Box<ConfigMap>),
     /// Read the ConfigMap under the snapshot's name.

@@ -20,7 +20,7 @@ use crate::{
     facts::{JobSetFacts, ObjectKey},
     mark::{self, Marking},
     now::Now,
-    observed::{NameConflict, Observed, Presence, Reading},
+    observed::{KnownRuntime, NameConflict, Observed, Presence, Reading},
 };
 
 /// Seconds after the creation of a job in which a JobSet of another TrainJob is not worth telling of.
@@ -124,6 +124,8 @@ enum Source<'a> {
     Frozen(Box<Runtime>),
     /// From the runtime as it is now; it has to be frozen first.
     Live(&'a Runtime),
+    /// From the runtime as it is now, which is to be read again first.
+    Evicted,
     /// Unknown until the snapshot has been read.
     Unread,
     /// From nowhere: the runtime does not exist.
@@ -138,8 +140,9 @@ fn source<'a>(observed: &Observed<'a>, manifest: &TrainJob) -> Source<'a> {
             Ok(runtime) => Source::Frozen(Box::new(runtime)),
             Err(error) => Source::Unusable(error),
         },
-        (Reading::Absent, Some(runtime)) => Source::Live(runtime),
-        (Reading::Absent, None) => Source::Missing,
+        (Reading::Absent, KnownRuntime::There(runtime)) => Source::Live(runtime),
+        (Reading::Absent, KnownRuntime::Evicted) => Source::Evicted,
+        (Reading::Absent, KnownRuntime::Absent) => Source::Missing,
         (Reading::NotRead, _) => Source::Unread,
     }
 }
@@ -148,8 +151,13 @@ fn create(observed: &Observed<'_>, manifest: &TrainJob) -> Step {
     let (frozen, live) = match (source(observed, manifest), observed.runtime) {
         (Source::Frozen(runtime), _) => (Some(runtime), None),
         // Most jobs are new and have no snapshot: creating it tells, without reading first.
-        (Source::Live(runtime), _) | (Source::Unread, Some(runtime)) => (None, Some(runtime)),
-        (Source::Unread, None) => return Step::act(vec![Action::ReadSnapshot]),
+        (Source::Live(runtime), _) | (Source::Unread, KnownRuntime::There(runtime)) => {
+            (None, Some(runtime))
+        }
+        (Source::Evicted, _) | (Source::Unread, KnownRuntime::Evicted) => {
+            return read_runtime(manifest);
+        }
+        (Source::Unread, KnownRuntime::Absent) => return Step::act(vec![Action::ReadSnapshot]),
         (Source::Missing, _) => return missing(manifest),
         (Source::Unusable(error), _) => {
             return Step::wait(Waiting::Snapshot, Reason::SnapshotConflict, error.to_string());
@@ -272,6 +280,12 @@ fn unbuildable(live: Option<&Runtime>, error: &BuildError) -> Step {
     Step::wait(waiting, Reason::BuildFailed, error.to_string())
 }
 
+fn read_runtime(manifest: &TrainJob) -> Step {
+    // An unknown kind has failed the job before it came here.
+    let key = build::runtime_key(manifest).ok();
+    Step::act(key.map(Action::ReadRuntime).into_iter().collect())
+}
+
 fn missing(manifest: &TrainJob) -> Step {
     match build::runtime_key(manifest) {
         Ok(key) => {
@@ -299,6 +313,7 @@ fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -
         Source::Frozen(runtime) => (Some(runtime), None),
         Source::Live(runtime) => (None, Some(runtime)),
         Source::Unread => return Step::act(vec![Action::ReadSnapshot, Action::ReadJobSet]),
+        Source::Evicted => return read_runtime(manifest),
         // What it was made from is lost, which is no reason to keep it from running.
         Source::Missing | Source::Unusable(_) => return Step::act(resume.into_iter().collect()),
     };

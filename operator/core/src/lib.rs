@@ -14,7 +14,7 @@
 //! use trainjob_api::{TrainJob, time::Timestamp};
 //! use trainjob_core::{
 //!     Action, Now, Observed, facts::JobFacts, mark::Accounting,
-//!     observed::{PodGroups, Settings}, plan, priority::Priority,
+//!     observed::{KnownRuntime, PodGroups, Settings}, plan, priority::Priority,
 //!     pass::{Answered, Call, JobMemory, Next, Pass, Reply}, take_over::Comparison,
 //! };
 //!
@@ -30,8 +30,9 @@
 //! let (mut memory, settings) = (JobMemory::default(), Settings::default());
 //! let readings = memory.readings();
 //! let observed = Observed {
-//!     job: &facts, manifest: None, job_set: None, pod_groups: PodGroups::default(), runtime: None,
-//!     readings: &readings, settings: &settings, accounting: Accounting::default(), comparison: Comparison::Due,
+//!     job: &facts, manifest: None, job_set: None, pod_groups: PodGroups::default(),
+//!     runtime: KnownRuntime::Absent, readings: &readings, settings: &settings,
+//!     accounting: Accounting::default(), comparison: Comparison::Due,
 //! };
 //!
 //! // Until then there is nothing to do but to ask again at the right instant.

@@ -34,7 +34,7 @@ pub struct Observed<'a> {
     /// The `PodGroup`s of the TrainJob's name, whoever made them.
     pub pod_groups: PodGroups<'a>,
     /// The runtime that `spec.runtimeRef` names, as it is now.
-    pub runtime: Option<&'a Runtime>,
+    pub runtime: KnownRuntime<'a>,
     /// What was read directly.
     pub readings: &'a Readings,
     /// The operator's settings.
@@ -43,6 +43,24 @@ pub struct Observed<'a> {
     pub accounting: Accounting,
     /// When a suspended JobSet is compared with what the job asks for.
     pub comparison: Comparison,
+}
+
+/// What is known of the runtime that a job names.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub enum KnownRuntime<'a> {
+    /// There is none.
+    #[default]
+    Absent,
+    /// There is one, which has made room for others and is to be read again where it is needed.
+    Evicted,
+    /// This one.
+    There(&'a Runtime),
+}
+
+impl<'a> From<Option<&'a Runtime>> for KnownRuntime<'a> {
+    fn from(runtime: Option<&'a Runtime>) -> Self {
+        runtime.map_or(Self::Absent, Self::There)
+    }
 }
 
 /// The PodGroup of one name, of each scheduler.

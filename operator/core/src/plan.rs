@@ -28,7 +28,7 @@ use crate::{
     facts::{Finished, JobFacts, JobSetFacts, Outcome, PodGroupFacts, Scheduler, Standing},
     lifecycle::{deadline, hold, release, release_status, status, ttl},
     now::Now,
-    observed::{Observed, Reading, Settings},
+    observed::{KnownRuntime, Observed, Reading, Settings},
     running_pods::RunningPods,
 };
 
@@ -110,7 +110,7 @@ fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Now) -> Pla
     let obstacle = step.obstacle.as_ref();
     let why = obstacle.and_then(|obstacle| obstacle.told.as_ref());
     // While something is still to be read or made, it is not known yet whether the job waits.
-    let runtime_came = observed.runtime.is_some() && waits_for_runtime(&conditions);
+    let runtime_came = observed.runtime != KnownRuntime::Absent && waits_for_runtime(&conditions);
     if step.actions.is_empty() || runtime_came {
         let why = why.map(|told| (told.reason, &*told.message));
         status::mirror_waiting(&mut conditions, why, now.stamp());

@@ -29,7 +29,7 @@ use trainjob_core::{
     facts::{JobFacts, Scheduler},
     lifecycle::deadline::Clock,
     mark::{self, Accounting, Mode, Program},
-    observed::{PodGroups, Presence, Reading, Readings, Settings},
+    observed::{KnownRuntime, PodGroups, Presence, Reading, Readings, Settings},
     plan,
     take_over::Comparison,
 };
@@ -64,7 +64,7 @@ fn created(job: &TrainJob, accounting: Accounting) -> String {
         manifest: Some(job),
         job_set: None,
         pod_groups: PodGroups::from_fn(|_| Presence::Absent),
-        runtime: Some(&runtime),
+        runtime: KnownRuntime::There(&runtime),
         readings: &readings,
         settings: &settings,
         accounting,

@@ -50,7 +50,7 @@ impl Cache {
             Kind::TrainJob => state.jobs.count(),
             Kind::JobSet => state.job_sets.count(),
             Kind::TrainingRuntime | Kind::ClusterTrainingRuntime => {
-                state.runtimes.keys().filter(|key| key.kind() == kind.name()).count()
+                state.runtimes.count(kind.name())
             }
             Kind::PodGroup(scheduler) => {
                 state.pod_groups.of(scheduler).as_ref().map_or(0, Versions::count)

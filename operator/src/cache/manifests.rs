@@ -1,4 +1,4 @@
-//! The manifests of unfinished jobs, as far as they find room.
+//! The manifests of unfinished jobs and of runtimes, as far as they find room.
 //!
 //! A manifest is needed when something is made from it or when its conditions change, which is soon after a watch has brought
 //! it, or never. So as many bytes of them are kept as are allowed, and what had to make room is read again when it is
@@ -14,7 +14,7 @@ use trainjob_core::facts::ObjectKey;
 /// What a manifest takes beside its text, measured with a hundred thousand.
 const OVERHEAD: usize = 128;
 
-/// Manifests by the keys of their jobs, as JSON.
+/// Manifests by the keys of their jobs or [runtimes](super::runtimes), as JSON.
 #[derive(Debug)]
 pub(super) struct Manifests {
     budget: usize,
@@ -25,6 +25,24 @@ pub(super) struct Manifests {
     by_size: BTreeSet<(usize, Arc<str>)>,
     /// How many were put so far.
     puts: u64,
+    /// The numbers of those that came last.
+    last: Last,
+}
+
+/// Of what a manifest is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    /// Of a TrainJob.
+    Job,
+    /// Of a runtime.
+    Runtime,
+}
+
+/// The manifest that came last of a job, and of a runtime: somebody is about to make something from both.
+#[derive(Debug, Clone, Copy, Default)]
+struct Last {
+    job: u64,
+    runtime: u64,
 }
 
 /// What a namespace has, in the order in which it came.
@@ -44,10 +62,11 @@ impl Manifests {
             shares: HashMap::new(),
             by_size: BTreeSet::new(),
             puts: 0,
+            last: Last::default(),
         }
     }
 
-    /// The manifest of a job, unless it had to make room.
+    /// A manifest, unless it had to make room.
     pub(super) fn get(&self, key: &ObjectKey) -> Option<Arc<str>> {
         self.texts.get(key).map(|(_, text)| Arc::clone(text))
     }
@@ -58,11 +77,15 @@ impl Manifests {
         self.held
     }
 
-    /// Keeps the manifest of a job. The one that came last stays, however long it is: somebody is about to use it.
-    pub(super) fn put(&mut self, key: &ObjectKey, text: Arc<str>) {
+    /// Keeps a manifest. The one that came last, of a job and of a runtime, stays, however long it is: somebody is about to use it.
+    pub(super) fn put(&mut self, of: Of, key: &ObjectKey, text: Arc<str>) {
         self.remove(key);
         self.puts += 1;
         let (bytes, number) = (room(&text), self.puts);
+        match of {
+            Of::Job => self.last.job = number,
+            Of::Runtime => self.last.runtime = number,
+        }
         self.resize(&key.namespace, |share| {
             share.bytes += bytes;
             share.keys.insert(number, key.clone());
@@ -70,22 +93,23 @@ impl Manifests {
         self.held += bytes;
         self.texts.insert(key.clone(), (number, text));
         while self.held > self.budget
-            && let Some(oldest) = self.first_to_go(number)
+            && let Some(oldest) = self.first_to_go()
         {
             self.remove(&oldest);
         }
     }
 
-    /// The oldest manifest of the namespace that has most, but for the one with this number.
-    fn first_to_go(&self, but_for: u64) -> Option<ObjectKey> {
+    /// The oldest manifest of the namespace that has most, but for those that came last.
+    fn first_to_go(&self) -> Option<ObjectKey> {
+        let Last { job, runtime } = self.last;
         let mut largest = self.by_size.iter().rev().filter_map(|(_, namespace)| {
             let mut keys = self.shares.get(namespace)?.keys.iter();
-            keys.find(|(number, _)| **number != but_for)
+            keys.find(|(number, _)| **number != job && **number != runtime)
         });
         largest.next().map(|(_, key)| key.clone())
     }
 
-    /// Keeps the manifest of a job no longer.
+    /// Keeps a manifest no longer.
     pub(super) fn remove(&mut self, key: &ObjectKey) {
         let Some((number, text)) = self.texts.remove(key) else { return };
         self.held = self.held.saturating_sub(room(&text));
@@ -129,7 +153,7 @@ mod tests {
     fn kept(budget: usize, puts: &[(&'static str, usize)]) -> Vec<&'static str> {
         let mut manifests = Manifests::new(budget * 1_000);
         for (job, kilobytes) in puts {
-            manifests.put(&key(job), text(kilobytes * 1_000));
+            manifests.put(Of::Job, &key(job), text(kilobytes * 1_000));
         }
         let mut jobs: Vec<_> = puts.iter().map(|(job, _)| *job).collect();
         jobs.sort_unstable();
@@ -164,10 +188,29 @@ mod tests {
     }
 
     #[test]
+    fn what_came_last_of_a_job_and_of_a_runtime_stays() {
+        let mut manifests = Manifests::new(0);
+        let puts =
+            [(Of::Runtime, "a/r1"), (Of::Job, "a/1"), (Of::Runtime, "a/r2"), (Of::Job, "b/2")];
+        let mut kept = Vec::new();
+        for (of, name) in puts {
+            manifests.put(of, &key(name), text(200));
+            kept.push(puts.map(|(_, name)| manifests.get(&key(name)).is_some()));
+        }
+        let expected = [
+            [true, false, false, false],
+            [true, true, false, false],
+            [false, true, true, false],
+            [false, false, true, true],
+        ];
+        assert_eq!(kept, expected);
+    }
+
+    #[test]
     fn what_is_gone_leaves_nothing_behind() {
         let mut manifests = Manifests::new(10_000);
         for number in 0..10 {
-            manifests.put(&key(&format!("a/{number}")), text(200));
+            manifests.put(Of::Job, &key(&format!("a/{number}")), text(200));
         }
         for number in 0..11 {
             manifests.remove(&key(&format!("a/{number}")));

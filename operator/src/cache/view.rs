@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use trainjob_api::TrainJob;
 use trainjob_core::{
-    build::Runtime,
     facts::{JobSetFacts, ObjectKey, PerScheduler},
     mark::Accounting,
-    observed::{Observed, Readings, Settings},
+    observed::{KnownRuntime, Observed, Readings, Settings},
     take_over::Comparison,
 };
 
 use super::{
     Cache, JobRecord,
     groups::{Group, group, presence},
+    kept_runtimes::Kept,
     record,
 };
 
@@ -25,7 +25,8 @@ pub struct View {
     manifest: Option<TrainJob>,
     job_set: Option<JobSetFacts>,
     pod_groups: PerScheduler<Group>,
-    runtime: Option<Arc<Runtime>>,
+    /// The runtime that it names.
+    runtime: Kept,
     readings: Readings,
     comparison: Comparison,
 }
@@ -37,6 +38,15 @@ impl View {
         self.manifest.is_none() && self.job.facts.finished.is_none()
     }
 
+    /// What its runtime says, as far as it is known.
+    #[cfg(test)]
+    pub(super) fn into_runtime(self) -> Option<Arc<trainjob_core::build::Runtime>> {
+        match self.runtime {
+            Kept::Parsed(runtime) => Some(runtime),
+            Kept::Absent | Kept::Evicted | Kept::Text(_) => None,
+        }
+    }
+
     /// What the core decides on.
     #[must_use]
     pub fn observed<'a>(&'a self, settings: &'a Settings, accounting: Accounting) -> Observed<'a> {
@@ -45,7 +55,11 @@ impl View {
             manifest: self.manifest.as_ref(),
             job_set: self.job_set.as_ref(),
             pod_groups: self.pod_groups.map(presence),
-            runtime: self.runtime.as_deref(),
+            runtime: match &self.runtime {
+                Kept::Absent => KnownRuntime::Absent,
+                Kept::Evicted | Kept::Text(_) => KnownRuntime::Evicted,
+                Kept::Parsed(runtime) => KnownRuntime::There(runtime),
+            },
             readings: &self.readings,
             settings,
             accounting,
@@ -61,14 +75,18 @@ impl Cache {
         let (mut view, manifest) = self.look(key)?;
         // Others need not wait while it is read.
         view.manifest = manifest.as_deref().and_then(record::read);
+        if let (Kept::Text(text), Some(key)) = (&view.runtime, &view.job.runtime) {
+            let parsed = self.parsed_runtime(key.clone(), Arc::clone(text));
+            view.runtime = parsed.map_or(Kept::Evicted, Kept::Parsed);
+        }
         Some(view)
     }
 
     /// What is known of a job, with its manifest as it is kept.
     fn look(&self, key: &ObjectKey) -> Option<(View, Option<Arc<str>>)> {
-        let state = self.lock();
+        let mut state = self.lock();
         let job = state.job(key)?;
-        let runtime = job.runtime.as_ref();
+        let runtime = job.runtime.as_ref().map_or(Kept::Absent, |key| state.runtime(key));
         let uid = &job.facts.uid;
         let job_set = state.job_set(key);
         let compare = |job_set: &JobSetFacts| state.take_over.comparison(&job.facts, job_set);
@@ -77,7 +95,7 @@ impl Cache {
             comparison: job_set.as_ref().map(compare).unwrap_or_default(),
             job_set,
             pod_groups: state.pod_groups.map(|groups| group(groups.as_ref(), key)),
-            runtime: runtime.and_then(|key| state.runtimes.get(key).cloned()),
+            runtime,
             readings: state.memories.readings(key, uid),
             job,
         };

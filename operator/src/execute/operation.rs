@@ -1,6 +1,6 @@
 //! The operation that a call begins with, which decides whose [share](trainjob_engine::shares) it takes.
 
-use trainjob_core::{action::Action, pass::Call};
+use trainjob_core::{action::Action, build::RuntimeKey, pass::Call};
 use trainjob_engine::shares::{Operation, Verb};
 
 /// The operation of a call; `None` if it sends no request. Of a call that sends several, the one that changes something.
@@ -16,6 +16,8 @@ const fn of_action(action: &Action) -> Option<Operation> {
     let (verb, kind) = match action {
         Action::WriteStatus(_) | Action::WriteWaiting(_) => (Verb::Patch, "trainjobs/status"),
         Action::ReadTrainJob => (Verb::Get, "trainjobs"),
+        Action::ReadRuntime(RuntimeKey::Cluster { .. }) => (Verb::Get, "clustertrainingruntimes"),
+        Action::ReadRuntime(RuntimeKey::Namespaced { .. }) => (Verb::Get, "trainingruntimes"),
         Action::CreateSnapshot(_) | Action::CreateConfigMap(_) => (Verb::Create, "configmaps"),
         Action::ReadSnapshot => (Verb::Get, "configmaps"),
         Action::ProbeSecret { .. } | Action::CreateSecret(_) => (Verb::Create, "secrets"),
@@ -45,6 +47,7 @@ const fn inspection(action: &Action) -> Option<Operation> {
         Action::WriteStatus(_)
         | Action::WriteWaiting(_)
         | Action::ReadTrainJob
+        | Action::ReadRuntime(_)
         | Action::ReadSnapshot
         | Action::CreateSecret(_)
         | Action::DeleteConfigMap { .. }

@@ -32,6 +32,8 @@ pub struct Work {
     pub events_dropped: IntCounter,
     /// Manifests that were read again.
     pub manifests_read: IntCounter,
+    /// Runtimes that were read again.
+    pub runtimes_read: IntCounter,
 }
 
 impl Work {
@@ -86,6 +88,11 @@ impl Work {
                 registry,
                 "trainjob_operator_manifests_read_total",
                 "TrainJobs that were read because their manifest had made room for others.",
+            )?,
+            runtimes_read: counter(
+                registry,
+                "trainjob_operator_runtimes_read_total",
+                "Runtimes that were read because they had made room for others.",
             )?,
         })
     }

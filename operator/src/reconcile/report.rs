@@ -20,6 +20,7 @@ pub(super) fn complaint(action: &Action, error: &RequestError) -> Option<Event> 
         | Action::UpdatePodGroup { .. }
         | Action::ReadSnapshot
         | Action::ReadTrainJob
+        | Action::ReadRuntime(_)
         | Action::CreateJobSet(_)
         | Action::ReadJobSet
         | Action::UpdateJobSet(_)
@@ -63,6 +64,7 @@ pub(super) const fn name(action: &Action) -> &'static str {
     match action {
         Action::WriteStatus(_) | Action::WriteWaiting(_) => "status write",
         Action::ReadTrainJob => "TrainJob read",
+        Action::ReadRuntime(_) => "runtime read",
         Action::ProbeSecret { .. } => "Secret probe",
         Action::CreateSecret(_) => "Secret creation",
         Action::CreateConfigMap(_) => "ConfigMap creation",

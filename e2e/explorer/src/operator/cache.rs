@@ -34,7 +34,9 @@ pub struct Cache {
     /// The operator's settings.
     pub settings: Settings,
     /// The runtime that all jobs name.
-    pub runtime: Option<Arc<Runtime>>,
+    runtime: Option<Arc<Runtime>>,
+    /// Whether it has made room for others.
+    runtime_evicted: bool,
     jobs: Versions<Arc<StoredJob>>,
     job_sets: Versions<Arc<StoredJobSet>>,
     memories: Memories,
@@ -57,6 +59,7 @@ impl Cache {
             comparison: job_set.as_ref().map(compare).unwrap_or_default(),
             job_set,
             runtime: self.runtime.clone().filter(|_| unfinished),
+            runtime_evicted: self.runtime_evicted,
             readings: self.memories.readings(key, &job.facts.uid),
             job,
         })
@@ -68,9 +71,22 @@ impl Cache {
             TakeOver { jobs: self.jobs.delivered(), job_sets: self.job_sets.delivered() };
     }
 
-    /// All manifests make room for others.
+    /// All manifests, and the runtime, make room for others.
     pub fn evict(&mut self) {
         self.evicted = self.jobs.keys().cloned().collect();
+        self.runtime_evicted = true;
+    }
+
+    /// Takes in the runtime, or that there is none.
+    pub fn put_runtime(&mut self, runtime: Option<Arc<Runtime>>) {
+        self.runtime = runtime;
+        self.runtime_evicted = false;
+    }
+
+    /// Takes in a reply that shows the runtime. One that is not known yet is for the watch to show.
+    pub fn runtime_read(&mut self, runtime: &Arc<Runtime>) {
+        let is_it = self.runtime.as_ref().is_some_and(|known| Arc::ptr_eq(known, runtime));
+        self.runtime_evicted &= !is_it;
     }
 
     /// How many lists of TrainJobs, and of JobSets, were complete so far.

@@ -153,7 +153,7 @@ impl Operator {
         } else {
             return;
         };
-        self.cache.runtime = runtime;
+        self.cache.put_runtime(runtime);
         let unfinished = self.cache.unfinished();
         self.wake(&unfinished);
     }

@@ -119,7 +119,7 @@ impl Operator {
         self.cache.view(key)
     }
 
-    /// The manifests that it knows make room for others.
+    /// The manifests that it knows make room for others, and the runtime does.
     pub fn evict(&mut self) {
         self.cache.evict();
     }

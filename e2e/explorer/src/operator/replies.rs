@@ -29,6 +29,7 @@ impl Operator {
                     self.cache.forget_job_set(key, uid);
                 }
             }
+            Reply::Runtime(runtime) => self.cache.runtime_read(runtime),
             Reply::JobSet(Some(_)) | Reply::Done | Reply::Snapshot(_) | Reply::Pods(_) => {}
         }
     }
@@ -53,7 +54,7 @@ pub(super) fn shown(call: &Call, reply: Reply) -> pass::Reply {
         }
         Reply::Snapshot(found) => pass::Reply::ConfigMap(found),
         Reply::Pods(check) => pass::Reply::Pods(check),
-        Reply::Job(_) | Reply::JobSet(_) | Reply::Done => pass::Reply::Done,
+        Reply::Job(_) | Reply::JobSet(_) | Reply::Runtime(_) | Reply::Done => pass::Reply::Done,
     }
 }
 

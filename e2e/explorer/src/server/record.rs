@@ -197,6 +197,7 @@ const fn code(refusal: Refusal) -> Option<u16> {
 
 const JOB_SETS: (&str, &str) = ("jobset.x-k8s.io", "jobsets");
 const JOBS: (&str, &str) = ("trainer.kubeflow.org", "trainjobs");
+const RUNTIMES: (&str, &str) = ("trainer.kubeflow.org", "clustertrainingruntimes");
 const POD_GROUPS: (&str, &str) = ("scheduling.x-k8s.io", "podgroups");
 const CONFIG_MAPS: (&str, &str) = ("", "configmaps");
 
@@ -205,6 +206,7 @@ const fn names(call: &Call) -> (&'static str, &'static str, &'static str) {
         Call::LookAtSnapshot | Call::Act(Action::ReadSnapshot) => ("get", CONFIG_MAPS),
         Call::LookAtJobSet | Call::Act(Action::ReadJobSet) => ("get", JOB_SETS),
         Call::Act(Action::ReadTrainJob) => ("get", JOBS),
+        Call::Act(Action::ReadRuntime(_)) => ("get", RUNTIMES),
         Call::Act(
             Action::CheckPods { .. } | Action::RecordEvent(_) | Action::RecordOutOfMemory { .. },
         ) => ("list", ("", "pods")),
@@ -274,6 +276,7 @@ fn describe(entry: &mut Entry, action: &Action) {
         }
         Action::ProbeSecret { .. }
         | Action::ReadTrainJob
+        | Action::ReadRuntime(_)
         | Action::ReadSnapshot
         | Action::ReadJobSet
         | Action::CheckPods { .. }

@@ -7,7 +7,7 @@ use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::O
 use trainjob_api::{JobSet, time::Timestamp};
 use trainjob_core::{
     action::{Action, StatusWrite, TtlDeletion, WaitingWrite},
-    build::snapshot,
+    build::{Runtime, snapshot},
     observed::Reading,
     running_pods::{Cause, PodCheck, RunningPod, RunningPods},
 };
@@ -71,6 +71,8 @@ pub enum Reply {
     Job(Option<Arc<StoredJob>>),
     /// The JobSet; `None` when it is gone.
     JobSet(Option<Arc<StoredJobSet>>),
+    /// The runtime that all jobs name.
+    Runtime(Arc<Runtime>),
     /// The ConfigMap under the snapshot's name.
     Snapshot(Box<Reading<ConfigMap>>),
     /// These Pods run.
@@ -126,6 +128,7 @@ impl Server {
             | Action::UpdatePodGroup { .. }
             | Action::DeletePodGroup { .. } => unreachable!("no runtime here asks for {action:?}"),
             Action::ReadTrainJob
+            | Action::ReadRuntime(_)
             | Action::ReadSnapshot
             | Action::ReadJobSet
             | Action::CheckPods { .. }
@@ -148,6 +151,9 @@ impl Server {
             Call::Act(Action::ReadTrainJob) => {
                 let found = slot.job.clone().ok_or(Refusal::NotFound)?;
                 Ok(Reply::Job(Some(found)))
+            }
+            Call::Act(Action::ReadRuntime(_)) => {
+                Ok(Reply::Runtime(self.runtime.clone().ok_or(Refusal::NotFound)?))
             }
             Call::Act(Action::CheckPods { except_job_set, name_them }) => {
                 let mut counted =

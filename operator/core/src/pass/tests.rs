@@ -11,7 +11,7 @@ use crate::{
     event::Event,
     facts::{JobFacts, JobSetFacts},
     mark::Accounting,
-    observed::{NameConflict, PodGroups, Reading, Readings, Settings},
+    observed::{KnownRuntime, NameConflict, PodGroups, Reading, Readings, Settings},
     running_pods::{PodCheck, RunningPods},
 };
 
@@ -89,7 +89,7 @@ impl Scene {
             manifest: None,
             job_set: None,
             pod_groups: PodGroups::default(),
-            runtime: None,
+            runtime: KnownRuntime::Absent,
             readings: &readings,
             settings: &Settings::default(),
             accounting: Accounting::default(),

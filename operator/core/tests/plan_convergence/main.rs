@@ -151,6 +151,7 @@ impl World {
             }
             Event::Recreate => self.recreate(),
             Event::Runtime(state) => cluster.runtime = state.stored(),
+            Event::RuntimeEvicted => self.operator.evict_runtime(),
             Event::Snapshot(state) => {
                 let job = cluster.job.clone();
                 cluster.snapshot = job.and_then(|job| state.stored(&job));

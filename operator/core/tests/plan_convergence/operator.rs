@@ -27,6 +27,8 @@ pub(crate) struct Operator {
     job: Option<TrainJob>,
     job_set: Option<JobSet>,
     runtime: Option<Runtime>,
+    /// Whether the runtime has made room for others.
+    is_runtime_evicted: bool,
     memory: JobMemory,
     settings: Settings,
     job_sets_gone: usize,
@@ -68,7 +70,15 @@ impl Operator {
     pub(crate) fn deliver(&mut self, cluster: &Cluster) {
         self.deliver_job(cluster);
         self.deliver_job_set(cluster);
-        self.runtime.clone_from(&cluster.runtime);
+        if self.runtime != cluster.runtime {
+            self.runtime.clone_from(&cluster.runtime);
+            self.is_runtime_evicted = false;
+        }
+    }
+
+    /// The runtime makes room for others.
+    pub(crate) const fn evict_runtime(&mut self) {
+        self.is_runtime_evicted = true;
     }
 
     /// The watch of TrainJobs has caught up.
@@ -126,6 +136,7 @@ impl Operator {
                         job,
                         job_set: self.job_set.clone(),
                         runtime: self.runtime.clone(),
+                        is_runtime_evicted: self.is_runtime_evicted,
                         readings: self.memory.readings(),
                         settings: self.settings,
                     };
@@ -188,6 +199,11 @@ impl Operator {
                 let there = uid(&job.metadata);
                 self.saw_job(Some(job));
                 return Ok(Reply::TrainJob(there));
+            }
+            Action::ReadRuntime(_) => {
+                let runtime = cluster.runtime.as_ref().ok_or(Refusal::NotFound)?;
+                // One that is not known yet is for the watch to show.
+                self.is_runtime_evicted &= self.runtime.as_ref() != Some(runtime);
             }
             Action::ReadSnapshot => return Ok(snapshot(cluster)),
             Action::CreateJobSet(job_set) => {

@@ -87,15 +87,25 @@ pub(crate) enum Event {
     SetTtl(Option<i32>),
     SetHold(Option<String>),
     Patch(u8),
-    DeleteJob { background: bool, kept: bool },
+    DeleteJob {
+        background: bool,
+        kept: bool,
+    },
     DropFinalizers,
     Recreate,
     Runtime(RuntimeState),
+    /// It makes room for others in the operator's memory.
+    RuntimeEvicted,
     Snapshot(SnapshotState),
     JobSetCounts(Option<i32>),
-    JobSetEnds { completed: bool, at: i64 },
+    JobSetEnds {
+        completed: bool,
+        at: i64,
+    },
     JobSetSuspended(bool),
-    JobSetDeleted { kept: bool },
+    JobSetDeleted {
+        kept: bool,
+    },
     JobSetDropped,
     JobSetMade(Owner),
     PodsEnd,
@@ -281,6 +291,7 @@ pub(crate) fn of_suspension() -> impl Strategy<Value = Event> {
         3 => any::<bool>().prop_map(Event::Suspend),
         3 => (0..3_u8).prop_map(Event::Patch),
         1 => Just(Event::Crash),
+        1 => Just(Event::RuntimeEvicted),
     ]
 }
 

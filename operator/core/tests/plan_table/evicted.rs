@@ -1,7 +1,13 @@
-//! Unfinished jobs whose manifest has made room for others: what their facts alone call for.
+//! Unfinished jobs whose manifest has made room for others: what their facts alone call for. And those whose runtime has.
 
 use serde_json::json;
-use trainjob_core::{event::Event, observed::Settings, take_over::Comparison};
+use trainjob_core::{
+    Action,
+    build::RuntimeKey,
+    event::Event,
+    observed::{Reading, Settings},
+    take_over::Comparison,
+};
 
 use crate::{
     common::condition,
@@ -76,7 +82,38 @@ fn counts_are_written_and_the_deadline_is_announced_without_the_manifest() {
     let plan = scene.plan(CREATED + 10_000 - 600);
     let events: Vec<_> = plan.actions.iter().collect();
     assert!(
-        matches!(events[..], [trainjob_core::Action::RecordEvent(Event::DeadlineApproaching(_))]),
+        matches!(events[..], [Action::RecordEvent(Event::DeadlineApproaching(_))]),
         "{events:?}"
     );
+}
+
+#[test]
+fn runtime_is_read_where_something_is_made_from_it_and_nowhere_else() {
+    let evicted = |scene| Scene { is_runtime_evicted: true, ..scene };
+    let (unread, absent) = (Reading::NotRead, Reading::Absent);
+    let found = Reading::Found(new(&json!({})).snapshot("then"));
+    let fresh = || new(&json!({}));
+    let suspended_one = || suspended(built(&json!({"suspend": true})));
+    let waiting = condition("Waiting", "True", "RuntimeNotFound", CREATED);
+    for (what, scene, snapshot, expected) in [
+        ("new", fresh(), unread.clone(), &["read runtime"][..]),
+        ("new, without a snapshot", fresh(), absent.clone(), &["read runtime"]),
+        ("frozen", fresh(), found.clone(), &["create JobSet"]),
+        ("to be compared", suspended_one(), unread.clone(), &["read snapshot", "read JobSet"]),
+        ("to be compared, without a snapshot", suspended_one(), absent, &["read runtime"]),
+        ("to be compared, frozen", suspended_one(), found, &["read JobSet"]),
+        ("running", built(&json!({})), unread.clone(), &[]),
+        (
+            "told that there is none",
+            fresh().with_conditions(&[waiting]),
+            unread,
+            &["write status", "read runtime"],
+        ),
+    ] {
+        assert_eq!(evicted(scene.having_read(snapshot)).words(1_500), expected, "{what}");
+    }
+    let plan = evicted(fresh()).plan(1_500);
+    let runtime = fresh().runtime.map(|runtime| runtime.key);
+    assert_eq!(plan.actions, runtime.map(Action::ReadRuntime).as_slice());
+    assert!(matches!(&plan.actions[..], [Action::ReadRuntime(RuntimeKey::Cluster { .. })]));
 }

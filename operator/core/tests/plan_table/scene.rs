@@ -14,7 +14,7 @@ use trainjob_core::{
     build::{Runtime, build, snapshot},
     facts::{JobFacts, PodGroupFacts},
     mark::Accounting,
-    observed::{PodGroups, Presence, Reading, Readings, Settings},
+    observed::{KnownRuntime, PodGroups, Presence, Reading, Readings, Settings},
     plan,
     take_over::Comparison,
 };
@@ -46,6 +46,7 @@ pub(crate) struct Scene {
     pub(crate) accounting: Accounting,
     pub(crate) comparison: Comparison,
     pub(crate) is_evicted: bool,
+    pub(crate) is_runtime_evicted: bool,
 }
 
 /// The PodGroup of coscheduling.
@@ -71,6 +72,7 @@ pub(crate) fn new(fields: &Value) -> Scene {
         accounting: Accounting::default(),
         comparison: Comparison::Due,
         is_evicted: false,
+        is_runtime_evicted: false,
     }
 }
 
@@ -122,7 +124,7 @@ impl Scene {
             manifest: (job.finished.is_none() && !self.is_evicted).then_some(&self.job),
             job_set: job_set.as_ref(),
             pod_groups: PodGroups { coscheduling, ..PodGroups::default() },
-            runtime: self.runtime.as_ref(),
+            runtime: self.known_runtime(),
             readings: &self.readings,
             settings: &self.settings,
             accounting: self.accounting,
@@ -131,6 +133,13 @@ impl Scene {
         let answer = plan(&observed, now);
         assert_eq!(answer, plan(&observed, now));
         answer
+    }
+
+    fn known_runtime(&self) -> KnownRuntime<'_> {
+        match self.runtime.as_ref() {
+            Some(_) if self.is_runtime_evicted => KnownRuntime::Evicted,
+            runtime => runtime.into(),
+        }
     }
 
     /// What is planned at `now`, in words.
@@ -262,6 +271,7 @@ fn word(action: &Action) -> String {
         Action::WriteWaiting(_) => "write waiting",
         Action::CreateSnapshot(_) => "create snapshot",
         Action::ReadTrainJob => "read TrainJob",
+        Action::ReadRuntime(_) => "read runtime",
         Action::ReadSnapshot => "read snapshot",
         Action::ProbeSecret { .. } => "probe Secret",
         Action::CreateSecret(_) => "create Secret",

@@ -25,7 +25,7 @@ use trainjob_core::{
     build::{BuildError, Objects, Runtime, build, name_problem, snapshot, update_suspended},
     facts::{JobFacts, JobSetFacts},
     mark::Accounting,
-    observed::{PodGroups, Presence, Reading, Readings, Settings},
+    observed::{KnownRuntime, PodGroups, Presence, Reading, Readings, Settings},
     plan,
     take_over::Comparison,
 };
@@ -114,7 +114,7 @@ fn observed<'a>(
         manifest: facts.finished.is_none().then_some(job),
         job_set,
         pod_groups,
-        runtime: Some(runtime),
+        runtime: KnownRuntime::There(runtime),
         readings,
         settings,
         accounting: Accounting::default(),

@@ -184,8 +184,8 @@ sections! {
         /// count as 3. Only the entry of TrainJobs has an effect: nothing is done for the other kinds alone.
         pub group_kind_concurrency: BTreeMap<String, Concurrency> =
             BTreeMap::from([(TRAIN_JOB.to_owned(), CONCURRENCY)]),
-        /// How many MiB of manifests of unfinished TrainJobs are kept in memory. One that does not fit is read again when it
-        /// is needed. Namespaces share the room. Not in Trainer's format.
+        /// How many MiB of manifests of unfinished TrainJobs and of runtimes are kept in memory. One that does not fit is read
+        /// again when it is needed. Namespaces share the room. Not in Trainer's format.
         pub manifest_memory_mebibytes: Whole<1, 1_024> = Whole::of::<16>(),
     }
 

@@ -5,7 +5,7 @@ use crate::{
     action::{Plan, Urgency, Waiting, WaitingChange, WaitingWrite},
     facts::{JobFacts, JobSetFacts},
     mark::Accounting,
-    observed::{Observed, PodGroups, Settings},
+    observed::{KnownRuntime, Observed, PodGroups, Settings},
     pass::{Answered, Class, End, Next, Over, Pass, ShownBy},
     take_over::Comparison,
 };
@@ -40,7 +40,7 @@ fn planned(memory: &mut JobMemory, plan: Plan, now: Duration) -> Pass {
         manifest: None,
         job_set: None,
         pod_groups: PodGroups::default(),
-        runtime: None,
+        runtime: KnownRuntime::Absent,
         readings: &readings,
         settings: &Settings::default(),
         accounting: Accounting::default(),

@@ -4,7 +4,7 @@ use trainjob_api::{JobSet, time::Timestamp};
 
 use super::*;
 use crate::{
-    build::JobSetUpdate,
+    build::{JobSetUpdate, RuntimeKey},
     lifecycle::hold::{self, Hold, News},
     recreation::Origin,
 };
@@ -20,6 +20,24 @@ fn job_is_known_to_exist_once_it_was_read_under_its_own_uid() {
         scene.answered(&mut pass, Ok(Reply::TrainJob(there.into())));
         let known = scene.memory.readings().needs_existence_check;
         assert_eq!(known, afterwards, "{expected}, {there}");
+    }
+}
+
+#[test]
+fn job_is_planned_again_when_its_runtime_was_read_and_tried_again_when_that_is_gone() {
+    let key = RuntimeKey::Cluster { name: "r".into() };
+    for (answer, expected) in [(Ok(Reply::Done), None), (failed(Class::Gone), Some(End::Failed))] {
+        let mut scene = Scene::default();
+        let mut pass = scene.acting(vec![Action::ReadRuntime(key.clone())]);
+        scene.answered(&mut pass, answer);
+        match scene.next(&mut pass, START) {
+            Next::Plan => assert_eq!(expected, None),
+            Next::Over(Over { end, retry }) => {
+                assert_eq!(expected, Some(end));
+                assert!(retry.is_some(), "nobody would look at it again");
+            }
+            Next::Call => panic!("there is nothing else to do"),
+        }
     }
 }
 

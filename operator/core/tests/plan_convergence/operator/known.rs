@@ -10,7 +10,7 @@ use trainjob_core::{
     event::Event,
     facts::{JobFacts, JobSetFacts},
     mark::Accounting,
-    observed::{PodGroups, Reading, Readings, Settings},
+    observed::{KnownRuntime, PodGroups, Reading, Readings, Settings},
     plan,
     take_over::Comparison,
 };
@@ -26,15 +26,21 @@ pub(crate) struct Known {
     pub(super) job: TrainJob,
     pub(super) job_set: Option<JobSet>,
     pub(super) runtime: Option<Runtime>,
+    pub(super) is_runtime_evicted: bool,
     pub(super) readings: Readings,
     pub(super) settings: Settings,
 }
 
 impl fmt::Debug for Known {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { job, job_set, runtime, readings, settings } = self;
+        let Self { job, job_set, runtime, is_runtime_evicted, readings, settings } = self;
         let image = runtime.as_ref().map(|runtime| brief(&runtime.spec));
-        write!(f, "job {}, JobSet {}, runtime {image:?}, ", brief(job), brief(job_set))?;
+        write!(
+            f,
+            "job {}, JobSet {}, runtime {image:?} (evicted: {is_runtime_evicted}), ",
+            brief(job),
+            brief(job_set)
+        )?;
         let Readings {
             snapshot,
             job_set,
@@ -84,12 +90,19 @@ impl Known {
             manifest: job.finished.is_none().then_some(&self.job),
             job_set: job_set.as_ref(),
             pod_groups: PodGroups::default(),
-            runtime: self.runtime.as_ref(),
+            runtime: self.known_runtime(),
             readings: &self.readings,
             settings: &self.settings,
             accounting: Accounting::default(),
             comparison: Comparison::Due,
         })
+    }
+
+    fn known_runtime(&self) -> KnownRuntime<'_> {
+        match self.runtime.as_ref() {
+            Some(_) if self.is_runtime_evicted => KnownRuntime::Evicted,
+            runtime => runtime.into(),
+        }
     }
 
     /// What holds for every plan, however old the knowledge it is made on.
@@ -173,6 +186,7 @@ impl Known {
                     assert!(end_is_stored, "the end is stored first: {plan:?}");
                 }
                 Action::ReadTrainJob
+                | Action::ReadRuntime(_)
                 | Action::ProbeSecret { .. }
                 | Action::ReadSnapshot
                 | Action::ReadJobSet
