@@ -150,9 +150,7 @@ async fn a_new_certificate_is_taken_into_use() -> Result<()> {
     authority.issue(folder)?;
     let what = "the certificate is another one";
     until_ok(what, Duration::from_secs(30), || async {
-        let metrics = format!("http://{}", site.webhook.metrics_address());
-        let client = kube::Client::try_from(kube::Config::new(metrics.parse()?))?;
-        let text = client.request_text(http::Request::get("/metrics").body(Vec::new())?).await?;
+        let text = site.webhook.metrics_page().await?;
         let loaded = "trainjob_webhook_certificate_reloads_total{result=\"loaded\"} 2";
         ensure!(text.contains(loaded), "{text}");
         Ok(())

@@ -124,9 +124,7 @@ impl Replica {
 
     /// What it serves as its metrics.
     pub(super) async fn metrics(&self) -> Result<String> {
-        let server = format!("http://{}", self.operator.metrics_address());
-        let client = kube::Client::try_from(kube::Config::new(server.parse()?))?;
-        Ok(client.request_text(http::Request::get("/metrics").body(Vec::new())?).await?)
+        self.operator.metrics_page().await
     }
 
     pub(super) fn has_logged(&self, text: &str) -> Result<usize> {

@@ -17,10 +17,7 @@ pub(crate) struct Exposition {
 impl Exposition {
     /// What this program shows now.
     pub(crate) async fn of(program: &Product) -> Result<Self> {
-        let server = format!("http://{}", program.metrics_address());
-        let client = kube::Client::try_from(kube::Config::new(server.parse()?))?;
-        let request = http::Request::get("/metrics").body(Vec::new())?;
-        Self::read(&client.request_text(request).await?)
+        Self::read(&program.metrics_page().await?)
     }
 
     fn read(text: &str) -> Result<Self> {
