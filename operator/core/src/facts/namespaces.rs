@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use super::{Namespace, ObjectKey};
+use super::key::{Namespace, ObjectKey};
 
 /// Names that are no longer used are dropped when there are so many, or twice as many as there were after that.
 const SWEEP_FROM: usize = 64;
