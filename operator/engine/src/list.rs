@@ -3,7 +3,7 @@
 //! A page of a list may be hundreds of megabytes, if the objects of somebody are large, and hardly anything of it is kept.
 //! So no page is ever in memory: its text is cut into its items (`items`), each of which is read and dropped.
 
-use std::{io, pin::pin, time::Duration};
+use std::{collections::VecDeque, future::ready, io, pin::pin, time::Duration};
 
 use futures::{AsyncBufRead, AsyncBufReadExt};
 use http::Request;
@@ -60,30 +60,70 @@ pub struct PageMetadata {
 pub async fn page(
     client: &Client,
     request: Request<Vec<u8>>,
-    take: impl FnMut(&str),
+    mut take: impl FnMut(&str),
 ) -> Result<PageMetadata, PageError> {
-    let read = async { read(pin!(client.request_stream(request).await?), take).await };
+    page_as_there_is_room(client, request, |item| {
+        take(&item);
+        ready(())
+    })
+    .await
+}
+
+/// Like [`page`], for who has not always room for another item: what `take` returns is awaited.
+pub(crate) async fn page_as_there_is_room<F: Future<Output = ()>>(
+    client: &Client,
+    request: Request<Vec<u8>>,
+    mut take: impl FnMut(String) -> F,
+) -> Result<PageMetadata, PageError> {
+    let read = async {
+        let body = pin!(client.request_stream(request).await?);
+        let mut page = Page::of(body);
+        while let Some(item) = page.next().await? {
+            take(item).await;
+        }
+        page.metadata()
+    };
     timeout(PAGE_WITHIN, read).await.map_err(|_| PageError::Silent)?
 }
 
-async fn read(
-    mut body: impl AsyncBufRead + Unpin,
-    mut take: impl FnMut(&str),
-) -> Result<PageMetadata, PageError> {
-    let (mut items, mut metadata, mut length) = (Items::default(), String::new(), 0);
-    loop {
-        let bytes = body.fill_buf().await?;
-        if bytes.is_empty() {
-            items.end()?;
-            return Ok(PageMetadata { bytes: length, ..serde_json::from_str(&metadata)? });
+/// A page that arrives.
+struct Page<B> {
+    body: B,
+    items: Items,
+    /// Items that are there and were not handed on.
+    arrived: VecDeque<String>,
+    metadata: String,
+    length: usize,
+}
+
+impl<B: AsyncBufRead + Unpin> Page<B> {
+    fn of(body: B) -> Self {
+        let (items, arrived) = (Items::default(), VecDeque::new());
+        Self { body, items, arrived, metadata: String::new(), length: 0 }
+    }
+
+    /// The text of the next item; `None` after the last.
+    async fn next(&mut self) -> Result<Option<String>, PageError> {
+        while self.arrived.is_empty() {
+            let bytes = self.body.fill_buf().await?;
+            if bytes.is_empty() {
+                self.items.end()?;
+                return Ok(None);
+            }
+            let read = bytes.len();
+            self.items.push(bytes, |part| match part {
+                Part::Item(item) => self.arrived.push_back(item.to_owned()),
+                Part::Field("metadata", value) => value.clone_into(&mut self.metadata),
+                Part::Field(..) => {}
+            })?;
+            self.length += read;
+            self.body.consume_unpin(read);
         }
-        let read = bytes.len();
-        items.push(bytes, |part| match part {
-            Part::Item(item) => take(item),
-            Part::Field("metadata", value) => value.clone_into(&mut metadata),
-            Part::Field(..) => {}
-        })?;
-        length += read;
-        body.consume_unpin(read);
+        Ok(self.arrived.pop_front())
+    }
+
+    /// Its metadata, which is complete after the last item.
+    fn metadata(&self) -> Result<PageMetadata, PageError> {
+        Ok(PageMetadata { bytes: self.length, ..serde_json::from_str(&self.metadata)? })
     }
 }

@@ -5,6 +5,7 @@
 //! fails is tried again; the log says so once, says what to do about it, and says when it is over.
 
 mod list_and_watch;
+mod pages;
 mod span;
 
 use std::{

@@ -9,17 +9,13 @@ use kube::{
     runtime::watcher::{Error, Event},
 };
 use serde::de::DeserializeOwned;
-use tokio::time::timeout;
+use tokio::{sync::mpsc::unbounded_channel, task::JoinSet, time::timeout};
 
-use super::span::Span;
-use crate::list::{self, PageError};
+use super::{
+    pages::{FIRST_PAGE, Fetched, Pages, Text},
+    span::Span,
+};
 
-/// First, most and fewest objects of a page. One that fails is asked for in smaller ones.
-const PAGE: (u32, u32, u32) = (50, 500, 10);
-/// A page of so many bytes is followed by a smaller one, for the sake of the API server, which has all of it in memory.
-const LARGE_PAGE: usize = 16 << 20;
-/// A page of so many bytes or fewer is followed by a larger one.
-const SMALL_PAGE: usize = 4 << 20;
 /// How much longer than its span a watch may be silent.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -49,7 +45,7 @@ where
 {
     pub(super) fn new(api: Api<K>, selected: Selected, span: Span) -> Self {
         let client = api.clone().into_client();
-        Self { client, api, selected, span, page: PAGE.0, version: None }
+        Self { client, api, selected, span, page: FIRST_PAGE, version: None }
     }
 
     /// Lists, or watches until the API server ends the watch in its time.
@@ -67,52 +63,33 @@ where
     /// Hands on all objects. The version of the list is where a watch goes on.
     async fn list(&mut self, take: &mut impl FnMut(Event<K>)) -> Result<String, Error> {
         take(Event::Init);
-        let mut next = None;
-        loop {
-            let page = self.list_page(next, take).await;
-            let page = page.inspect_err(|_| self.page = (self.page / 2).max(PAGE.2))?;
-            if page.bytes > LARGE_PAGE {
-                self.page = (self.page / 2).max(PAGE.2);
-            } else if page.bytes <= SMALL_PAGE {
-                self.page = (self.page * 2).min(PAGE.1);
-            }
-            next = Some(page.next).filter(|next| !next.is_empty());
-            if next.is_some() {
-                continue;
-            }
-            if page.resource_version.is_empty() {
-                return Err(Error::NoResourceVersion);
-            }
-            take(Event::InitDone);
-            return Ok(page.resource_version);
-        }
-    }
-
-    async fn list_page(
-        &self,
-        next: Option<String>,
-        take: &mut impl FnMut(Event<K>),
-    ) -> Result<list::PageMetadata, Error> {
+        let (found, mut texts) = unbounded_channel();
         let Selected { labels, fields } = self.selected.clone();
-        let params = ListParams {
-            label_selector: labels,
-            field_selector: fields,
-            limit: Some(self.page),
-            continue_token: next,
-            ..ListParams::default()
-        };
-        let request = Request::new(self.api.resource_url()).list(&params);
-        let request = request.map_err(|error| Error::InitialListFailed(not_asked(error)))?;
-        let mut unreadable = None;
-        let page = list::page(&self.client, request, |item| match serde_json::from_str(item) {
-            Ok(object) => take(Event::InitApply(object)),
-            Err(error) => unreadable = Some(error),
-        });
-        let page = page.await.map_err(|error| Error::InitialListFailed(kube_error(error)))?;
-        match unreadable {
-            Some(error) => Err(Error::InitialListFailed(kube::Error::SerdeError(error))),
-            None => Ok(page),
+        let params =
+            ListParams { label_selector: labels, field_selector: fields, ..ListParams::default() };
+        let pages = Pages::new(self.client.clone(), self.api.resource_url(), params, self.page);
+        // It ends with this.
+        let mut fetching = JoinSet::new();
+        fetching.spawn(pages.fetch(found));
+        while let Some(Text { text, .. }) = texts.recv().await {
+            match serde_json::from_str(&text) {
+                Ok(object) => take(Event::InitApply(object)),
+                Err(error) => {
+                    return Err(Error::InitialListFailed(kube::Error::SerdeError(error)));
+                }
+            }
         }
+        let fetched = fetching.join_next().await.and_then(Result::ok);
+        let Some(Fetched { page, version }) = fetched else {
+            return Err(Error::NoResourceVersion);
+        };
+        self.page = page;
+        let version = version.map_err(Error::InitialListFailed)?;
+        if version.is_empty() {
+            return Err(Error::NoResourceVersion);
+        }
+        take(Event::InitDone);
+        Ok(version)
     }
 
     /// Hands on what happens after this version, and says which was reached.
@@ -188,15 +165,6 @@ fn is_desynced(error: &Error) -> bool {
 
 const fn not_asked(error: kube::core::request::Error) -> kube::Error {
     kube::Error::BuildRequest(error)
-}
-
-fn kube_error(error: PageError) -> kube::Error {
-    match error {
-        PageError::Refused(error) => error,
-        PageError::Broken(error) => kube::Error::ReadEvents(error),
-        PageError::Unreadable(error) => kube::Error::SerdeError(error),
-        PageError::Silent | PageError::NoList(_) => kube::Error::Service(error.into()),
-    }
 }
 
 #[cfg(test)]

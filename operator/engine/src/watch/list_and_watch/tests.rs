@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tower::service_fn;
 
 use super::*;
+use crate::watch::pages::{LARGE_PAGE, SMALL_PAGE};
 
 /// For a status: a success, and a body that neither goes on nor ends.
 const SILENT: u16 = 0;
