@@ -331,18 +331,18 @@ async fn work(
         _ = stop.wait_for(|stop| *stop) => return,
     }
     let cache = &reconciler.cache;
-    let (take_over, taken_over) = oneshot::channel();
+    let (sender, awaiting) = oneshot::channel();
     let listed = async {
         listed.await;
         tracing::info!("watching; working on TrainJobs");
         cache.take_over();
         let now = reconciler.clock.likely().into();
         // Who waits for it has not ended before this.
-        let _ = take_over.send(Awaiting::begin(cache, reconciler.queue.noted(), now));
+        let _ = sender.send(Awaiting::begin(cache, reconciler.queue.noted(), now));
     };
     let wake = |key| reconciler.wake(key, QueuePosition::LIVE);
     let pods = async {
-        if let Ok(waiting) = taken_over.await {
+        if let Ok(waiting) = awaiting.await {
             waiting.end(&clients.work, cache, wake).await;
         }
         pending::<()>().await;

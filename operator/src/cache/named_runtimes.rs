@@ -71,8 +71,8 @@ impl NamedRuntimes {
 mod tests {
     use super::*;
 
-    fn runtime(name: impl ToString) -> RuntimeKey {
-        RuntimeKey::Cluster { name: name.to_string() }
+    fn runtime(name: &str) -> RuntimeKey {
+        RuntimeKey::Cluster { name: name.into() }
     }
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
     fn runtime_that_no_job_names_any_more_takes_no_room() {
         let mut runtimes = NamedRuntimes::default();
         for number in 0..100 {
-            let runtime = runtime(number);
+            let runtime = runtime(&number.to_string());
             runtimes.name(None, Some(&runtime));
             runtimes.name(Some(&runtime), None);
         }

@@ -48,7 +48,9 @@ impl Cache {
         let mut state = self.lock();
         let gone = |key: &&RuntimeKey| !listed.contains(key);
         let gone: Vec<_> = state.runtimes.keys(kind).filter(gone).cloned().collect();
-        gone.iter().for_each(|key| state.forget_runtime(key));
+        for key in &gone {
+            state.forget_runtime(key);
+        }
         gone.iter().flat_map(|key| state.jobs_naming(key)).collect()
     }
 
@@ -178,7 +180,7 @@ mod tests {
             let again = cache.view(&job_key).unwrap().into_runtime().unwrap();
             assert!(Arc::ptr_eq(&first, &again));
             let changed = runtime(&key, "2", 10);
-            assert_eq!(cache.put_runtime(changed), [job_key.clone()]);
+            assert_eq!(cache.put_runtime(changed), std::slice::from_ref(&job_key));
             let changed = cache.view(&job_key).unwrap().into_runtime().unwrap();
             assert_eq!(changed.metadata.resource_version.as_deref(), Some("2"));
         }
