@@ -42,6 +42,7 @@
 
 mod next;
 pub mod numbers;
+mod placement;
 mod state;
 mod timers;
 mod turns;
@@ -64,26 +65,8 @@ use trainjob_core::{
 };
 
 use self::state::{Phase, State};
-pub use self::{next::Next, turns::Attempt};
+pub use self::{next::Next, placement::Placement, turns::Attempt};
 use crate::{clock::Clock, places::Places, shares::Operation};
-
-/// Where a key belongs in the queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Placement<P> {
-    /// Where its next pass waits.
-    pub position: QueuePosition<P>,
-    /// When time alone gives it a better one, however long it waits in this; `None`: it does not.
-    pub rises_at: Option<Timestamp>,
-    /// From when on it is worked on by a process that takes over.
-    pub begins: Begins,
-}
-
-impl<P> From<QueuePosition<P>> for Placement<P> {
-    /// A position that stays the same.
-    fn from(position: QueuePosition<P>) -> Self {
-        Self { position, rises_at: None, begins: Begins::First }
-    }
-}
 
 /// What is due so soon makes it worth to know the time as well as can be: to find out takes about as many answers, one a
 /// second.

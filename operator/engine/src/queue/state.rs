@@ -11,8 +11,8 @@ use trainjob_api::time::Timestamp;
 use trainjob_core::queue_position::{Begins, QueueKey, QueuePosition, QueuePriority};
 
 use super::{
-    Placement,
     next::Next,
+    placement::Placement,
     timers::Timers,
     turns::{Attempt, Line, Turns},
 };
