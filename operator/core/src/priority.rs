@@ -95,9 +95,9 @@ pub fn position(
     }
 }
 
-/// From when on a job is worked on by a process that takes over. Most likely it needs nothing: it has its JobSet, or is kept
-/// for a while yet. Its TTL deletes it, unless its deadline failed it, as soon as it is known that it may: see
-/// [`plan::before_all_is_listed`]. Whatever becomes of it meanwhile brings it forward.
+/// From when on a job is worked on by a process that takes over. One whose TTL is due begins early, unless its deadline failed it
+/// (see [`plan::before_all_is_listed`]). One that has its JobSet, or is kept for a while yet, most likely needs nothing and begins
+/// last; whatever becomes of it meanwhile brings it forward. Every other begins first.
 #[must_use]
 pub fn begins(
     job: &JobFacts,

@@ -14,7 +14,7 @@ const CHILDREN: usize = 4;
 /// The place of a key that is on its way to another.
 const MOVING: u32 = u32::MAX;
 
-/// Armed timers of one kind.
+/// Armed timers of one kind. A place that is handed on here is always one that the heap has.
 #[derive(Debug)]
 pub(super) struct Timers<K, At> {
     /// No key comes before its parent.

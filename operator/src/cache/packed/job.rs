@@ -10,9 +10,17 @@ use trainjob_core::facts::{
 use super::{Counts, Uid, Version};
 use crate::cache::{named_runtimes::NamedRuntimes, record::JobRecord};
 
-/// What is remembered of a TrainJob, as it is written. Instants are in seconds. It begins as [`Beginning`] does.
+/// What is remembered of a TrainJob, as it is written.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Form {
+    beginning: Beginning,
+    counts: Vec<Counts>,
+}
+
+/// The beginning of a [`Form`], from which it is told how the job stands: few jobs have texts in it, so hardly anything is
+/// allocated. Instants are in seconds.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Beginning {
     version: Version,
     uid: Uid,
     created_at: i64,
@@ -25,28 +33,11 @@ pub(super) struct Form {
     /// Whether it holds, and since how long after its creation.
     suspended: Option<(bool, i64)>,
     /// Its number among the runtimes that are named.
-    runtime: Option<usize>,
-    seldom: Option<Seldom>,
-    counts: Vec<Counts>,
-}
-
-/// The beginning of a [`Form`], from which it is told how the job stands: without a text, so nothing is allocated.
-#[derive(Debug, Deserialize)]
-pub(super) struct Beginning {
-    _version: Version,
-    _uid: Uid,
-    created_at: i64,
-    suspend: bool,
-    runs: bool,
-    deadline: Option<i64>,
-    ttl: Option<u32>,
-    finished: Option<(i64, End)>,
-    suspended: Option<(bool, i64)>,
     pub(super) runtime: Option<usize>,
-    seldom: Option<SeldomBeginning>,
+    seldom: Option<Seldom>,
 }
 
-/// What most jobs have nothing of. It begins as [`SeldomBeginning`] does.
+/// What most jobs have nothing of.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Seldom {
     terminating: bool,
@@ -58,16 +49,7 @@ struct Seldom {
     waiting: Option<(usize, String, String)>,
 }
 
-/// The beginning of [`Seldom`].
-#[derive(Debug, Default, Deserialize)]
-struct SeldomBeginning {
-    terminating: bool,
-    managed_elsewhere: bool,
-    remote_copy: bool,
-    hold: Option<Hold>,
-}
-
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Hold {
     Until(i64),
     Unreadable,
@@ -79,7 +61,7 @@ enum Bad {
     Ttl(i64),
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum End {
     Complete,
     Failed,
@@ -88,6 +70,41 @@ enum End {
 
 impl Form {
     pub(super) fn of(facts: &JobFacts, runtime: Option<usize>) -> Self {
+        Self { beginning: Beginning::of(facts, runtime), counts: Counts::all(&facts.jobs_status) }
+    }
+
+    pub(super) fn record(self, key: &ObjectKey, runtimes: &NamedRuntimes) -> JobRecord {
+        let Self { beginning, counts } = self;
+        let standing = beginning.standing();
+        let Beginning { version, uid, runtime, seldom, .. } = beginning;
+        let Seldom { out_of_range, waiting, .. } = seldom.unwrap_or_default();
+        let waiting =
+            waiting.map(|(index, reason, message)| WaitingCondition { index, reason, message });
+        let facts = JobFacts {
+            key: key.clone(),
+            uid: uid.text().unwrap_or_default(),
+            resource_version: version.text(),
+            created_at: standing.created_at,
+            terminating: standing.terminating,
+            managed_elsewhere: standing.managed_elsewhere,
+            remote_copy: standing.remote_copy,
+            suspend: standing.suspend,
+            deadline: standing.deadline,
+            ttl: standing.ttl,
+            hold: standing.hold,
+            out_of_range: out_of_range.map(Bad::problem),
+            finished: standing.finished,
+            suspended: standing.suspended,
+            waiting: waiting.map(Box::new),
+            jobs_status: Counts::statuses(counts),
+        };
+        let runtime = runtime.and_then(|number| runtimes.runtime(number)).cloned();
+        JobRecord { facts, runtime }
+    }
+}
+
+impl Beginning {
+    fn of(facts: &JobFacts, runtime: Option<usize>) -> Self {
         // Shorter than an instant.
         let after = |at: Timestamp| at.0.wrapping_sub(facts.created_at.0);
         Self {
@@ -100,64 +117,31 @@ impl Form {
             ttl: facts.ttl,
             finished: facts.finished.map(|it| (after(it.at), End::of(it.outcome))),
             suspended: facts.suspended.map(|it| (it.holds, after(it.since))),
-            seldom: Some(Seldom::of(facts)).filter(|it| *it != Seldom::default()),
-            counts: Counts::all(&facts.jobs_status),
             runtime,
+            seldom: Some(Seldom::of(facts)).filter(|it| *it != Seldom::default()),
         }
     }
 
-    pub(super) fn record(self, key: &ObjectKey, runtimes: &NamedRuntimes) -> JobRecord {
-        let waiting =
-            |(index, reason, message)| Box::new(WaitingCondition { index, reason, message });
-        let seldom = self.seldom.unwrap_or_default();
-        let facts = JobFacts {
-            key: key.clone(),
-            uid: self.uid.text().unwrap_or_default(),
-            resource_version: self.version.text(),
-            created_at: Timestamp(self.created_at),
-            terminating: seldom.terminating,
-            managed_elsewhere: seldom.managed_elsewhere,
-            remote_copy: seldom.remote_copy,
-            suspend: self.suspend,
-            deadline: self.deadline,
-            ttl: self.ttl,
-            hold: seldom.hold.map(Hold::wish),
-            out_of_range: seldom.out_of_range.map(Bad::problem),
-            finished: self.finished.map(|it| finished(self.created_at, it)),
-            suspended: self.suspended.map(|it| suspended(self.created_at, it)),
-            waiting: seldom.waiting.map(waiting),
-            jobs_status: Counts::statuses(self.counts),
-        };
-        let runtime = self.runtime.and_then(|number| runtimes.runtime(number)).cloned();
-        JobRecord { facts, runtime }
-    }
-}
-
-impl Beginning {
-    pub(super) fn standing(self) -> Standing {
-        let seldom = self.seldom.unwrap_or_default();
+    pub(super) fn standing(&self) -> Standing {
+        let at = |after: i64| Timestamp(self.created_at.wrapping_add(after));
+        let finished =
+            |(after, end): (i64, End)| Finished { at: at(after), outcome: end.outcome() };
+        let suspended = |(holds, after)| SuspendedCondition { holds, since: at(after) };
+        let seldom = self.seldom.as_ref();
         Standing {
             created_at: Timestamp(self.created_at),
-            terminating: seldom.terminating,
-            managed_elsewhere: seldom.managed_elsewhere,
-            remote_copy: seldom.remote_copy,
+            terminating: seldom.is_some_and(|it| it.terminating),
+            managed_elsewhere: seldom.is_some_and(|it| it.managed_elsewhere),
+            remote_copy: seldom.is_some_and(|it| it.remote_copy),
             suspend: self.suspend,
             runs: self.runs,
             deadline: self.deadline,
             ttl: self.ttl,
-            hold: seldom.hold.map(Hold::wish),
-            finished: self.finished.map(|it| finished(self.created_at, it)),
-            suspended: self.suspended.map(|it| suspended(self.created_at, it)),
+            hold: seldom.and_then(|it| it.hold).map(Hold::wish),
+            finished: self.finished.map(finished),
+            suspended: self.suspended.map(suspended),
         }
     }
-}
-
-const fn finished(created_at: i64, (after, end): (i64, End)) -> Finished {
-    Finished { at: Timestamp(created_at.wrapping_add(after)), outcome: end.outcome() }
-}
-
-const fn suspended(created_at: i64, (holds, after): (bool, i64)) -> SuspendedCondition {
-    SuspendedCondition { holds, since: Timestamp(created_at.wrapping_add(after)) }
 }
 
 impl Seldom {
