@@ -1,6 +1,6 @@
 //! `trainjob-operator`: the controller of TrainJobs. See the library for how it works.
 
-use std::{env, ffi::OsString, process::ExitCode};
+use std::{env, ffi::OsString, num::NonZeroUsize, process::ExitCode};
 
 use trainjob_operator::{manual, metrics, run, runtimes};
 use trainjob_process::{Program, start};
@@ -23,7 +23,8 @@ const PROGRAM: Program = Program {
         ("tokenreviews", "TokenReview"),
         ("subjectaccessreviews", "SubjectAccessReview"),
     ],
-    threads: None,
+    // The API server has its answers to give before a third would have something to do, on however large a node.
+    threads: NonZeroUsize::new(2),
     flags: &[],
     manual: manual::MANUAL,
 };

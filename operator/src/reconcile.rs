@@ -18,7 +18,7 @@ use trainjob_core::{
     event::Event,
     facts::{JobFacts, ObjectKey, Outcome},
     job_stats, mark,
-    observed::Settings,
+    observed::{Listed, Settings},
     pass::{self, Answered, Call, JobMemory, Next, Pass, Retry},
     plan,
     priority::{self, Priority, QueuePosition},
@@ -90,20 +90,13 @@ impl Reconciler {
     /// Plans what a pass does next; `None` when there is no such job.
     fn plan(&self, key: &ObjectKey, pass: &mut Pass) -> Option<Planned> {
         let view = self.cache.view(key)?;
-        let observed = view.observed(&self.settings, self.counting.now());
-        let now = self.clock.now();
-        let is_all_listed = self.queue.is_open();
-        let plan = if is_all_listed {
-            plan(&observed, now)
-        } else {
-            plan::before_all_is_listed(&observed, now)
-        };
+        let listed = if self.queue.is_open() { Listed::Everything } else { Listed::TheJob };
+        let observed = view.observed(&self.settings, self.counting.now(), listed);
+        let plan = plan(&observed, self.clock.now());
         if view.lacks_manifest() && plan.actions.first() == Some(&Action::ReadTrainJob) {
             self.metrics.work.manifests_read.inc();
         }
-        if is_all_listed || plan.next.is_some() {
-            self.queue.requeue_at(key, plan.next);
-        }
+        self.queue.requeue_at(key, plan.next);
         let due = plan.next.filter(|_| observed.job.finished.is_none());
         self.cache.remember(key, Some(&observed.job.uid), |memory| {
             pass.planned(&observed, plan, memory, monotonic());

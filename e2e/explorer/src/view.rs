@@ -6,7 +6,7 @@ use trainjob_core::{
     Now, Observed, Plan,
     build::Runtime,
     mark::Accounting,
-    observed::{KnownRuntime, PodGroups, Readings, Settings},
+    observed::{KnownRuntime, Listed, PodGroups, Readings, Settings},
     plan,
     take_over::Comparison,
 };
@@ -30,6 +30,8 @@ pub struct View {
     pub readings: Readings,
     /// When a suspended JobSet is compared with the job.
     pub comparison: Comparison,
+    /// How much has been listed.
+    pub listed: Listed,
 }
 
 impl View {
@@ -54,6 +56,7 @@ impl View {
             settings,
             accounting: Accounting::default(),
             comparison: self.comparison,
+            listed: self.listed,
         }
     }
 

@@ -296,9 +296,9 @@ fn report(size: Size, jobs: usize, raws: &[f64], ours: &[Round], theirs: &[Round
         table,
         notes,
         bars: vec![
-            Bar::measured("raw client / operator", ratio.median, Bound::AtLeast(0.8)),
+            Bar::measured("raw client / operator", ratio.median, Bound::AtLeast(0.95)),
             Bar::measured("CPU in ms a job", us.cpu_ms.median, Bound::AtMost(1.0)),
-            Bar::measured("most memory in MB", us.peak_mb.max, Bound::AtMost(40.0)),
+            Bar::measured("most memory in MB", us.peak_mb.max, Bound::AtMost(25.0)),
             Bar::none("jobs that lack something", sum(|round| round.missing)),
             Bar::none("calls for anything else", sum(|round| round.others)),
         ],

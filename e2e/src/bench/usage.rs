@@ -1,5 +1,7 @@
 //! What a process has used, as the kernel counts it (`proc(5)`).
 
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs;
 use std::time::Duration;
 
@@ -30,6 +32,32 @@ pub(super) fn of(id: u32) -> Result<Usage> {
         peak: kilobytes(&file("status")?, "VmHWM:").context("status without VmHWM")?,
         now: kilobytes(&file("smaps_rollup")?, "Pss:").context("smaps_rollup without Pss")?,
     })
+}
+
+/// The processor time of each thread of the running process `id`, by its number. Exact, where [`Usage::cpu`] counts in hundredths of
+/// a second; but threads that have ended are not in it.
+pub(super) fn of_threads(id: u32) -> Result<HashMap<OsString, Duration>> {
+    let mut threads = HashMap::new();
+    for entry in fs::read_dir(format!("/proc/{id}/task"))? {
+        let entry = entry?;
+        // It may end at any time.
+        let Ok(text) = fs::read_to_string(entry.path().join("schedstat")) else { continue };
+        let nanos = text.split_whitespace().next().and_then(|nanos| nanos.parse().ok());
+        let ran = nanos.map(Duration::from_nanos).context("schedstat without a time")?;
+        threads.insert(entry.file_name(), ran);
+    }
+    Ok(threads)
+}
+
+/// What threads have taken between two looks.
+pub(super) fn grown(
+    before: &HashMap<OsString, Duration>,
+    after: &HashMap<OsString, Duration>,
+) -> Duration {
+    let grown = |(thread, ran): (&OsString, &Duration)| {
+        ran.saturating_sub(before.get(thread).copied().unwrap_or_default())
+    };
+    after.iter().map(grown).sum()
 }
 
 /// Bytes as megabytes.
@@ -70,6 +98,16 @@ mod tests {
         let text = "VmPeak:\t  9 kB\nVmHWM:\t  2048 kB\n";
         assert_eq!(kilobytes(text, "VmHWM:"), Some(2_097_152));
         assert_eq!(kilobytes(text, "Pss:"), None);
+    }
+
+    #[test]
+    fn what_a_thread_took_counts_from_the_first_look_at_it() {
+        let threads = |of: &[(&str, u64)]| -> HashMap<OsString, Duration> {
+            of.iter().map(|(name, ran)| ((*name).into(), Duration::from_nanos(*ran))).collect()
+        };
+        let (before, after) = (threads(&[("1", 10), ("2", 500)]), threads(&[("1", 13), ("3", 4)]));
+        assert_eq!(grown(&before, &after), Duration::from_nanos(7));
+        assert!(grown(&HashMap::new(), &of_threads(std::process::id()).unwrap()) > Duration::ZERO);
     }
 
     #[test]

@@ -14,7 +14,7 @@
 //! use trainjob_api::{TrainJob, time::Timestamp};
 //! use trainjob_core::{
 //!     Action, Now, Observed, facts::JobFacts, mark::Accounting,
-//!     observed::{KnownRuntime, PodGroups, Settings}, plan, priority::Priority,
+//!     observed::{KnownRuntime, Listed, PodGroups, Settings}, plan, priority::Priority,
 //!     pass::{Answered, Call, JobMemory, Next, Pass, Reply}, take_over::Comparison,
 //! };
 //!
@@ -32,7 +32,7 @@
 //! let observed = Observed {
 //!     job: &facts, manifest: None, job_set: None, pod_groups: PodGroups::default(),
 //!     runtime: KnownRuntime::Absent, readings: &readings, settings: &settings,
-//!     accounting: Accounting::default(), comparison: Comparison::Due,
+//!     accounting: Accounting::default(), comparison: Comparison::Due, listed: Listed::Everything,
 //! };
 //!
 //! // Until then there is nothing to do but to ask again at the right instant.

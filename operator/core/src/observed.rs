@@ -43,6 +43,18 @@ pub struct Observed<'a> {
     pub accounting: Accounting,
     /// When a suspended JobSet is compared with what the job asks for.
     pub comparison: Comparison,
+    /// How much of it is known already.
+    pub listed: Listed,
+}
+
+/// What has been listed since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Listed {
+    /// At least this TrainJob. What seems not to be there may be listed yet.
+    TheJob,
+    /// Everything.
+    #[default]
+    Everything,
 }
 
 /// What is known of the runtime that a job names.

@@ -17,6 +17,7 @@
 //! what ships. Time is the driver's: [`plan`](fn@crate::plan) gets the wall clock, everything here a monotonic one.
 
 mod call;
+mod counted;
 mod existing;
 mod give_way;
 mod learn;

@@ -28,7 +28,7 @@ use crate::{
     facts::{Finished, JobFacts, JobSetFacts, Outcome, PodGroupFacts, Scheduler, Standing},
     lifecycle::{deadline, hold, release, release_status, status, ttl},
     now::Now,
-    observed::{KnownRuntime, Observed, Reading, Settings},
+    observed::{KnownRuntime, Listed, Observed, Reading, Settings},
     running_pods::RunningPods,
 };
 
@@ -38,6 +38,9 @@ use crate::{
 /// many rounds, to a plan with nothing to do but [`Action::RecordEvent`], which is for the shell to deduplicate.
 #[must_use]
 pub fn plan(observed: &Observed<'_>, now: Now) -> Plan {
+    if observed.listed == Listed::TheJob {
+        return before_all_is_listed(observed, now);
+    }
     let job = observed.job;
     let mut plan = if job.managed_elsewhere { foreign(observed, now) } else { own(observed, now) };
     let origin = observed.readings.loop_closed_by.clone();
@@ -48,12 +51,17 @@ pub fn plan(observed: &Observed<'_>, now: Now) -> Plan {
 /// What to do as long as nothing is known but the TrainJob itself: its TTL deletes it, unless its deadline failed it, in which case
 /// it has to be released first. The deletion names the version that it is decided on, and takes along what the job owns, so
 /// that nothing which is not known yet could speak against it.
-#[must_use]
-pub fn before_all_is_listed(observed: &Observed<'_>, now: Now) -> Plan {
-    let mut plan = Plan::default();
-    let finished = observed.job.finished;
-    if let Some(finished) = finished.filter(|it| it.outcome != Outcome::DeadlineExceeded) {
-        apply_ttl(&mut plan, observed, finished, true, now);
+fn before_all_is_listed(observed: &Observed<'_>, now: Now) -> Plan {
+    let (job, mut plan) = (observed.job, Plan::default());
+    match job.finished {
+        Some(finished) if finished.outcome == Outcome::DeadlineExceeded => {}
+        Some(finished) => apply_ttl(&mut plan, observed, finished, true, now),
+        None => {
+            let subject = deadline::Subject::of(job, observed.settings.deadline_clock);
+            if let deadline::Decision::Wait { due } = deadline::decide(&subject, now) {
+                plan.next = Some(due);
+            }
+        }
     }
     plan
 }

@@ -29,7 +29,7 @@ use trainjob_core::{
     facts::{JobFacts, Scheduler},
     lifecycle::deadline::Clock,
     mark::{self, Accounting, Mode, Program},
-    observed::{KnownRuntime, PodGroups, Presence, Reading, Readings, Settings},
+    observed::{KnownRuntime, Listed, PodGroups, Presence, Reading, Readings, Settings},
     plan,
     take_over::Comparison,
 };
@@ -69,6 +69,7 @@ fn created(job: &TrainJob, accounting: Accounting) -> String {
         settings: &settings,
         accounting,
         comparison: Comparison::Due,
+        listed: Listed::Everything,
     };
     let mut actions = plan(&observed, Now::at(facts.created_at)).actions.into_iter();
     let job_set = actions.find_map(|action| match action {

@@ -20,7 +20,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::{
     client::legacy::{Builder, connect::HttpConnector},
-    rt::TokioExecutor,
+    rt::{TokioExecutor, TokioTimer},
 };
 use kube::{
     Client, Config,
@@ -49,6 +49,10 @@ const LIST_START: Duration = Duration::from_secs(30);
 
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a connection is kept that nobody uses. Each takes some 50 KB, and there are dozens after a burst. The API server would
+/// close them after 90 seconds.
+const UNUSED: Duration = Duration::from_secs(30);
 
 /// The environment variable that names the namespace of a Pod, as its manifest fills it in.
 const POD_NAMESPACE: &str = "POD_NAMESPACE";
@@ -156,7 +160,12 @@ fn direct(config: Config, layers: &Layers, start: LimitStart) -> Result<Client, 
         .map_err(BoxError::from)
         // Next to the connection: what a token takes to be renewed is not the API server's time.
         .layer(&layers.dating)
-        .service(Builder::new(TokioExecutor::new()).build::<_, Body>(connector));
+        .service(
+            Builder::new(TokioExecutor::new())
+                .pool_timer(TokioTimer::new())
+                .pool_idle_timeout(UNUSED)
+                .build::<_, Body>(connector),
+        );
     Ok(ClientBuilder::new(service, config.default_namespace).build())
 }
 
@@ -165,4 +174,54 @@ async fn from_file(path: &Path) -> Result<Config, ClientError> {
     let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
     let options = KubeConfigOptions::default();
     Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use http_body_util::Full;
+    use hyper::{Response, body::Bytes, server::conn::http1, service::service_fn};
+    use hyper_util::rt::TokioIo;
+    use tokio::{
+        net::TcpListener,
+        time::{pause, timeout},
+    };
+
+    use super::*;
+
+    const VERSION: &str = r#"{"major": "1", "minor": "36", "gitVersion": "", "gitCommit": "",
+        "gitTreeState": "", "buildDate": "", "goVersion": "", "compiler": "", "platform": ""}"#;
+
+    /// Of the time that passes here by itself once nothing else happens.
+    const NEVER: Duration = Duration::from_hours(24);
+
+    #[tokio::test]
+    async fn connection_that_nobody_uses_is_closed() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let kubeconfig = folder.path().join("kubeconfig");
+        let server = listener.local_addr().unwrap();
+        fs::write(
+            &kubeconfig,
+            format!(
+                "{{current-context: it, clusters: [{{name: it, cluster: {{server: 'http://{server}'}}}}], \
+                 contexts: [{{name: it, context: {{cluster: it, user: it}}}}], \
+                 users: [{{name: it, user: {{}}}}]}}"
+            ),
+        )
+        .unwrap();
+        let requests = Requests::new("test", &[]).unwrap();
+        let clients =
+            connect(Some(&kubeconfig), requests, ServerTime::new(Duration::ZERO)).await.unwrap();
+        let served = tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            let answer =
+                |_| async { Ok::<_, hyper::Error>(Response::new(Full::new(Bytes::from(VERSION)))) };
+            http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)).await
+        });
+        clients.work.apiserver_version().await.unwrap();
+        pause();
+        timeout(NEVER, served).await.expect("it stays").unwrap().unwrap();
+    }
 }

@@ -6,7 +6,7 @@ use trainjob_api::TrainJob;
 use trainjob_core::{
     facts::{JobSetFacts, ObjectKey, PerScheduler},
     mark::Accounting,
-    observed::{KnownRuntime, Observed, Readings, Settings},
+    observed::{KnownRuntime, Listed, Observed, Readings, Settings},
     take_over::Comparison,
 };
 
@@ -49,7 +49,12 @@ impl View {
 
     /// What the core decides on.
     #[must_use]
-    pub fn observed<'a>(&'a self, settings: &'a Settings, accounting: Accounting) -> Observed<'a> {
+    pub fn observed<'a>(
+        &'a self,
+        settings: &'a Settings,
+        accounting: Accounting,
+        listed: Listed,
+    ) -> Observed<'a> {
         Observed {
             job: &self.job.facts,
             manifest: self.manifest.as_ref(),
@@ -64,6 +69,7 @@ impl View {
             settings,
             accounting,
             comparison: self.comparison,
+            listed,
         }
     }
 }

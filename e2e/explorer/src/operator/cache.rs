@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use trainjob_core::{
     build::Runtime,
     facts::ObjectKey,
-    observed::Settings,
+    observed::{Listed, Settings},
     pass::{JobMemory, Memories, ShownBy},
     take_over::TakeOver,
 };
@@ -61,6 +61,7 @@ impl Cache {
             runtime: self.runtime.clone().filter(|_| unfinished),
             runtime_evicted: self.runtime_evicted,
             readings: self.memories.readings(key, &job.facts.uid),
+            listed: Listed::Everything,
             job,
         })
     }

@@ -6,8 +6,8 @@ use invariants::Millis;
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
     action::Action,
+    observed::Listed,
     pass::{self, Answered, JobMemory, Next, Retry},
-    plan,
     priority::Priority,
 };
 
@@ -109,21 +109,18 @@ impl Operator {
 
     /// Plans what the pass does next. False when there is no job.
     fn plan(&mut self, name: usize, pass: &mut Pass, server: &mut Server) -> bool {
-        let Some(view) = self.keys.get(name).and_then(|key| self.cache.view(key)) else {
+        let Some(mut view) = self.keys.get(name).and_then(|key| self.cache.view(key)) else {
             self.forget(name);
             return false;
         };
         let at = self.clock(server);
-        let plan = if self.initial_pods_listed {
-            decide(self.defect, &mut self.memory, self.process, &view, &server.settings, at)
-        } else {
-            plan::before_all_is_listed(&view.observed(&server.settings), at)
-        };
+        if !self.initial_pods_listed {
+            view.listed = Listed::TheJob;
+        }
+        let plan = decide(self.defect, &mut self.memory, self.process, &view, &server.settings, at);
         decision::judge(server, &view, &plan, &self.ended);
         decision::judge_time(server, &view, &plan, at);
-        if self.initial_pods_listed || plan.next.is_some() {
-            self.requeue_at(name, plan.next);
-        }
+        self.requeue_at(name, plan.next);
         let now = monotonic(server.now);
         let settings = self.cache.settings;
         pass.planned = Some(Planned { view: view.clone(), at });

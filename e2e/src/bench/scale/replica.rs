@@ -1,5 +1,7 @@
 //! One of several operators, with leader election as the chart has it.
 
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -72,6 +74,11 @@ impl Replica {
     pub(super) fn usage(&self) -> Result<Usage> {
         self.still_runs()?;
         usage::of(self.operator.process().id())
+    }
+
+    /// What each of its threads has taken so far.
+    pub(super) fn threads(&self) -> Result<HashMap<OsString, Duration>> {
+        usage::of_threads(self.operator.process().id())
     }
 
     /// Fails with the end of its log if it has ended.

@@ -14,7 +14,7 @@ use tokio::time::{Instant, interval, sleep};
 use super::super::calls::{Micros, counted};
 use super::super::figures::float;
 use super::super::rig::Rig;
-use super::super::usage::megabytes;
+use super::super::usage::{grown, megabytes};
 use super::replica::Replica;
 use super::stock::{FREE, Job, Kind, set_ready};
 
@@ -53,16 +53,17 @@ pub(super) struct Churn {
 pub(super) async fn at_rest(rig: &Rig, replica: &Replica, seconds: usize) -> Result<AtRest> {
     settle(rig, seconds).await?;
     rig.progress.step("nothing happens", 0);
-    let (before, begun) = (replica.usage()?, Micros::now());
+    let (before, begun) = (replica.threads()?, Micros::now());
     sleep(seconds_of(seconds)?).await;
-    let (after, ended) = (replica.usage()?, Micros::now());
+    let (after, ended) = (replica.threads()?, Micros::now());
+    let usage = replica.usage()?;
     let passed = ended.since(begun) / 1e3;
     let noted = rig.noted().await?.operator;
     let calls = counted(noted.all().filter(|call| (begun..ended).contains(&call.completed())));
     Ok(AtRest {
-        pss_mb: megabytes(after.now),
-        peak_mb: megabytes(after.peak),
-        cpu_ms_per_second: after.cpu.saturating_sub(before.cpu).as_secs_f64() * 1e3 / passed,
+        pss_mb: megabytes(usage.now),
+        peak_mb: megabytes(usage.peak),
+        cpu_ms_per_second: grown(&before, &after).as_secs_f64() * 1e3 / passed,
         calls_per_second: float(calls.values().sum()) / passed,
         calls,
     })

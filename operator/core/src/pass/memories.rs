@@ -9,7 +9,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use super::memory::JobMemory;
+use super::{counted::Counted, memory::JobMemory};
 use crate::{
     facts::{ObjectKey, uuid_of},
     observed::{Reading, Readings},
@@ -18,7 +18,11 @@ use crate::{
 
 /// What is remembered of all jobs, by their names; that of one UID is of no use for a successor of the same name.
 #[derive(Debug, Default)]
-pub struct Memories(HashMap<ObjectKey, (ShortUid, Kept)>);
+pub struct Memories {
+    of: HashMap<ObjectKey, (ShortUid, Kept)>,
+    /// Apart from the rest, because it matters for a moment only.
+    counted: Counted,
+}
 
 /// What is kept of the memory of a job.
 #[derive(Debug)]
@@ -56,7 +60,7 @@ impl Kept {
 }
 
 impl Memories {
-    /// What is remembered of a job.
+    /// What is remembered of a job, but for when its counts were written.
     #[must_use]
     pub fn get(&self, key: &ObjectKey, uid: &str) -> Option<Cow<'_, JobMemory>> {
         Some(match self.kept(key, uid)? {
@@ -85,7 +89,7 @@ impl Memories {
     /// Whether anything is remembered under this key.
     #[must_use]
     pub fn has(&self, key: &ObjectKey) -> bool {
-        self.0.contains_key(key)
+        self.of.contains_key(key)
     }
 
     /// Whether a check for the Pods of a job is under way.
@@ -98,7 +102,7 @@ impl Memories {
     }
 
     fn kept(&self, key: &ObjectKey, uid: &str) -> Option<&Kept> {
-        let (of, kept) = self.0.get(key)?;
+        let (of, kept) = self.of.get(key)?;
         (*of == ShortUid::of(uid)).then_some(kept)
     }
 
@@ -110,11 +114,13 @@ impl Memories {
         change: impl FnOnce(&mut JobMemory) -> T,
     ) -> T {
         let short = ShortUid::of(uid);
-        let known = self.0.remove(key).filter(|(of, _)| *of == short);
+        let known = self.of.remove(key).filter(|(of, _)| *of == short);
         let mut memory = known.map(|(_, kept)| kept.memory()).unwrap_or_default();
+        memory.counts_written = self.counted.get(key);
         let changed = change(&mut memory);
+        self.counted.set(key, memory.counts_written.take());
         if let Some(kept) = Kept::of(memory) {
-            self.0.insert(key.clone(), (short, kept));
+            self.of.insert(key.clone(), (short, kept));
         }
         changed
     }
@@ -136,7 +142,8 @@ impl Memories {
 
     /// The job is gone.
     pub fn forget(&mut self, key: &ObjectKey) {
-        self.0.remove(key);
+        self.of.remove(key);
+        self.counted.set(key, None);
     }
 }
 
@@ -159,6 +166,8 @@ fn digest(text: &str, salt: u8) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::running_pods::PodCheck;
 
@@ -188,6 +197,18 @@ mod tests {
         memories.change(&key(), "U", |memory| memory.pods_checked(PodCheck::default()));
         memories.forget(&key());
         assert!(memories.get(&key(), "U").is_none());
+    }
+
+    #[test]
+    fn that_counts_were_written_is_remembered_and_takes_no_room_for_long() {
+        let (mut memories, now) = (Memories::default(), Duration::from_secs(60));
+        memories.change(&key(), "U", |memory| memory.counts_written = Some(now));
+        assert!(!memories.has(&key()));
+        let written = memories.change(&key(), "U", |memory| memory.counts_written);
+        assert_eq!(written, Some(now));
+        memories.forget(&key());
+        let written = memories.change(&key(), "U", |memory| memory.counts_written);
+        assert_eq!(written, None);
     }
 
     #[test]

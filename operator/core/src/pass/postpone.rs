@@ -9,7 +9,7 @@ use super::memory::JobMemory;
 use crate::action::{Action, Plan, StatusWrite, Urgency, WaitingChange, WaitingWrite};
 
 /// Counts of one job are written at most this often (`docs/semantics.md` §7).
-const COUNTS_EVERY: Duration = Duration::from_millis(250);
+pub(super) const COUNTS_EVERY: Duration = Duration::from_millis(250);
 /// A new text of why one job is not released is written at most this often.
 const TEXT_EVERY: Duration = Duration::from_mins(1);
 /// A check that has been under way for so long is lost. Every request has a shorter time limit.

@@ -11,7 +11,7 @@ use crate::{
     event::Event,
     facts::{JobFacts, JobSetFacts},
     mark::Accounting,
-    observed::{KnownRuntime, NameConflict, PodGroups, Reading, Readings, Settings},
+    observed::{KnownRuntime, Listed, NameConflict, PodGroups, Reading, Readings, Settings},
     running_pods::{PodCheck, RunningPods},
 };
 
@@ -94,6 +94,7 @@ impl Scene {
             settings: &Settings::default(),
             accounting: Accounting::default(),
             comparison: crate::take_over::Comparison::Due,
+            listed: Listed::Everything,
         };
         pass.planned(&observed, plan, &self.memory, now);
     }

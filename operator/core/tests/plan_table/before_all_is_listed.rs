@@ -1,6 +1,7 @@
 //! While other objects may still have to be listed: a TTL that is due deletes its job, and nothing else is done.
 
 use serde_json::json;
+use trainjob_api::time::Timestamp;
 
 use crate::{
     common::condition,
@@ -36,5 +37,16 @@ fn nothing_is_done_for_an_unfinished_job() {
         ("it says that it waits", built(&json!({})).with_conditions(&[waiting])),
     ] {
         assert!(scene.words_before_all_is_listed(9_000).is_empty(), "{what}");
+    }
+}
+
+#[test]
+fn job_is_looked_at_when_its_ttl_or_its_deadline_comes_due() {
+    let kept = ended(&json!({"ttlSecondsAfterFinished": 60}), ENDS[0], 2_000);
+    let limited = built(&json!({"activeDeadlineSeconds": 10}));
+    for (what, scene, due) in [("TTL", kept, 2_060), ("deadline", limited, 1_010)] {
+        let next = |now| scene.plan_before_all_is_listed(now).next;
+        assert_eq!(next(due - 1), Some(Timestamp(due)), "{what}");
+        assert_eq!(next(due), None, "{what}");
     }
 }

@@ -14,7 +14,7 @@ use trainjob_core::{
     build::{Runtime, build, snapshot},
     facts::{JobFacts, PodGroupFacts},
     mark::Accounting,
-    observed::{KnownRuntime, PodGroups, Presence, Reading, Readings, Settings},
+    observed::{KnownRuntime, Listed, PodGroups, Presence, Reading, Readings, Settings},
     plan,
     take_over::Comparison,
 };
@@ -112,16 +112,20 @@ impl Scene {
     }
 
     fn plan_at(&self, now: Now) -> Plan {
-        self.planned(|observed| plan(observed, now))
+        self.planned(Listed::Everything, now)
     }
 
     /// What is planned at `now` while other objects may still have to be listed.
     pub(crate) fn words_before_all_is_listed(&self, now: i64) -> Vec<String> {
-        let now = Now::at(Timestamp(now));
-        words(&self.planned(|observed| plan::before_all_is_listed(observed, now)))
+        words(&self.plan_before_all_is_listed(now))
     }
 
-    fn planned(&self, plan: impl Fn(&Observed<'_>) -> Plan) -> Plan {
+    /// The same, not in words.
+    pub(crate) fn plan_before_all_is_listed(&self, now: i64) -> Plan {
+        self.planned(Listed::TheJob, Now::at(Timestamp(now)))
+    }
+
+    fn planned(&self, listed: Listed, now: Now) -> Plan {
         let job = JobFacts::of(&self.job);
         let job_set = self.job_set.as_ref().map(facts);
         let coscheduling = match &self.pod_group {
@@ -139,9 +143,10 @@ impl Scene {
             settings: &self.settings,
             accounting: self.accounting,
             comparison: self.comparison,
+            listed,
         };
-        let answer = plan(&observed);
-        assert_eq!(answer, plan(&observed));
+        let answer = plan(&observed, now);
+        assert_eq!(answer, plan(&observed, now));
         answer
     }
 

@@ -25,7 +25,7 @@ use trainjob_core::{
     build::{BuildError, Objects, Runtime, build, name_problem, snapshot, update_suspended},
     facts::{JobFacts, JobSetFacts},
     mark::Accounting,
-    observed::{KnownRuntime, PodGroups, Presence, Reading, Readings, Settings},
+    observed::{KnownRuntime, Listed, PodGroups, Presence, Reading, Readings, Settings},
     plan,
     take_over::Comparison,
 };
@@ -119,6 +119,7 @@ fn observed<'a>(
         settings,
         accounting: Accounting::default(),
         comparison: Comparison::Due,
+        listed: Listed::Everything,
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{
     action::{Plan, Urgency, Waiting, WaitingChange, WaitingWrite},
     facts::{JobFacts, JobSetFacts},
     mark::Accounting,
-    observed::{KnownRuntime, Observed, PodGroups, Settings},
+    observed::{KnownRuntime, Listed, Observed, PodGroups, Settings},
     pass::{Answered, Class, End, Next, Over, Pass, ShownBy},
     take_over::Comparison,
 };
@@ -45,6 +45,7 @@ fn planned(memory: &mut JobMemory, plan: Plan, now: Duration) -> Pass {
         settings: &Settings::default(),
         accounting: Accounting::default(),
         comparison: Comparison::Due,
+        listed: Listed::Everything,
     };
     pass.planned(&observed, plan, memory, now);
     pass

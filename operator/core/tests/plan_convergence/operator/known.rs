@@ -10,7 +10,7 @@ use trainjob_core::{
     event::Event,
     facts::{JobFacts, JobSetFacts},
     mark::Accounting,
-    observed::{KnownRuntime, PodGroups, Reading, Readings, Settings},
+    observed::{KnownRuntime, Listed, PodGroups, Reading, Readings, Settings},
     plan,
     take_over::Comparison,
 };
@@ -95,6 +95,7 @@ impl Known {
             settings: &self.settings,
             accounting: Accounting::default(),
             comparison: Comparison::Due,
+            listed: Listed::Everything,
         })
     }
 
