@@ -50,8 +50,8 @@ const LIST_START: Duration = Duration::from_secs(30);
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a connection is kept that nobody uses. Each takes some 50 KB, and there are dozens after a burst. The API server would
-/// close them after 90 seconds.
+/// How long a connection is kept that nobody uses. After a burst there are dozens, each with buffers of its own, and the API
+/// server closes them only after 90 seconds.
 const UNUSED: Duration = Duration::from_secs(30);
 
 /// The environment variable that names the namespace of a Pod, as its manifest fills it in.
