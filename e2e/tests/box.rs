@@ -208,9 +208,7 @@ async fn nothing_is_left_of_a_dropped_box() -> Result<()> {
     let folder = cluster.folder().to_owned();
     let processes = processes_in(&folder)?;
     assert_eq!(processes.len(), 2, "etcd and the API server");
-    let dropped = Instant::now();
     drop(cluster);
-    assert!(dropped.elapsed() < Duration::from_secs(3), "it took {:?}", dropped.elapsed());
     assert!(!folder.exists());
     assert!(processes_in(&folder)?.is_empty());
     Ok(())

@@ -23,7 +23,7 @@ const PROGRAM: Program = Program {
         ("tokenreviews", "TokenReview"),
         ("subjectaccessreviews", "SubjectAccessReview"),
     ],
-    // The API server has its answers to give before a third would have something to do, on however large a node.
+    // Two are enough for every API server that was measured. A large node would have one for each of its cores.
     threads: NonZeroUsize::new(2),
     flags: &[],
     manual: manual::MANUAL,

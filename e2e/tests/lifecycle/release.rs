@@ -64,8 +64,15 @@ async fn a_jobset_deletion_refused_with_whatever_code_is_tried_again_until_it_su
             tenant.create(name, RUNS, json!({"activeDeadlineSeconds": 3})).await?;
             tenant.fails_by_deadline(name).await?;
             tenant.released(name).await?;
+            // One that was let through may still be about a JobSet that has changed meanwhile.
+            let tries = tenant.requests("delete", "jobsets", name)?;
+            let refused = if name == "by-409" { 4 } else { 0 };
+            let outdated = tries.iter().filter(|call| call.code() == 409).count() - refused;
             let asked = webhook.asked(name);
-            ensure!(asked == 5, "{name}: {asked} tries, where the fifth was let through");
+            ensure!(
+                asked == 5 + outdated,
+                "{name}: {asked} tries, where the fifth was let through"
+            );
             ensure!(is_failed_by_deadline(&tenant.jobs.get(name).await?), "{name} has changed");
             anyhow::Ok(())
         }))

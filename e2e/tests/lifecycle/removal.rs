@@ -10,6 +10,7 @@ use kube::ResourceExt as _;
 use kube::api::{WatchEvent, WatchParams};
 use serde_json::{Value, json};
 use trainjob_api::conditions::{COMPLETE, SUSPENDED};
+use trainjob_api::v1alpha1::train_job::JobStatus;
 
 use super::{WINDOW, test};
 
@@ -101,7 +102,8 @@ async fn a_preempted_job_with_a_ttl_is_left_in_peace() -> Result<()> {
             ensure!(tenant.running_pods_of("job").await? == 0, "Pods run");
             let job = tenant.jobs.get("job").await?;
             let counts = job.status.as_ref().and_then(|status| status.jobs_status.as_ref());
-            let suspended = counts.is_some_and(|all| all.iter().all(|it| it.suspended == 1));
+            let is_suspended = |it: &JobStatus| (it.suspended, it.active, it.ready) == (1, 0, 0);
+            let suspended = counts.is_some_and(|all| all.iter().all(is_suspended));
             ensure!(suspended, "{counts:?}");
             Ok(job)
         })

@@ -96,8 +96,8 @@ pub fn position(
 }
 
 /// From when on a job is worked on by a process that takes over. One whose TTL is due begins early, unless its deadline failed it
-/// (see [`Listed::TheJob`](crate::observed::Listed)). One that has its JobSet, or is kept for a while yet, most likely needs nothing and begins
-/// last; whatever becomes of it meanwhile brings it forward. Every other begins first.
+/// (see [`Listed::TheJob`](crate::observed::Listed)). One that has its JobSet, or is kept for a while yet, most likely needs
+/// nothing and begins last; whatever becomes of it meanwhile brings it forward. Every other begins first.
 #[must_use]
 pub fn begins(
     job: &JobFacts,

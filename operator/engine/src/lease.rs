@@ -100,6 +100,7 @@ impl Election {
             leadership,
             told: None,
             trouble: None,
+            denied: false,
         };
         let task = tokio::spawn(candidate.take_part(watched, (unready, ready), until));
         (Self { task, end }, LeaderGuard::of(guard))
@@ -142,6 +143,8 @@ struct Candidate {
     told: Option<String>,
     /// What its last request failed with.
     trouble: Option<String>,
+    /// Whether it has said that it lacks a right, since a request was last answered otherwise than by a failure.
+    denied: bool,
 }
 
 impl Candidate {
@@ -216,7 +219,7 @@ impl Candidate {
         match answer::within(limit, self.api.get_opt(&self.name)).await {
             Ok(lease) => {
                 self.elector.saw(lease, self.now());
-                self.trouble = None;
+                self.answered();
             }
             Err(error) => self.failed(&error),
         }
@@ -229,7 +232,7 @@ impl Candidate {
         match answer::within(limit, self.send(lease)).await {
             Ok(stored) => {
                 self.elector.wrote(stored, sent, self.now());
-                self.trouble = None;
+                self.answered();
             }
             Err(error) => self.failed(&error),
         }
@@ -244,6 +247,11 @@ impl Candidate {
         self.api.create(&params, &lease).await
     }
 
+    fn answered(&mut self) {
+        self.trouble = None;
+        self.denied = false;
+    }
+
     fn failed(&mut self, error: &RequestError) {
         self.elector.failed(self.now(), jitter(self.retry_period));
         if was_slower(error) {
@@ -255,7 +263,9 @@ impl Candidate {
         if let (true, Some(until)) = (first, self.elector.leads_until()) {
             let left = until.saturating_sub(self.now());
             tracing::warn!(lease, %error, "cannot renew the Lease; leading for {left:.1?} more");
-        } else if first && error.class() == Class::Denied {
+        } else if error.class() == Class::Denied && !self.denied {
+            // Whatever failed before, such as for want of an answer.
+            self.denied = true;
             tracing::error!(lease, %error, "cannot use the Lease. Waiting for the right");
         } else {
             // That the API server cannot be reached is said by the watches.

@@ -201,11 +201,11 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join("kubeconfig");
-        let server = listener.local_addr().unwrap();
+        let address = listener.local_addr().unwrap();
         fs::write(
             &kubeconfig,
             format!(
-                "{{current-context: it, clusters: [{{name: it, cluster: {{server: 'http://{server}'}}}}], \
+                "{{current-context: it, clusters: [{{name: it, cluster: {{server: 'http://{address}'}}}}], \
                  contexts: [{{name: it, context: {{cluster: it, user: it}}}}], \
                  users: [{{name: it, user: {{}}}}]}}"
             ),

@@ -8,8 +8,8 @@ use std::{
 use super::postpone::COUNTS_EVERY;
 use crate::facts::ObjectKey;
 
-/// When counts were last written of each job of which it still matters. There may be a hundred thousand jobs of which
-/// counts were ever written, so that those of which it does not are forgotten when the next are written.
+/// When the counts of a job were last written, for as long as that matters. A hundred thousand jobs may have had theirs
+/// written at some time, so those of which it does not matter any more are forgotten when the next are written.
 #[derive(Debug, Default)]
 pub(super) struct Counted {
     at: HashMap<ObjectKey, Duration>,

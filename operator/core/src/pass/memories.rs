@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn that_counts_were_written_is_remembered_and_takes_no_room_for_long() {
-        let (mut memories, now) = (Memories::default(), Duration::from_secs(60));
+        let (mut memories, now) = (Memories::default(), Duration::from_mins(1));
         memories.change(&key(), "U", |memory| memory.counts_written = Some(now));
         assert!(!memories.has(&key()));
         let written = memories.change(&key(), "U", |memory| memory.counts_written);
