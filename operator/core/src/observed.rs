@@ -47,6 +47,25 @@ pub struct Observed<'a> {
     pub listed: Listed,
 }
 
+#[cfg(test)]
+impl<'a> Observed<'a> {
+    /// A job of which nothing else is known.
+    pub(crate) fn of(job: &'a JobFacts, readings: &'a Readings, settings: &'a Settings) -> Self {
+        Self {
+            job,
+            manifest: None,
+            job_set: None,
+            pod_groups: PodGroups::default(),
+            runtime: KnownRuntime::default(),
+            readings,
+            settings,
+            accounting: Accounting::default(),
+            comparison: Comparison::default(),
+            listed: Listed::default(),
+        }
+    }
+}
+
 /// What has been listed since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Listed {

@@ -10,8 +10,7 @@ use crate::{
     build::{SecretClaim, SecretContent},
     event::Event,
     facts::{JobFacts, JobSetFacts},
-    mark::Accounting,
-    observed::{KnownRuntime, Listed, NameConflict, PodGroups, Reading, Readings, Settings},
+    observed::{NameConflict, Reading, Readings, Settings},
     running_pods::{PodCheck, RunningPods},
 };
 
@@ -84,18 +83,8 @@ impl Scene {
 
     fn planned(&self, pass: &mut Pass, plan: Plan, now: Duration) {
         let (job, readings) = (facts(self.finished), self.memory.readings());
-        let observed = Observed {
-            job: &job,
-            manifest: None,
-            job_set: None,
-            pod_groups: PodGroups::default(),
-            runtime: KnownRuntime::Absent,
-            readings: &readings,
-            settings: &Settings::default(),
-            accounting: Accounting::default(),
-            comparison: crate::take_over::Comparison::Due,
-            listed: Listed::Everything,
-        };
+        let settings = Settings::default();
+        let observed = Observed::of(&job, &readings, &settings);
         pass.planned(&observed, plan, &self.memory, now);
     }
 

@@ -4,10 +4,8 @@ use super::*;
 use crate::{
     action::{Plan, Urgency, Waiting, WaitingChange, WaitingWrite},
     facts::{JobFacts, JobSetFacts},
-    mark::Accounting,
-    observed::{KnownRuntime, Listed, Observed, PodGroups, Settings},
+    observed::{Observed, Settings},
     pass::{Answered, Class, End, Next, Over, Pass, ShownBy},
-    take_over::Comparison,
 };
 
 const START: Duration = Duration::from_secs(1_000);
@@ -35,18 +33,8 @@ fn planned(memory: &mut JobMemory, plan: Plan, now: Duration) -> Pass {
     assert_eq!(pass.next(memory, None, now), Next::Plan);
     let job = JobFacts::of(&TrainJob::default());
     let readings = memory.readings();
-    let observed = Observed {
-        job: &job,
-        manifest: None,
-        job_set: None,
-        pod_groups: PodGroups::default(),
-        runtime: KnownRuntime::Absent,
-        readings: &readings,
-        settings: &Settings::default(),
-        accounting: Accounting::default(),
-        comparison: Comparison::Due,
-        listed: Listed::Everything,
-    };
+    let settings = Settings::default();
+    let observed = Observed::of(&job, &readings, &settings);
     pass.planned(&observed, plan, memory, now);
     pass
 }
