@@ -208,8 +208,10 @@ mod tests {
             places.take(&mut places.shares(), Priority::Live, "ns".into(), Share::OnLoan, None);
         let asked = tokio::spawn(place.ask().answer(pending::<()>()));
         sleep(LOAN).await;
-        let overdue = places.shares().overdue_loans(Instant::now()).next().map(|(place, _)| place);
-        places.call_back(&mut places.shares(), overdue.unwrap());
+        let shares = places.shares();
+        let (overdue, _) = shares.overdue_loans(Priority::Stop, Instant::now()).next().unwrap();
+        drop(shares);
+        places.call_back(&mut places.shares(), overdue);
         let given_up = asked.await.unwrap();
         assert!(matches!(given_up, Err(RequestError::TimedOut(LOAN))), "{given_up:?}");
         let answer = place.ask().answer(async { yield_now().await });

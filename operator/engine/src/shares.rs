@@ -4,11 +4,12 @@
 //! webhook that never answers. Such requests must not take the places of all others. So requests are told apart by
 //! their [`Flow`], and a place is given by these rules (`docs/semantics.md`, §6):
 //!
-//! 1. Every priority keeps some places that the others do not get, as many as it [says](QueuePriority::kept).
-//! 2. One namespace has half of what its priority can get. While answers are quick it may borrow the other half: a place
-//!    [on loan](Share::OnLoan) is for requests of flows that are known to be quick. It is [called back](Shares::call_back)
-//!    when another namespace needs it and its request has waited for [`LOAN`], so that a flow that begins to hang holds up
-//!    others no longer than that.
+//! 1. Every priority keeps some places that the others do not get, as many as it [says](QueuePriority::kept). All of them
+//!    but one it lends.
+//! 2. One namespace has half of what its priority can get. While answers are quick it may borrow the other half, and what
+//!    other priorities lend: a place [on loan](Share::OnLoan) is for requests of flows that are known to be quick. It is
+//!    [called back](Shares::call_back) when somebody else needs it and its request has waited for [`LOAN`], so that a flow
+//!    that begins to hang holds up others no longer than that.
 //! 3. A flow is slow whose last answer took, or whose oldest request has waited, over a second and over four times the
 //!    median of recent answers. One request of it is waited for at a time; of all slow flows together, a quarter of the
 //!    places but at least two; of those of one namespace, half as many.
@@ -41,6 +42,9 @@ pub const FEWEST_PLACES: usize = 3;
 /// So many requests of slow flows are waited for at least, each of another namespace: a flow that was slow once must not
 /// wait for one that hangs.
 const FEWEST_SLOW: usize = 2;
+
+/// So many of its places a priority does not lend (rule 1).
+const NOT_LENT: usize = 1;
 
 /// How long a request with a place on loan is left alone, whoever needs the place (rule 2).
 pub const LOAN: Duration = Duration::from_secs(1);
@@ -88,12 +92,12 @@ pub struct Shares<P> {
 /// Which place.
 pub type PlaceId = u64;
 
-/// Whether a place is of its namespace's own half (rule 2).
+/// Whose a place is (rules 1 and 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Share {
-    /// It is.
+    /// Of its priority, and of the half of its namespace.
     Own,
-    /// It is of the other half, and may be called back.
+    /// Of another priority or of the other half; it may be called back.
     OnLoan,
 }
 
@@ -140,23 +144,23 @@ impl<P: QueuePriority> Shares<P> {
         self.taken.len()
     }
 
-    /// Whether there is a place for this priority (rule 1).
+    /// What place there is for this priority, if there is one (rule 1). What others have on loan is not theirs.
     #[must_use]
-    pub fn has_place(&self, priority: P) -> bool {
-        let kept: usize = priority
-            .others()
-            .map(|other| other.kept(self.places).saturating_sub(self.taken_with(other)))
-            .sum();
-        self.taken.len() + kept < self.places
+    pub fn room(&self, priority: P) -> Option<Share> {
+        let is_own = self.is_left(priority, usize::MAX, |taken| taken.share == Share::Own);
+        let share = if is_own { Share::Own } else { Share::OnLoan };
+        self.is_left(priority, NOT_LENT, |_| true).then_some(share)
     }
 
-    /// Which place this namespace may have, if it may have one more (rule 2).
+    /// Which place this namespace may have, where there is [room](Self::room) for its priority, if it may have one more
+    /// (rule 2).
     #[must_use]
-    pub fn share(&self, priority: P, namespace: &str, now: Instant) -> Option<Share> {
-        let kept: usize = priority.others().map(|other| other.kept(self.places)).sum();
-        let half = self.places.saturating_sub(kept).div_ceil(2);
+    pub fn share(&self, priority: P, room: Share, namespace: &str, now: Instant) -> Option<Share> {
+        let half = self.places.saturating_sub(self.kept_from(priority)).div_ceil(2);
         let of_namespace = || self.taken.values().filter(|taken| &*taken.namespace == namespace);
-        if of_namespace().filter(|taken| taken.share == Share::Own).count() < half {
+        if room == Share::Own
+            && of_namespace().filter(|taken| taken.share == Share::Own).count() < half
+        {
             return Some(Share::Own);
         }
         let oldest = of_namespace().filter_map(|taken| taken.asked).min();
@@ -193,15 +197,22 @@ impl<P: QueuePriority> Shares<P> {
         self.next
     }
 
-    /// The places that can be called back, with the namespaces that have them; none while one is about to be given back.
-    pub fn overdue_loans(&self, now: Instant) -> impl Iterator<Item = (PlaceId, &str)> {
+    /// The places that can be called back for this priority, with who has them; none while one is about to be given back, and
+    /// none if the priority would have no place of its own then.
+    pub fn overdue_loans(
+        &self,
+        priority: P,
+        now: Instant,
+    ) -> impl Iterator<Item = (PlaceId, (P, &str))> {
+        let needless = !self.is_left(priority, usize::MAX, |taken| taken.share == Share::Own);
         let awaited = self.taken.values().any(|taken| taken.called_back);
         let overdue = move |taken: &Taken<P>| {
-            let asked = taken.asked.filter(|_| taken.share == Share::OnLoan && !awaited);
+            let asked = taken.asked.filter(|_| taken.share == Share::OnLoan);
+            let asked = asked.filter(|_| !awaited && !needless);
             asked.is_some_and(|asked| now.saturating_duration_since(asked) >= LOAN)
         };
         let taken = self.taken.iter().filter(move |(_, taken)| overdue(taken));
-        taken.map(|(place, taken)| (*place, &*taken.namespace))
+        taken.map(|(place, taken)| (*place, (taken.priority, &*taken.namespace)))
     }
 
     /// The request that is under way from this place is to be given up.
@@ -257,8 +268,19 @@ impl<P: QueuePriority> Shares<P> {
         self.taken.remove(&place);
     }
 
-    fn taken_with(&self, priority: P) -> usize {
-        self.taken.values().filter(|taken| taken.priority == priority).count()
+    /// What the other priorities keep.
+    fn kept_from(&self, priority: P) -> usize {
+        priority.others().map(|other| other.kept(self.places)).sum()
+    }
+
+    /// Whether a place is left for this priority beside those that are taken and count, if the others keep so many at most.
+    fn is_left(&self, priority: P, most: usize, counts: impl Fn(&Taken<P>) -> bool) -> bool {
+        let taken = || self.taken.values().filter(|taken| counts(taken));
+        let kept = priority.others().map(|other| {
+            let taken = taken().filter(|taken| taken.priority == other).count();
+            other.kept(self.places).min(most).saturating_sub(taken)
+        });
+        taken().count() + kept.sum::<usize>() < self.places
     }
 
     fn admits_beside(&self, flow: &Flow, share: Share, own: Option<PlaceId>, now: Instant) -> bool {

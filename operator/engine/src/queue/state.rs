@@ -231,51 +231,67 @@ impl<K: QueueKey, P: QueuePriority> State<K, P> {
     pub(super) fn pop(&mut self, places: &Arc<Places<P>>, now: Instant) -> Option<Next<K, P>> {
         let mut shares = places.shares();
         for priority in P::order(self.turn) {
-            if !shares.has_place(priority) {
-                self.call_back(priority, places, &mut shares, now);
-                continue;
+            let room = shares.room(priority);
+            if let Some(room) = room
+                && let Some(next) = self.pop_from(priority, room, places, &mut shares, now)
+            {
+                return Some(next);
             }
-            let may_go = |line: &Line| share_of(line, priority, &shares, now);
-            let turns = self.priorities.get_mut(&priority);
-            if let Some((line, share, (key, since))) = turns.and_then(|turns| turns.pop(may_go)) {
-                self.turn = self.turn.wrapping_add(1);
-                let attempt = self.waiting.remove(&key).map_or(Attempt::First, |it| it.attempt);
-                if self.waiting.is_empty() {
-                    // What was needed for a hundred thousand is not needed again soon.
-                    self.waiting.shrink_to(KEPT_ROOM);
-                }
-                self.running.insert(key.clone());
-                let namespace = Arc::clone(key.namespace());
-                let place = places.take(&mut shares, priority, namespace, share, line.flow());
-                let waited = now.saturating_duration_since(since);
-                return Some(Next { key, priority, waited, attempt, place });
+            if room != Some(Share::Own) {
+                self.call_back(priority, places, &mut shares, now);
             }
         }
         None
     }
 
-    /// Calls a place back that is on loan, if somebody of another namespace only waits for a place.
+    fn pop_from(
+        &mut self,
+        priority: P,
+        room: Share,
+        places: &Arc<Places<P>>,
+        shares: &mut Shares<P>,
+        now: Instant,
+    ) -> Option<Next<K, P>> {
+        let may_go = |line: &Line| share_of(line, priority, room, shares, now);
+        let turns = self.priorities.get_mut(&priority)?;
+        let (line, share, (key, since)) = turns.pop(may_go)?;
+        self.turn = self.turn.wrapping_add(1);
+        let attempt = self.waiting.remove(&key).map_or(Attempt::First, |it| it.attempt);
+        if self.waiting.is_empty() {
+            // What was needed for a hundred thousand is not needed again soon.
+            self.waiting.shrink_to(KEPT_ROOM);
+        }
+        self.running.insert(key.clone());
+        let namespace = Arc::clone(key.namespace());
+        let place = places.take(shares, priority, namespace, share, line.flow());
+        let waited = now.saturating_duration_since(since);
+        Some(Next { key, priority, waited, attempt, place })
+    }
+
+    /// Calls a place back that is on loan, if somebody of another namespace or priority only waits for a place.
     fn call_back(&self, priority: P, places: &Places<P>, shares: &mut Shares<P>, now: Instant) {
         let Some(turns) = self.priorities.get(&priority) else { return };
-        let needs_place = |line: &Line| share_of(line, priority, shares, now) == Some(Share::Own);
-        let needed = |borrower: &str| {
-            turns.lines().any(|line| *line.namespace != *borrower && needs_place(line))
+        let needs_place =
+            |line: &Line| share_of(line, priority, Share::Own, shares, now) == Some(Share::Own);
+        let needed = |borrower: (P, &str)| {
+            turns.lines().any(|line| (priority, &*line.namespace) != borrower && needs_place(line))
         };
-        let place = shares.overdue_loans(now).find(|(_, borrower)| needed(borrower));
+        let place = shares.overdue_loans(priority, now).find(|(_, borrower)| needed(*borrower));
         if let Some(place) = place.map(|(place, _)| place) {
             places.call_back(shares, place);
         }
     }
 }
 
-/// Which place the first of this line may have once there is one.
+/// Which place the first of this line may have where there is such room for its priority.
 fn share_of<P: QueuePriority>(
     line: &Line,
     priority: P,
+    room: Share,
     shares: &Shares<P>,
     now: Instant,
 ) -> Option<Share> {
-    let share = shares.share(priority, &line.namespace, now)?;
+    let share = shares.share(priority, room, &line.namespace, now)?;
     let admits = line.flow().is_none_or(|flow| shares.admits(&flow, share, now));
     admits.then_some(share)
 }

@@ -248,8 +248,13 @@ async fn what_waits_is_woken_when_a_place_is_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn place_on_loan_is_called_back_for_a_key_of_another_namespace() {
-    for (namespace, called_back) in [("ns", false), ("other", true)] {
+async fn place_on_loan_is_called_back_for_a_key_of_another_namespace_or_priority() {
+    const STOP: QueuePosition = QueuePosition { priority: Priority::Stop, due: Timestamp(0) };
+    for (namespace, position, called_back) in [
+        ("ns", QueuePosition::LIVE, false),
+        ("other", QueuePosition::LIVE, true),
+        ("ns", STOP, true),
+    ] {
         let queue = open_queue();
         (0..80).for_each(|n| queue.add(key(&n.to_string()), QueuePosition::LIVE));
         let send = |next: Next| {
@@ -258,17 +263,23 @@ async fn place_on_loan_is_called_back_for_a_key_of_another_namespace() {
         };
         drop(pop(&queue).map(send));
         let mut hang: Vec<_> = std::iter::from_fn(|| pop(&queue).map(send)).collect();
-        assert_eq!(hang.len(), 55, "all but what other priorities keep");
+        assert_eq!(hang.len(), 62, "all but one of each other priority");
+        queue.add(key("deadline"), STOP);
+        let first_stop = pop(&queue).map(send);
+        assert!(first_stop.is_some(), "one place is never lent");
         let new = ObjectKey::new(namespace, "new");
-        queue.add(new.clone(), QueuePosition::LIVE);
-        let overdue = || queue.places.shares().overdue_loans(Instant::now()).count();
+        queue.add(new.clone(), position);
+        let overdue = || {
+            let shares = queue.places.shares();
+            shares.overdue_loans(position.priority, Instant::now()).count()
+        };
         assert!(pop(&queue).is_none());
         advance(LOAN).await;
-        assert_eq!(overdue(), 27);
+        assert_eq!(overdue(), 34);
         assert!(pop(&queue).is_none());
-        assert_eq!(overdue() == 0, called_back, "{namespace}");
+        assert_eq!(overdue() == 0, called_back, "{namespace}, {position:?}");
         hang.retain(|(request, _)| request.called_back_after().is_none());
-        assert_eq!(hang.len(), if called_back { 54 } else { 55 }, "{namespace}");
+        assert_eq!(hang.len(), if called_back { 61 } else { 62 }, "{namespace}, {position:?}");
         assert_eq!(pop(&queue).map(|next| next.key), called_back.then_some(new));
     }
 }

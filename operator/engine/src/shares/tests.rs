@@ -20,7 +20,7 @@ fn send(
     now: Instant,
 ) -> Option<PlaceId> {
     let namespace = &flow.namespace;
-    let share = shares.has_place(priority).then(|| shares.share(priority, namespace, now))??;
+    let share = shares.share(priority, shares.room(priority)?, namespace, now)?;
     shares.admits(flow, share, now).then(|| {
         let place = shares.take(priority, namespace.clone(), share, Some(flow.clone()));
         assert!(shares.enter(place, flow, now));
@@ -52,12 +52,15 @@ fn every_priority_has_a_place_that_others_do_not_get() {
     for places in [0, 3, 5, 8, 64] {
         for hungry in Priority::ALL {
             let mut shares = Shares::new(places);
-            while shares.has_place(hungry) {
+            while shares.room(hungry).is_some() {
                 shares.take(hungry, "ns".into(), Share::Own, None);
             }
             assert!(shares.taken() >= 1, "{hungry:?} of {places} gets none");
             for other in hungry.others() {
-                assert!(shares.has_place(other), "{hungry:?} of {places} leaves {other:?} none");
+                assert!(
+                    shares.room(other).is_some(),
+                    "{hungry:?} of {places} leaves {other:?} none"
+                );
                 shares.take(other, "ns".into(), Share::Own, None);
             }
         }
@@ -68,21 +71,21 @@ fn every_priority_has_a_place_that_others_do_not_get() {
 fn places_are_a_bound() {
     for places in [3, 5, 64] {
         let mut shares = Shares::new(places);
-        while let Some(priority) = Priority::ALL.into_iter().find(|it| shares.has_place(*it)) {
+        while let Some(priority) = Priority::ALL.into_iter().find(|it| shares.room(*it).is_some()) {
             shares.take(priority, "ns".into(), Share::Own, None);
         }
         assert_eq!(shares.taken(), places);
     }
 }
 
-/// What is on loan is called back, one place after the other, as for somebody who needs them all.
+/// What is on loan is called back, one place after the other, as for deadlines that need them all.
 fn call_loans_back(shares: &mut Shares<Priority>, now: Instant) -> usize {
     let mut called_back = 0;
     loop {
-        let overdue = shares.overdue_loans(now).map(|(place, _)| place).next();
+        let overdue = shares.overdue_loans(Priority::Stop, now).map(|(place, _)| place).next();
         let Some(place) = overdue else { return called_back };
         shares.call_back(place);
-        assert_eq!(shares.overdue_loans(now).count(), 0, "one after the other");
+        assert_eq!(shares.overdue_loans(Priority::Stop, now).count(), 0, "one after the other");
         assert!(shares.called_back(place, now).is_some_and(|waited| waited >= LOAN));
         answer(shares, place, now);
         called_back += 1;
@@ -91,7 +94,7 @@ fn call_loans_back(shares: &mut Shares<Priority>, now: Instant) -> usize {
 
 #[test]
 fn one_namespace_gets_half_and_borrows_the_rest_until_it_hangs_for_a_second() {
-    for (places, half, all) in [(5, 2, 3), (8, 3, 6), (64, 28, 55)] {
+    for (places, half, all, rest) in [(5, 2, 3, 1), (8, 3, 6, 3), (64, 28, 62, 27)] {
         let (mut shares, begin) = (Shares::new(places), Instant::now());
         know(&mut shares, &["a", "b"], begin);
         assert_eq!(flood(&mut shares, &flow("a"), begin).len(), all, "of {places}");
@@ -99,8 +102,29 @@ fn one_namespace_gets_half_and_borrows_the_rest_until_it_hangs_for_a_second() {
         let later = begin + LOAN;
         assert_eq!(call_loans_back(&mut shares, later), all - half, "of {places}");
         assert_eq!(flood(&mut shares, &flow("a"), later).len(), 0, "of {places}");
-        assert_eq!(flood(&mut shares, &flow("b"), later).len(), all - half, "of {places}");
+        assert_eq!(flood(&mut shares, &flow("b"), later).len(), rest, "of {places}");
     }
+}
+
+#[test]
+fn what_is_kept_is_lent_but_for_one_place_and_called_back_for_whom_it_is_kept_alone() {
+    let (mut shares, begin) = (Shares::new(64), Instant::now());
+    know(&mut shares, &["a", "b", "c"], begin);
+    let (a, b) = (flow("a"), flow("b"));
+    let own = (0..55).map(|n| [&a, &b][n % 2]);
+    let own = own.filter_map(|flow| send(&mut shares, Priority::Live, flow, begin)).count();
+    assert_eq!((own, shares.room(Priority::Live)), (55, Some(Share::OnLoan)));
+    assert_eq!(shares.room(Priority::Stop), Some(Share::Own));
+    assert_eq!(flood(&mut shares, &flow("c"), begin).len(), 7);
+    assert_eq!(shares.room(Priority::Live), None);
+    send(&mut shares, Priority::Stop, &a, begin).unwrap();
+    assert_eq!(shares.room(Priority::Stop), None, "its other places are lent");
+    assert_eq!(shares.room(Priority::Cleanup), Some(Share::Own));
+    let later = begin + LOAN;
+    assert_eq!(shares.overdue_loans(Priority::Live, later).count(), 0, "of no use to it");
+    assert_eq!(call_loans_back(&mut shares, later), 7);
+    let stopped = std::iter::from_fn(|| send(&mut shares, Priority::Stop, &flow("d"), later));
+    assert_eq!(stopped.count(), 7);
 }
 
 #[test]
