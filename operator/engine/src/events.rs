@@ -259,11 +259,12 @@ impl<P: QueuePriority> Sender<P> {
             {
                 let line = Arc::clone(&self.line);
                 let turn = Turn { state: Arc::clone(&self.state), namespace };
-                sending.spawn(async move {
+                // In a box, for what a pass is in one.
+                sending.spawn(Box::pin(async move {
                     if let Some(event) = line.tell(handed_in).await {
                         turn.state.not_told(&event);
                     }
-                });
+                }));
             }
             tokio::select! {
                 () = self.state.news.notified(), if sending.len() < AT_ONCE => {}
