@@ -9,7 +9,9 @@ mod settled;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use trainjob_api::{JobSet, TrainJob, conditions::Reason, time::Timestamp};
+use trainjob_api::{
+    JobSet, TrainJob, conditions::Reason, time::Timestamp, v1alpha1::train_job::TrainJobSpec,
+};
 
 use self::settled::can_wait;
 pub(crate) use self::settled::is_settled;
@@ -372,12 +374,19 @@ fn suspend(job_set: &JobSetFacts, suspend: bool) -> Action {
 ///
 /// It is kept in memory only, so that nothing depends on it being the same in another release.
 fn digest(manifest: &TrainJob) -> u64 {
-    let mut spec = manifest.spec.clone();
-    spec.suspend = None;
-    spec.active_deadline_seconds = None;
-    spec.ttl_seconds_after_finished = None;
+    let TrainJobSpec {
+        runtime_ref,
+        initializer,
+        trainer,
+        runtime_patches,
+        managed_by,
+        suspend: _,
+        active_deadline_seconds: _,
+        ttl_seconds_after_finished: _,
+    } = &manifest.spec;
+    let inputs = (runtime_ref, initializer, trainer, runtime_patches, managed_by);
     let mut hasher = DefaultHasher::new();
-    // A spec that cannot be written as JSON was never read from it; equal digests are then right.
-    serde_json::to_string(&spec).unwrap_or_default().hash(&mut hasher);
+    // Inputs that cannot be written as JSON were never read from it; equal digests are then right.
+    serde_json::to_string(&inputs).unwrap_or_default().hash(&mut hasher);
     hasher.finish()
 }
