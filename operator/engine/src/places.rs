@@ -208,10 +208,9 @@ mod tests {
             places.take(&mut places.shares(), Priority::Live, "ns".into(), Share::OnLoan, None);
         let asked = tokio::spawn(place.ask().answer(pending::<()>()));
         sleep(LOAN).await;
-        let shares = places.shares();
-        let (overdue, _) = shares.overdue_loans(Priority::Stop, Instant::now()).next().unwrap();
-        drop(shares);
-        places.call_back(&mut places.shares(), overdue);
+        let now = Instant::now();
+        let overdue = places.shares().overdue_loans(Priority::Stop, now).next().map(|it| it.0);
+        places.call_back(&mut places.shares(), overdue.unwrap());
         let given_up = asked.await.unwrap();
         assert!(matches!(given_up, Err(RequestError::TimedOut(LOAN))), "{given_up:?}");
         let answer = place.ask().answer(async { yield_now().await });
