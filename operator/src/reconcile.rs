@@ -307,10 +307,14 @@ impl Controller for Reconciler {
         self.keys()
     }
 
-    fn wake(&self, key: ObjectKey, gone: QueuePosition) {
-        let placement = self.placement(&key);
-        if !self.queue.note(&key, placement) {
-            self.queue.place(key, placement.unwrap_or_else(|| gone.into()));
+    fn wake(&self, key: ObjectKey, _gone: QueuePosition) {
+        let is_over = self.cache.is_over(&key);
+        let placement = if is_over { None } else { self.placement(&key) };
+        match placement {
+            _ if self.queue.note(&key, placement) => {}
+            Some(placement) => self.queue.place(key, placement),
+            // A pass would have a place for requests until it sees that there is nothing to do.
+            None => self.forget(&key),
         }
     }
 

@@ -93,6 +93,7 @@ pub mod mark;
 pub mod now;
 pub mod observed;
 pub mod out_of_memory;
+pub mod over;
 pub mod pass;
 pub mod plan;
 pub mod priority;

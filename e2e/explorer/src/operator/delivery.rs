@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use trainjob_api::constants::JOBSET_NAME_LABEL;
 use trainjob_core::{
     facts::{ObjectKey, Outcome},
+    over::is_over,
     pass::PodList,
 };
 use trainjob_engine::versions::Source;
@@ -160,7 +161,19 @@ impl Operator {
 
     fn wake(&mut self, keys: &[ObjectKey]) {
         let names = self.keys.iter().enumerate().filter(|(_, key)| keys.contains(key));
-        self.queue.extend(names.map(|(name, _)| name));
+        for name in names.map(|(name, _)| name).collect::<Vec<_>>() {
+            if self.needs_pass(name) {
+                self.queue.insert(name);
+            } else {
+                self.forget(name);
+            }
+        }
+    }
+
+    /// A job that is gone, or over, does not.
+    fn needs_pass(&self, name: usize) -> bool {
+        let view = self.keys.get(name).and_then(|key| self.cache.view(key));
+        view.is_some_and(|view| !is_over(&view.job.facts, view.job_set.is_some()))
     }
 
     /// The initial Pod list after a start.
