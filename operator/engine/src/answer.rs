@@ -63,7 +63,7 @@ pub async fn detach_after<T: Send + 'static>(
 pub async fn or_later<T: Send + 'static>(
     request: impl Future<Output = Result<T, RequestError>> + Send + 'static,
 ) -> Result<Answer<T>, RequestError> {
-    // In a box, for what a pass is in one.
+    // In a box, for the same reason as a pass (`controller.rs`).
     let mut asked = tokio::spawn(Box::pin(timed(request)));
     match tokio::time::timeout(DETACH_AFTER, &mut asked).await {
         Ok(answer) => Ok(Answer::Now(joined(answer)?)),

@@ -259,7 +259,7 @@ impl<P: QueuePriority> Sender<P> {
             {
                 let line = Arc::clone(&self.line);
                 let turn = Turn { state: Arc::clone(&self.state), namespace };
-                // In a box, for what a pass is in one.
+                // In a box, for the same reason as a pass (`controller.rs`).
                 sending.spawn(Box::pin(async move {
                     if let Some(event) = line.tell(handed_in).await {
                         turn.state.not_told(&event);
