@@ -24,8 +24,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use trainjob_api::{TrainJob, time::Timestamp};
 use trainjob_core::{
     facts::{JobFacts, JobSetFacts, Namespaces, ObjectKey, PerScheduler, Scheduler},
+    needs_nothing::needs_nothing,
     observed::Reading,
-    over::is_over,
     pass::{JobMemory, Memories, ShownBy},
     recreation::{Origin, Recreations},
     running_pods::RunningPods,
@@ -87,15 +87,15 @@ impl Cache {
         Some(ask(&facts, state.job_set(key).as_ref(), pods))
     }
 
-    /// Whether nothing is left to do for a job ([`is_over`]); false when there is none.
+    /// Whether a job [needs nothing](needs_nothing) any more; false when there is no such job.
     #[must_use]
-    pub fn is_over(&self, key: &ObjectKey) -> bool {
+    pub fn needs_nothing(&self, key: &ObjectKey) -> bool {
         let state = self.lock();
         let grouped =
             state.pod_groups.map(|it| it.as_ref().is_some_and(|it| it.get(key).is_some()));
         let has_children = Scheduler::ALL.into_iter().any(|it| *grouped.of(it))
             || state.job_sets.get(key).is_some();
-        state.job(key).is_some_and(|job| is_over(&job.facts, has_children))
+        state.job(key).is_some_and(|job| needs_nothing(&job.facts, has_children))
     }
 
     /// Keys of all jobs of whose Pods no answer is awaited. One comes back when that is there.

@@ -308,8 +308,8 @@ impl Controller for Reconciler {
     }
 
     fn wake(&self, key: ObjectKey, _gone: QueuePosition) {
-        let is_over = self.cache.is_over(&key);
-        let placement = if is_over { None } else { self.placement(&key) };
+        let needs_nothing = self.cache.needs_nothing(&key);
+        let placement = if needs_nothing { None } else { self.placement(&key) };
         match placement {
             _ if self.queue.note(&key, placement) => {}
             Some(placement) => self.queue.place(key, placement),

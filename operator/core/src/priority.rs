@@ -144,34 +144,15 @@ mod tests {
     use trainjob_api::lifecycle::v1alpha1::hold::HoldWish;
 
     use super::*;
-    use crate::facts::{Finished, JobSetEnd, ObjectKey};
+    use crate::facts::{Finished, JobSetEnd};
 
     const NOW: Timestamp = Timestamp(5_000);
 
-    /// A job that was created at 1000, with a deadline of 60 seconds and a TTL of 30.
-    fn job() -> JobFacts {
-        JobFacts {
-            key: ObjectKey::new("ns", "tj"),
-            uid: "U".into(),
-            resource_version: "1".into(),
-            created_at: Timestamp(1_000),
-            terminating: false,
-            managed_elsewhere: false,
-            remote_copy: false,
-            suspend: false,
-            deadline: Some(60),
-            ttl: Some(30),
-            hold: None,
-            out_of_range: None,
-            finished: None,
-            suspended: None,
-            waiting: None,
-            jobs_status: vec![],
-        }
-    }
-
     fn finished(outcome: Outcome) -> JobFacts {
-        JobFacts { finished: Some(Finished { at: Timestamp(2_000), outcome }), ..job() }
+        JobFacts {
+            finished: Some(Finished { at: Timestamp(2_000), outcome }),
+            ..JobFacts::unfinished()
+        }
     }
 
     /// A JobSet of this owner that was created at `at`.
@@ -206,9 +187,23 @@ mod tests {
         let by_deadline = finished(Outcome::DeadlineExceeded);
         let (not_read, absent) = (Reading::NotRead, Reading::Absent);
         for (what, job, job_set, pods, now, expected) in [
-            ("new", job(), None, &not_read, 1_000, Begins::First),
-            ("it has its JobSet", job(), Some(&job_set), &not_read, 1_000, Begins::Last),
-            ("its deadline is due", job(), Some(&job_set), &not_read, 1_060, Begins::First),
+            ("new", JobFacts::unfinished(), None, &not_read, 1_000, Begins::First),
+            (
+                "it has its JobSet",
+                JobFacts::unfinished(),
+                Some(&job_set),
+                &not_read,
+                1_000,
+                Begins::Last,
+            ),
+            (
+                "its deadline is due",
+                JobFacts::unfinished(),
+                Some(&job_set),
+                &not_read,
+                1_060,
+                Begins::First,
+            ),
             ("its TTL is due", complete.clone(), None, &not_read, 2_030, Begins::Early),
             ("its TTL is not due", complete.clone(), None, &not_read, 2_029, Begins::Last),
             (
@@ -257,7 +252,7 @@ mod tests {
         for (deadline, expected) in
             [(Some(60), stop), (Some(4_001), QueuePosition::LIVE), (None, QueuePosition::LIVE)]
         {
-            let job = JobFacts { deadline, ..job() };
+            let job = JobFacts { deadline, ..JobFacts::unfinished() };
             assert_eq!(position_of(&job, None, &Reading::NotRead), expected, "{deadline:?}");
         }
     }
@@ -265,13 +260,13 @@ mod tests {
     #[test]
     fn only_unfinished_job_with_a_deadline_to_come_rises_and_then_it_is_to_be_stopped() {
         let due = Timestamp(5_060);
-        let coming = JobFacts { deadline: Some(4_060), ..job() };
+        let coming = JobFacts { deadline: Some(4_060), ..JobFacts::unfinished() };
         let elsewhere = JobFacts { managed_elsewhere: true, ..coming.clone() };
         let ended = JobFacts { deadline: Some(4_060), ..finished(Outcome::Complete) };
-        let endless = JobFacts { deadline: None, ..job() };
+        let endless = JobFacts { deadline: None, ..JobFacts::unfinished() };
         for (what, job, expected) in [
             ("a deadline to come", &coming, Some(due)),
-            ("a deadline that is due", &job(), None),
+            ("a deadline that is due", &JobFacts::unfinished(), None),
             ("no deadline", &endless, None),
             ("somebody else's", &elsewhere, None),
             ("finished", &ended, None),
@@ -327,7 +322,10 @@ mod tests {
     #[test]
     fn there_is_nothing_to_stop_of_a_job_that_somebody_else_manages() {
         let elsewhere = |job| JobFacts { managed_elsewhere: true, ..job };
-        assert_eq!(position_of(&elsewhere(job()), None, &Reading::NotRead), QueuePosition::LIVE);
+        assert_eq!(
+            position_of(&elsewhere(JobFacts::unfinished()), None, &Reading::NotRead),
+            QueuePosition::LIVE
+        );
         for outcome in [Outcome::Complete, Outcome::Failed, Outcome::DeadlineExceeded] {
             let job = elsewhere(finished(outcome));
             let position = position_of(&job, Some(&job_set("U", 2_001)), &Reading::NotRead);

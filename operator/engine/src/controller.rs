@@ -103,7 +103,8 @@ pub trait Controller: Send + Sync + Sized + 'static {
         Vec::new()
     }
 
-    /// A key is looked at because of news. One that is gone is looked at too, to forget what belonged to it.
+    /// A key is looked at because of news. Unless a controller does it at once, one that is gone is looked at, too, to forget
+    /// what belonged to it.
     fn wake(&self, key: Self::Key, gone: QueuePosition<Self::Priority>) {
         let placement = self.placement(&key).unwrap_or_else(|| gone.into());
         self.queue().place(key, placement);

@@ -144,7 +144,7 @@ impl<P: QueuePriority> Shares<P> {
         self.taken.len()
     }
 
-    /// What place there is for this priority, if there is one (rule 1). What others have on loan is not theirs.
+    /// Which place this priority may have, if one is free (rule 1). It is its own if it could be had were nothing on loan.
     #[must_use]
     pub fn room(&self, priority: P) -> Option<Share> {
         let is_own = self.is_left(priority, usize::MAX, |taken| taken.share == Share::Own);
@@ -204,11 +204,11 @@ impl<P: QueuePriority> Shares<P> {
         priority: P,
         now: Instant,
     ) -> impl Iterator<Item = (PlaceId, (P, &str))> {
-        let needless = !self.is_left(priority, usize::MAX, |taken| taken.share == Share::Own);
+        let is_of_use = self.is_left(priority, usize::MAX, |taken| taken.share == Share::Own);
         let awaited = self.taken.values().any(|taken| taken.called_back);
         let overdue = move |taken: &Taken<P>| {
             let asked = taken.asked.filter(|_| taken.share == Share::OnLoan);
-            let asked = asked.filter(|_| !awaited && !needless);
+            let asked = asked.filter(|_| is_of_use && !awaited);
             asked.is_some_and(|asked| now.saturating_duration_since(asked) >= LOAN)
         };
         let taken = self.taken.iter().filter(move |(_, taken)| overdue(taken));
@@ -273,7 +273,8 @@ impl<P: QueuePriority> Shares<P> {
         priority.others().map(|other| other.kept(self.places)).sum()
     }
 
-    /// Whether a place is left for this priority beside those that are taken and count, if the others keep so many at most.
+    /// Whether a place is left for this priority, if of those that are taken only these count, and if no other priority keeps
+    /// more than `most`.
     fn is_left(&self, priority: P, most: usize, counts: impl Fn(&Taken<P>) -> bool) -> bool {
         let taken = || self.taken.values().filter(|taken| counts(taken));
         let kept = priority.others().map(|other| {

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use trainjob_api::constants::JOBSET_NAME_LABEL;
 use trainjob_core::{
     facts::{ObjectKey, Outcome},
-    over::is_over,
+    needs_nothing::needs_nothing,
     pass::PodList,
 };
 use trainjob_engine::versions::Source;
@@ -170,10 +170,10 @@ impl Operator {
         }
     }
 
-    /// A job that is gone, or over, does not.
+    /// A job that is gone, or needs nothing, does not.
     fn needs_pass(&self, name: usize) -> bool {
         let view = self.keys.get(name).and_then(|key| self.cache.view(key));
-        view.is_some_and(|view| !is_over(&view.job.facts, view.job_set.is_some()))
+        view.is_some_and(|view| !needs_nothing(&view.job.facts, view.job_set.is_some()))
     }
 
     /// The initial Pod list after a start.

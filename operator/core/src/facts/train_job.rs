@@ -208,6 +208,31 @@ fn has_label(metadata: &ObjectMeta, label: &str) -> bool {
 }
 
 #[cfg(test)]
+impl JobFacts {
+    /// A job that was created at 1000, with a deadline of 60 seconds and a TTL of 30.
+    pub(crate) fn unfinished() -> Self {
+        Self {
+            key: ObjectKey::new("ns", "tj"),
+            uid: "U".into(),
+            resource_version: "1".into(),
+            created_at: Timestamp(1_000),
+            terminating: false,
+            managed_elsewhere: false,
+            remote_copy: false,
+            suspend: false,
+            deadline: Some(60),
+            ttl: Some(30),
+            hold: None,
+            out_of_range: None,
+            finished: None,
+            suspended: None,
+            waiting: None,
+            jobs_status: vec![],
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
     use trainjob_api::jobset::JobSetView;

@@ -10,21 +10,10 @@ const NOW: Timestamp = Timestamp(10_000);
 fn job(name: &str) -> JobFacts {
     JobFacts {
         key: ObjectKey::new("ns", name),
-        uid: "U".into(),
-        resource_version: "1".into(),
         created_at: Timestamp(9_000),
-        terminating: false,
-        managed_elsewhere: false,
-        remote_copy: false,
-        suspend: false,
         deadline: None,
         ttl: None,
-        hold: None,
-        out_of_range: None,
-        finished: None,
-        suspended: None,
-        waiting: None,
-        jobs_status: vec![],
+        ..JobFacts::unfinished()
     }
 }
 
