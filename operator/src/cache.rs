@@ -9,6 +9,7 @@
 
 mod count;
 mod groups;
+mod jobs;
 mod kept_runtimes;
 mod manifests;
 mod named_runtimes;
@@ -19,15 +20,14 @@ mod runtimes;
 pub mod view;
 pub mod watch;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use trainjob_api::{TrainJob, time::Timestamp};
 use trainjob_core::{
     facts::{JobFacts, JobSetFacts, Namespaces, ObjectKey, PerScheduler, Scheduler},
     needs_nothing::needs_nothing,
     observed::Reading,
     pass::{JobMemory, Memories, ShownBy},
-    recreation::{Origin, Recreations},
+    recreation::Recreations,
     running_pods::RunningPods,
     take_over::TakeOver,
 };
@@ -37,7 +37,7 @@ pub use self::record::JobRecord;
 use self::{
     groups::Groups,
     kept_runtimes::KeptRuntimes,
-    manifests::{Manifests, Of},
+    manifests::Manifests,
     named_runtimes::NamedRuntimes,
     packed::{PackedJob, PackedJobSet},
 };
@@ -139,52 +139,6 @@ impl Cache {
         }
     }
 
-    /// Takes in a TrainJob that a watch or a reply showed. When that is news, returns its key, as it is kept.
-    pub fn put_job(&self, job: TrainJob, source: Source) -> Option<ObjectKey> {
-        let (mut record, manifest) = JobRecord::of(job);
-        let mut state = self.lock();
-        let key = state.key(&record.facts.key);
-        record.facts.key = key.clone();
-        let before = state.job(&key);
-        let State { jobs, named_runtimes, .. } = &mut *state;
-        let version = versions::parse(&record.facts.resource_version);
-        let is_news = jobs.put_with(&key, version, source, || {
-            let named = before.as_ref().and_then(|before| before.runtime.as_ref());
-            PackedJob::of(&record, named_runtimes.name(named, record.runtime.as_ref()))
-        });
-        state.keep_manifest(&record.facts, manifest);
-        if !is_news {
-            return None;
-        }
-        if let Some(before) = before {
-            state.remember(&key, None, |memory| memory.job_shown(&before.facts, &record.facts));
-        }
-        state.check_loop(&key);
-        Some(key)
-    }
-
-    /// Takes in that the API server has accepted at `now` that a TTL deletes the TrainJob with this UID.
-    pub fn ttl_deleted(&self, key: &ObjectKey, uid: &str, now: Timestamp) {
-        let mut state = self.lock();
-        state.recreations.deleted(key, uid, now);
-        // Its successor may have been seen before the answer.
-        state.check_loop(key);
-    }
-
-    /// How many names are deleted by a TTL and made again, over and over.
-    #[must_use]
-    pub fn loops(&self, now: Timestamp) -> usize {
-        self.lock().recreations.loops(now)
-    }
-
-    /// Takes in that a TrainJob is gone.
-    pub fn remove_job(&self, key: &ObjectKey, resource_version: &str) -> bool {
-        let mut state = self.lock();
-        let gone = state.jobs.remove(key, versions::parse(resource_version));
-        state.forget_job(key, gone.as_ref());
-        gone.is_some()
-    }
-
     /// Takes in a JobSet that a watch or a reply showed. When that is news, returns its key, as it is kept.
     pub fn put_job_set(
         &self,
@@ -211,35 +165,11 @@ impl Cache {
         gone.is_some()
     }
 
-    /// Takes in a reply that shows the TrainJob with this UID to be gone.
-    pub fn forget_job(&self, key: &ObjectKey, uid: &str) {
-        let mut state = self.lock();
-        let is_it = state.job(key).is_some_and(|job| job.facts.uid == uid);
-        let gone = state.jobs.forget(key, |_| is_it);
-        state.forget_job(key, gone.as_ref());
-    }
-
     /// Takes in a reply that shows the JobSet with this UID to be gone.
     pub fn forget_job_set(&self, key: &ObjectKey, uid: &str) {
         let mut state = self.lock();
         let gone = state.job_sets.forget(key, |job_set| job_set.facts().uid == uid);
         state.forget_job_set(key, gone.as_ref());
-    }
-
-    /// A complete list of TrainJobs begins.
-    pub fn jobs_relist(&self) {
-        self.lock().jobs.relist();
-    }
-
-    /// The list is complete; returns the jobs that vanished meanwhile.
-    pub fn jobs_listed(&self) -> Vec<ObjectKey> {
-        let mut state = self.lock();
-        let vanished = state.jobs.listed();
-        state.note_restore();
-        for (key, job) in &vanished {
-            state.forget_job(key, Some(job));
-        }
-        vanished.into_iter().map(|(key, _)| key).collect()
     }
 
     /// A complete list of JobSets begins.
@@ -275,20 +205,13 @@ impl State {
         }
     }
 
-    /// Keeps the manifest that came with these facts, if they are what is known: also if it had made room and was read again.
-    fn keep_manifest(&mut self, shown: &JobFacts, manifest: Option<Arc<str>>) {
-        let is_it = self.job(&shown.key).is_some_and(|JobRecord { facts: known, .. }| {
-            (&known.uid, &known.resource_version) == (&shown.uid, &shown.resource_version)
-        });
-        match manifest {
-            _ if !is_it => {}
-            Some(manifest) => self.manifests.put(Of::Job, &shown.key, manifest),
-            None => self.manifests.remove(&shown.key),
-        }
-    }
-
     fn job(&self, key: &ObjectKey) -> Option<JobRecord> {
         self.jobs.get(key).map(|job| job.record(key, &self.named_runtimes))
+    }
+
+    /// The UID of a job: in a fraction of the time that all of it takes.
+    fn uid(&self, key: &ObjectKey) -> Option<String> {
+        self.jobs.get(key).map(PackedJob::uid)
     }
 
     fn job_set(&self, key: &ObjectKey) -> Option<JobSetFacts> {
@@ -304,8 +227,8 @@ impl State {
     }
 
     fn awaits_pods(&self, key: &ObjectKey) -> bool {
-        let uid = || self.job(key).map(|job| job.facts.uid);
-        self.memories.has(key) && uid().is_some_and(|uid| self.memories.checks_pods(key, &uid))
+        self.memories.has(key)
+            && self.uid(key).is_some_and(|uid| self.memories.checks_pods(key, &uid))
     }
 
     /// Whether Pods of the JobSet of a job run, as far as that was read.
@@ -320,7 +243,7 @@ impl State {
         uid: Option<&str>,
         change: impl FnOnce(&mut JobMemory) -> T,
     ) -> T {
-        let known = self.job(key).map(|job| job.facts.uid);
+        let known = self.uid(key);
         self.memories.change_known(key, known.as_deref(), uid, change)
     }
 
@@ -329,27 +252,6 @@ impl State {
         let TakeOver { jobs, job_sets } = self.take_over;
         if self.jobs.delivered() < jobs || self.job_sets.delivered() < job_sets {
             self.take_over = TakeOver::default();
-        }
-    }
-
-    /// Notes if the job that is known under this name closes a loop.
-    fn check_loop(&mut self, key: &ObjectKey) {
-        let Some(JobRecord { facts, .. }) = self.job(key) else { return };
-        let (uid, created_at) = (&facts.uid, facts.created_at);
-        if self.recreations.seen(key, uid, created_at) {
-            let manifest = self.manifests.get(key).and_then(|text| record::read(&text));
-            let origin = manifest.map_or(Origin::Unknown, |job| Origin::of(&job.metadata));
-            self.remember(key, Some(uid), |memory| memory.loop_closed(origin));
-        }
-    }
-
-    /// Forgets what belongs to a record that is gone.
-    fn forget_job(&mut self, key: &ObjectKey, gone: Option<&PackedJob>) {
-        if let Some(gone) = gone {
-            self.memories.forget(key);
-            self.manifests.remove(key);
-            let named = gone.record(key, &self.named_runtimes).runtime;
-            self.named_runtimes.name(named.as_ref(), None);
         }
     }
 

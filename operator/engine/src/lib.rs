@@ -32,8 +32,10 @@ pub mod records;
 pub mod running;
 pub mod shares;
 pub mod stripped;
+mod unread;
 pub mod versions;
 pub mod watch;
 
 pub use jitter::jitter;
 pub use readable::{Readable, Unreadable};
+pub use unread::Unread;

@@ -199,8 +199,8 @@ impl<K: QueueKey, P: QueuePriority> Queue<K, P> {
         let mut state = self.lock();
         if let Some((position, attempt)) = state.ended(key) {
             state.add(key.clone(), position, attempt, Instant::now());
+            self.work.notify_one();
         }
-        self.work.notify_one();
     }
 
     /// Work on a key goes on when a request of this operation may be sent. If the key was put again meanwhile, it is

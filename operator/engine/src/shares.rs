@@ -85,6 +85,8 @@ pub struct Flow {
 pub struct Shares<P> {
     places: usize,
     taken: BTreeMap<PlaceId, Taken<P>>,
+    /// How many are taken by each priority: asked for with every pass that begins or ends.
+    counts: BTreeMap<P, Count>,
     next: PlaceId,
     answers: Answers,
 }
@@ -99,6 +101,14 @@ pub enum Share {
     Own,
     /// Of another priority or of the other half; it may be called back.
     OnLoan,
+}
+
+/// How many places are taken.
+#[derive(Debug, Default)]
+struct Count {
+    all: usize,
+    /// Of them, those not on loan.
+    own: usize,
 }
 
 /// Who has a place.
@@ -133,6 +143,7 @@ impl<P: QueuePriority> Shares<P> {
         Self {
             places: places.max(FEWEST_PLACES),
             taken: BTreeMap::new(),
+            counts: BTreeMap::new(),
             next: 0,
             answers: Answers::default(),
         }
@@ -147,9 +158,9 @@ impl<P: QueuePriority> Shares<P> {
     /// Which place this priority may have, if one is free (rule 1). It is its own if it could be had were nothing on loan.
     #[must_use]
     pub fn room(&self, priority: P) -> Option<Share> {
-        let is_own = self.is_left(priority, usize::MAX, |taken| taken.share == Share::Own);
+        let is_own = self.is_left(priority, usize::MAX, |count| count.own);
         let share = if is_own { Share::Own } else { Share::OnLoan };
-        self.is_left(priority, NOT_LENT, |_| true).then_some(share)
+        self.is_left(priority, NOT_LENT, |count| count.all).then_some(share)
     }
 
     /// Which place this namespace may have, where there is [room](Self::room) for its priority, if it may have one more
@@ -194,6 +205,9 @@ impl<P: QueuePriority> Shares<P> {
             left: false,
         };
         self.taken.insert(self.next, taken);
+        let count = self.counts.entry(priority).or_default();
+        count.all += 1;
+        count.own += usize::from(share == Share::Own);
         self.next
     }
 
@@ -204,11 +218,11 @@ impl<P: QueuePriority> Shares<P> {
         priority: P,
         now: Instant,
     ) -> impl Iterator<Item = (PlaceId, (P, &str))> {
-        let is_of_use = self.is_left(priority, usize::MAX, |taken| taken.share == Share::Own);
-        let awaited = self.taken.values().any(|taken| taken.called_back);
+        let is_of_use = self.is_left(priority, usize::MAX, |count| count.own)
+            && !self.taken.values().any(|taken| taken.called_back);
         let overdue = move |taken: &Taken<P>| {
             let asked = taken.asked.filter(|_| taken.share == Share::OnLoan);
-            let asked = asked.filter(|_| is_of_use && !awaited);
+            let asked = asked.filter(|_| is_of_use);
             asked.is_some_and(|asked| now.saturating_duration_since(asked) >= LOAN)
         };
         let taken = self.taken.iter().filter(move |(_, taken)| overdue(taken));
@@ -265,7 +279,11 @@ impl<P: QueuePriority> Shares<P> {
 
     /// Gives a place back.
     pub fn give_back(&mut self, place: PlaceId) {
-        self.taken.remove(&place);
+        let Some(Taken { priority, share, .. }) = self.taken.remove(&place) else { return };
+        if let Some(count) = self.counts.get_mut(&priority) {
+            count.all = count.all.saturating_sub(1);
+            count.own = count.own.saturating_sub(usize::from(share == Share::Own));
+        }
     }
 
     /// What the other priorities keep.
@@ -273,15 +291,14 @@ impl<P: QueuePriority> Shares<P> {
         priority.others().map(|other| other.kept(self.places)).sum()
     }
 
-    /// Whether a place is left for this priority, if of those that are taken only these count, and if no other priority keeps
+    /// Whether a place is left for this priority, if of those that are taken so many count, and if no other priority keeps
     /// more than `most`.
-    fn is_left(&self, priority: P, most: usize, counts: impl Fn(&Taken<P>) -> bool) -> bool {
-        let taken = || self.taken.values().filter(|taken| counts(taken));
+    fn is_left(&self, priority: P, most: usize, taken: fn(&Count) -> usize) -> bool {
         let kept = priority.others().map(|other| {
-            let taken = taken().filter(|taken| taken.priority == other).count();
+            let taken = self.counts.get(&other).map_or(0, taken);
             other.kept(self.places).min(most).saturating_sub(taken)
         });
-        taken().count() + kept.sum::<usize>() < self.places
+        self.counts.values().map(taken).sum::<usize>() + kept.sum::<usize>() < self.places
     }
 
     fn admits_beside(&self, flow: &Flow, share: Share, own: Option<PlaceId>, now: Instant) -> bool {

@@ -143,6 +143,12 @@ impl<T: Versioned> Versions<T> {
         self.objects.iter()
     }
 
+    /// Takes in that a watch has come to this version of an object; false when that or a newer one is known, and the object
+    /// need not be [put](Self::put).
+    pub fn shown(&mut self, key: &ObjectKey, version: u64) -> bool {
+        self.is_news(key, version, Source::Watch)
+    }
+
     /// Takes in an object; false when that version or a newer one is known.
     pub fn put(&mut self, key: &ObjectKey, object: T, source: Source) -> bool {
         self.put_with(key, object.version(), source, || object)

@@ -22,7 +22,7 @@ use trainjob_core::{
     with_scheduler,
 };
 use trainjob_engine::{
-    Readable, Unreadable,
+    Readable, Unread, Unreadable,
     versions::Source,
     watch::{Failed, Span, Subject, follow},
 };
@@ -117,18 +117,22 @@ impl Watcher {
                 (self.wake)(key);
             }
         };
-        let put = |job: Readable<TrainJob>| match job.0 {
-            Ok(job) => {
-                if let Some(key) = self.cache.put_job(job, Source::Watch) {
-                    (self.wake)(key);
+        let put = |job: Unread<TrainJob>| {
+            let version = job.meta().resource_version.as_deref().unwrap_or_default();
+            if !self.cache.must_read_job(&ObjectKey::of(job.meta()), version) {
+                return;
+            }
+            match job.read().0 {
+                Ok(job) => {
+                    self.cache.put_job(job, Source::Watch).into_iter().for_each(&self.wake);
+                }
+                Err(invalid) => {
+                    unreadable(Kind::TrainJob, &invalid);
+                    remove(&invalid.metadata);
                 }
             }
-            Err(invalid) => {
-                unreadable(Kind::TrainJob, &invalid);
-                remove(&invalid.metadata);
-            }
         };
-        self.follow::<Readable<TrainJob>>(Kind::TrainJob, |event| match event {
+        self.follow::<Unread<TrainJob>>(Kind::TrainJob, |event| match event {
             Event::Init => self.cache.jobs_relist(),
             Event::InitApply(job) | Event::Apply(job) => put(job),
             Event::InitDone => self.cache.jobs_listed().into_iter().for_each(&self.wake),

@@ -1,6 +1,10 @@
 //! TrainJobs: their status, and their removal.
 
-use kube::api::{GetParams, Patch, PatchParams, Preconditions, PropagationPolicy};
+use http::{HeaderValue, header::ACCEPT};
+use kube::{
+    api::{GetParams, Patch, PatchParams, Preconditions, PropagationPolicy},
+    core::PartialObjectMeta,
+};
 use serde_json::json;
 use trainjob_api::{TrainJob, constants::FIELD_MANAGER};
 use trainjob_core::{
@@ -11,6 +15,11 @@ use trainjob_core::{
 use trainjob_engine::{error::RequestError, versions::Source};
 
 use super::{Context, Executor, delete_params, request};
+
+/// Asks for the metadata of an object alone: what is deleted may be a megabyte, and nothing else of it is looked at.
+const METADATA: HeaderValue = HeaderValue::from_static(
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+);
 
 impl Executor {
     pub(super) async fn write_status(
@@ -82,14 +91,19 @@ impl Executor {
             resource_version: Some(deletion.resource_version.clone()),
         };
         let params = delete_params(policy, preconditions);
-        let request = request::<TrainJob>(of.job).delete(&of.job.key.name, &params);
-        let left = self.delete::<TrainJob>(of, request).await?;
-        self.cache.ttl_deleted(&of.job.key, &deletion.uid, self.clock.likely().into());
+        let key = &of.job.key;
+        let mut request = request::<TrainJob>(of.job).delete(&key.name, &params);
+        if let Ok(request) = &mut request {
+            request.headers_mut().insert(ACCEPT, METADATA);
+        }
+        let left = self.delete::<PartialObjectMeta<TrainJob>>(of, request).await?;
+        self.cache.ttl_deleted(key, &deletion.uid, self.clock.likely().into());
         match left {
-            Some(terminating) => {
-                self.cache.put_job(terminating, Source::Reply { lists: of.lists.jobs });
+            Some(PartialObjectMeta { metadata, .. }) => {
+                let version = metadata.resource_version.unwrap_or_default();
+                self.cache.deletion_begun(deletion, key, version, of.lists.jobs);
             }
-            None => self.cache.forget_job(&of.job.key, &deletion.uid),
+            None => self.cache.forget_job(key, &deletion.uid),
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ pub(super) struct Form {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Beginning {
     version: Version,
-    uid: Uid,
+    pub(super) uid: Uid,
     created_at: i64,
     suspend: bool,
     runs: bool,
