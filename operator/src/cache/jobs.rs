@@ -13,8 +13,8 @@ use trainjob_engine::versions::{self, Source};
 use super::{Cache, JobRecord, State, manifests::Of, packed::PackedJob, record};
 
 impl Cache {
-    /// Takes in that a watch has come to this version of a TrainJob, and says whether it has to be read: mostly a reply has shown it
-    /// before. So has one whose manifest has made room, because there may be room now.
+    /// Takes in that a watch has come to this version of a TrainJob, and says whether it has to be read. Mostly it need not,
+    /// because a reply has shown it; but one whose manifest has made room is read again, since there may be room now.
     #[must_use]
     pub fn must_read_job(&self, key: &ObjectKey, resource_version: &str) -> bool {
         let mut state = self.lock();
