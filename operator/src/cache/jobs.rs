@@ -18,10 +18,14 @@ impl Cache {
     #[must_use]
     pub fn must_read_job(&self, key: &ObjectKey, resource_version: &str) -> bool {
         let mut state = self.lock();
-        let is_news = state.jobs.shown(key, versions::parse(resource_version));
+        // The key that is kept: a list notes which it has shown.
+        let Some(key) = state.jobs.key(key).cloned() else { return true };
+        if state.jobs.shown(&key, versions::parse(resource_version)) {
+            return true;
+        }
         let is_whole =
-            |job: JobRecord| job.facts.finished.is_some() || state.manifests.get(key).is_some();
-        is_news || !state.job(key).is_some_and(is_whole)
+            |job: JobRecord| job.facts.finished.is_some() || state.manifests.get(&key).is_some();
+        !state.job(&key).is_some_and(is_whole)
     }
 
     /// Takes in a TrainJob that a watch or a reply showed. When that is news, returns its key, as it is kept.
