@@ -143,10 +143,12 @@ impl<T: Versioned> Versions<T> {
         self.objects.iter()
     }
 
-    /// Takes in that a watch has come to this version of an object; false when that or a newer one is known, and the object
-    /// need not be [put](Self::put).
-    pub fn shown(&mut self, key: &ObjectKey, version: u64) -> bool {
-        self.is_news(key, version, Source::Watch)
+    /// Whether a watch that has come to this version of an object says something new; then the object is to be [put](Self::put).
+    /// Otherwise it is noted that the watch has come so far.
+    pub fn is_shown_anew(&mut self, key: &ObjectKey, version: u64) -> bool {
+        // Of what is new nothing is noted before it is put: a reply that comes in between must not be taken for old.
+        self.objects.get(key).is_none_or(|known| known.version() < version)
+            || self.is_news(key, version, Source::Watch)
     }
 
     /// Takes in an object; false when that version or a newer one is known.
@@ -274,6 +276,30 @@ mod tests {
         assert_eq!(jobs.remove(&key("a"), 8), Some((5, "created")));
         assert!(!jobs.put(&key("a"), (5, "late"), REPLY));
         assert_eq!(jobs.get(&key("a")), None);
+    }
+
+    #[test]
+    fn reply_that_comes_while_the_same_version_is_read_is_news() {
+        let mut jobs = Versions::default();
+        assert!(jobs.is_shown_anew(&key("a"), 5));
+        assert!(jobs.put(&key("a"), (5, "created"), Source::Watch));
+        assert!(!jobs.is_shown_anew(&key("a"), 5));
+        assert!(jobs.is_shown_anew(&key("a"), 9));
+        assert!(jobs.put(&key("a"), (9, "reply"), REPLY));
+        assert!(!jobs.put(&key("a"), (9, "read"), Source::Watch));
+        assert_eq!(jobs.get(&key("a")), Some(&(9, "reply")));
+    }
+
+    #[test]
+    fn object_of_a_restored_store_is_shown_anew() {
+        let mut jobs = Versions::default();
+        assert!(jobs.put(&key("a"), (9, "before"), Source::Watch));
+        assert!(!jobs.is_shown_anew(&key("a"), 7), "an old event");
+        jobs.relist();
+        assert!(jobs.is_shown_anew(&key("a"), 7));
+        assert!(jobs.put(&key("a"), (7, "restored"), Source::Watch));
+        assert_eq!(jobs.listed(), []);
+        assert_eq!(jobs.get(&key("a")), Some(&(7, "restored")));
     }
 
     #[test]

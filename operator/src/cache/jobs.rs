@@ -20,7 +20,7 @@ impl Cache {
         let mut state = self.lock();
         // The key that is kept: a list notes which it has shown.
         let Some(key) = state.jobs.key(key).cloned() else { return true };
-        if state.jobs.shown(&key, versions::parse(resource_version)) {
+        if state.jobs.is_shown_anew(&key, versions::parse(resource_version)) {
             return true;
         }
         let is_whole =
@@ -231,6 +231,8 @@ mod tests {
         ] {
             let cache = Cache::new(1 << 20);
             cache.put_job(job("job", "7", true), Source::Watch);
+            // The event may be on its way at the same time.
+            assert!(cache.must_read_job(&key, "9"));
             cache.deletion_begun(&of, &key, "9".to_owned(), 0);
             let JobFacts { terminating, resource_version, .. } = facts(&cache, &key);
             assert_eq!((terminating, &*resource_version), expected, "{of:?}");
