@@ -7,6 +7,8 @@
 //! What everybody else gets is a [`LeaderGuard`]: whether this process may act at this moment. It ends by
 //! itself, at the very instant until which the last renewal lasts, whatever this task is doing then.
 
+mod follow;
+
 use std::{
     future::pending,
     sync::{Arc, atomic::AtomicBool},
@@ -17,7 +19,7 @@ use futures::{FutureExt, future::FusedFuture};
 use k8s_openapi::{
     api::coordination::v1::Lease, apimachinery::pkg::apis::meta::v1::MicroTime, jiff,
 };
-use kube::{Api, api::PostParams, runtime::watcher::Event};
+use kube::{Api, api::PostParams};
 use prometheus::IntCounter;
 use tokio::{
     sync::{oneshot, watch},
@@ -31,13 +33,13 @@ use trainjob_core::{
 };
 use trainjob_process::{client::Clients, config::LeaderElection};
 
+use self::follow::{follow, until_it_leads};
 use crate::{
     answer,
     clock::Clock,
     error::RequestError,
     jitter,
     leader::{LeaderGuard, Leadership},
-    watch::{Span, Subject, follow_one},
 };
 
 /// The kind of the object by which a leader is elected, as logs and metrics name it.
@@ -48,9 +50,6 @@ const FAREWELL: Duration = Duration::from_secs(3);
 
 /// How often it is tried: somebody else may change the Lease at the same time.
 const RELEASE_TRIES: u32 = 3;
-
-/// How to get Leases.
-const INSTALL: &str = "it is part of Kubernetes since 1.14";
 
 /// What somebody who is not ready does about a Lease that nobody holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,6 +163,7 @@ impl Candidate {
         }
         let (news, heard) = watch::channel(None);
         let watch = follow(self.api.clone(), self.name.clone(), news, watched);
+        let watch = until_it_leads(watch, self.leadership.subscribe());
         tokio::select! {
             () = watch => None,
             why = self.run(heard, ready, until) => why,
@@ -327,34 +327,6 @@ impl Candidate {
             }
         }
     }
-}
-
-/// Hands on what the watch of the one Lease shows; never ends.
-async fn follow(
-    api: Api<Lease>,
-    name: String,
-    news: watch::Sender<Option<Lease>>,
-    watched: Watched,
-) {
-    let mut listed = None;
-    let Watched { unreachable, restarts } = &watched;
-    let subject = Subject { kind: KIND, install: Some(INSTALL), span: Span::Long, restarts };
-    follow_one(api, &name, subject, unreachable, |event| match event {
-        Ok(Event::Init) => listed = None,
-        Ok(Event::InitApply(lease)) => listed = Some(lease),
-        Ok(Event::InitDone) => {
-            news.send_replace(listed.take());
-        }
-        Ok(Event::Apply(lease)) => {
-            news.send_replace(Some(lease));
-        }
-        Ok(Event::Delete(_)) => {
-            news.send_replace(None);
-        }
-        // Without news the Lease is looked at when it seems to have expired.
-        Err(_) => {}
-    })
-    .await;
 }
 
 /// Whether a write was decided on an old version: the Lease has been changed, made or deleted since.

@@ -1,0 +1,87 @@
+//! The watch of the one Lease.
+
+use std::future::pending;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, runtime::watcher::Event};
+use tokio::sync::watch;
+
+use super::{KIND, Watched};
+use crate::{
+    leader::Leadership,
+    watch::{Span, Subject, follow_one},
+};
+
+/// How to get Leases.
+const INSTALL: &str = "it is part of Kubernetes since 1.14";
+
+/// Follows the Lease while somebody else may hold it; never ends. Who leads is answered what it would be told: a renewal fails
+/// when anybody has changed the Lease. And to hear of each renewal takes half as much as to send it.
+pub(super) async fn until_it_leads(
+    follow: impl Future<Output = ()>,
+    mut leadership: watch::Receiver<Leadership>,
+) {
+    tokio::select! {
+        () = follow => {}
+        _ = leadership.wait_for(|it| *it != Leadership::Waiting) => {}
+    }
+    pending::<()>().await;
+}
+
+/// Hands on what the watch of the one Lease shows; never ends.
+pub(super) async fn follow(
+    api: Api<Lease>,
+    name: String,
+    news: watch::Sender<Option<Lease>>,
+    watched: Watched,
+) {
+    let mut listed = None;
+    let Watched { unreachable, restarts } = &watched;
+    let subject = Subject { kind: KIND, install: Some(INSTALL), span: Span::Long, restarts };
+    follow_one(api, &name, subject, unreachable, |event| match event {
+        Ok(Event::Init) => listed = None,
+        Ok(Event::InitApply(lease)) => listed = Some(lease),
+        Ok(Event::InitDone) => {
+            news.send_replace(listed.take());
+        }
+        Ok(Event::Apply(lease)) => {
+            news.send_replace(Some(lease));
+        }
+        Ok(Event::Delete(_)) => {
+            news.send_replace(None);
+        }
+        // Without news the Lease is looked at when it seems to have expired.
+        Err(_) => {}
+    })
+    .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::{task::yield_now, time::Instant};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn lease_is_followed_until_this_process_leads() {
+        let (leadership, seen) = watch::channel(Leadership::Waiting);
+        let held = Arc::new(());
+        let follow = {
+            let held = Arc::clone(&held);
+            async move {
+                pending::<()>().await;
+                drop(held);
+            }
+        };
+        let task = tokio::spawn(until_it_leads(follow, seen));
+        yield_now().await;
+        assert_eq!(Arc::strong_count(&held), 2);
+        leadership.send_replace(Leadership::Leading { until: Instant::now() });
+        yield_now().await;
+        assert_eq!(Arc::strong_count(&held), 1, "it still follows");
+        assert!(!task.is_finished());
+        task.abort();
+    }
+}
