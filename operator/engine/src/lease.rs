@@ -188,7 +188,8 @@ impl Candidate {
                         self.release().await;
                         return None;
                     }
-                    Ok(()) = heard.changed() => {
+                    // What was on its way when it came to lead is old: it is answered what is new.
+                    Ok(()) = heard.changed(), if self.elector.leads_until().is_none() => {
                         let lease = heard.borrow_and_update().clone();
                         self.elector.heard(lease, self.now());
                     }
