@@ -110,7 +110,7 @@ async fn stopping_leader_releases_its_lease_at_once() -> Result<()> {
         let status = first.operator.wait(PATIENCE).await?;
         ensure!(status.code() == Some(0), "{status}");
         second.leads(tenant).await?;
-        let gap = second.took_over(asked)? - asked;
+        let gap = second.took_over(asked).await? - asked;
         ensure!(gap < HANDOVER, "nobody led for {gap} ms");
         let record = record(tenant).await?;
         ensure!(record.lease_transitions == Some(1), "{record:?}");
@@ -146,7 +146,7 @@ async fn is_killed(tenant: &Tenant<'_>, election: &Election) -> Result<String> {
     let killed = now()?;
     first.operator.kill9();
     second.leads(tenant).await?;
-    let gap = second.took_over(killed)? - killed;
+    let gap = second.took_over(killed).await? - killed;
     let longest = election.lease + TAKEOVER;
     ensure!(gap < longest, "nobody led for {gap} ms");
 
@@ -294,7 +294,7 @@ async fn beside_a_running_trainer_an_operator_waits_and_says_who_leads() -> Resu
         let asked = now()?;
         api.patch(LEASE, &PatchParams::default(), &Patch::Merge(given)).await?;
         replica.leads(tenant).await?;
-        let gap = replica.took_over(asked)? - asked;
+        let gap = replica.took_over(asked).await? - asked;
         ensure!(gap < HANDOVER, "nobody led for {gap} ms");
         let record = record(tenant).await?;
         ensure!(record.lease_transitions == Some(5), "{record:?}");

@@ -112,14 +112,17 @@ impl Replica {
         requests
     }
 
-    /// When it had the Lease; the first time since `from`.
-    pub(super) fn took_over(&self, from: Millis) -> Result<Millis> {
-        let requests = self.proxy.requests();
-        let taken = requests.iter().find(|it| {
-            let stored = it.answer.served.is_some_and(|code| code < 300);
-            it.resource == "leases" && is_write(it) && stored && it.ended >= from
-        });
-        Ok(taken.with_context(|| format!("{} never had it", self.name))?.ended)
+    /// When it had the Lease; the first time since `from`. That the Lease shows it may be seen before the answer is noted.
+    pub(super) async fn took_over(&self, from: Millis) -> Result<Millis> {
+        until_ok("the answer is noted", PATIENCE, || async {
+            let requests = self.proxy.requests();
+            let taken = requests.iter().find(|it| {
+                let stored = it.answer.served.is_some_and(|code| code < 300);
+                it.resource == "leases" && is_write(it) && stored && it.ended >= from
+            });
+            Ok(taken.with_context(|| format!("{} never had it", self.name))?.ended)
+        })
+        .await
     }
 
     /// What it serves as its metrics.

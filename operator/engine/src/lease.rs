@@ -9,18 +9,13 @@
 
 mod follow;
 
-use std::{
-    future::pending,
-    sync::{Arc, atomic::AtomicBool},
-    time::Duration,
-};
+use std::{future::pending, sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::FusedFuture};
 use k8s_openapi::{
     api::coordination::v1::Lease, apimachinery::pkg::apis::meta::v1::MicroTime, jiff,
 };
 use kube::{Api, api::PostParams};
-use prometheus::IntCounter;
 use tokio::{
     sync::{oneshot, watch},
     task::JoinHandle,
@@ -33,6 +28,7 @@ use trainjob_core::{
 };
 use trainjob_process::{client::Clients, config::LeaderElection};
 
+pub use self::follow::{KIND, Watched};
 use self::follow::{follow, until_it_leads};
 use crate::{
     answer,
@@ -41,9 +37,6 @@ use crate::{
     jitter,
     leader::{LeaderGuard, Leadership},
 };
-
-/// The kind of the object by which a leader is elected, as logs and metrics name it.
-pub const KIND: &str = "Lease";
 
 /// How long the end of the process may wait until the Lease is released.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -58,15 +51,6 @@ pub enum Unready {
     LeavesIt,
     /// It takes it unless somebody does who is ready: there is something that it can do already.
     TakesIt,
-}
-
-/// What its watch has in common with others.
-#[derive(Debug)]
-pub struct Watched {
-    /// Whether the API server could not be reached when last tried; said once for all kinds.
-    pub unreachable: Arc<AtomicBool>,
-    /// What counts its failures.
-    pub restarts: IntCounter,
 }
 
 /// The part that this process takes in an election.

@@ -1,22 +1,37 @@
 //! The watch of the one Lease.
 
-use std::future::pending;
+use std::{
+    future::pending,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, runtime::watcher::Event};
+use prometheus::IntCounter;
 use tokio::sync::watch;
 
-use super::{KIND, Watched};
 use crate::{
     leader::Leadership,
     watch::{Span, Subject, follow_one},
 };
 
+/// The kind of the object by which a leader is elected, as logs and metrics name it.
+pub const KIND: &str = "Lease";
+
+/// What its watch has in common with others.
+#[derive(Debug)]
+pub struct Watched {
+    /// Whether the API server could not be reached when last tried; said once for all kinds.
+    pub unreachable: Arc<AtomicBool>,
+    /// What counts its failures.
+    pub restarts: IntCounter,
+}
+
 /// How to get Leases.
 const INSTALL: &str = "it is part of Kubernetes since 1.14";
 
-/// Follows the Lease while somebody else may hold it; never ends. Who leads is answered what it would be told: a renewal fails
-/// when anybody has changed the Lease. And to hear of each renewal takes half as much as to send it.
+/// Follows the Lease while somebody else may hold it; never ends. Who leads would be told of its own renewals, and what else it
+/// would be told it is answered: a renewal fails when anybody has changed the Lease.
 pub(super) async fn until_it_leads(
     follow: impl Future<Output = ()>,
     mut leadership: watch::Receiver<Leadership>,
@@ -58,8 +73,6 @@ pub(super) async fn follow(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use tokio::{task::yield_now, time::Instant};
 
     use super::*;
