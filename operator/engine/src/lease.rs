@@ -1,7 +1,7 @@
 //! Takes part in leader election: carries out what [`trainjob_core::lease`] decides.
 //!
-//! One task, which looks at the clock, at a watch of the one Lease and at the answers to its own requests,
-//! of which there is at most one at a time. It speaks with the API server on the client for watches, so that
+//! One task, which looks at the clock, at a watch of the one Lease while it does not lead, and at the answers to its own
+//! requests, of which there is at most one at a time. It speaks with the API server on the client for watches, so that
 //! no amount of work delays a renewal.
 //!
 //! What everybody else gets is a [`LeaderGuard`]: whether this process may act at this moment. It ends by

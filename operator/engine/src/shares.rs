@@ -291,8 +291,8 @@ impl<P: QueuePriority> Shares<P> {
         priority.others().map(|other| other.kept(self.places)).sum()
     }
 
-    /// Whether a place is left for this priority, if of those that are taken so many count, and if no other priority keeps
-    /// more than `most`.
+    /// Whether a place is left for this priority, where `taken` says which of the places that a priority has count, and no
+    /// other priority keeps more than `most`.
     fn is_left(&self, priority: P, most: usize, taken: fn(&Count) -> usize) -> bool {
         let kept = priority.others().map(|other| {
             let taken = self.counts.get(&other).map_or(0, taken);

@@ -18,7 +18,7 @@ use crate::{
 /// The kind of the object by which a leader is elected, as logs and metrics name it.
 pub const KIND: &str = "Lease";
 
-/// What its watch has in common with others.
+/// What the watch of the Lease has in common with the other watches of a program.
 #[derive(Debug)]
 pub struct Watched {
     /// Whether the API server could not be reached when last tried; said once for all kinds.
@@ -30,8 +30,8 @@ pub struct Watched {
 /// How to get Leases.
 const INSTALL: &str = "it is part of Kubernetes since 1.14";
 
-/// Follows the Lease while somebody else may hold it; never ends. Who leads would be told of its own renewals, and what else it
-/// would be told it is answered: a renewal fails when anybody has changed the Lease.
+/// Follows the Lease while somebody else may hold it; never ends. A leader would be told of its own renewals, and of a
+/// change by anybody else the failure of its next renewal tells.
 pub(super) async fn until_it_leads(
     follow: impl Future<Output = ()>,
     mut leadership: watch::Receiver<Leadership>,
