@@ -12,11 +12,13 @@ use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::time::Instant;
+use trainjob_api::TrainJob;
 use trainjob_process::client::connect;
 use trainjob_process::metrics::Requests;
 use trainjob_process::server_time::ServerTime;
 
 use super::calls::{Micros, Noted};
+use super::figures::float;
 use super::progress::Progress;
 use crate::faults::proxy::Proxy;
 use crate::testenv::apply::apply;
@@ -39,8 +41,15 @@ const AUDIT_POLICY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/bench/audit
 /// In the folder of the cluster, where all its processes work.
 const AUDIT_LOG: &str = "audit.log";
 
-/// Between two looks at how many objects are left: seldom enough to cost the API server nothing.
+/// Between two looks at how many objects there are, at least.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Objects a second that come or go at most. To count 100,000 takes the API server and etcd 50 ms of CPU, which
+/// whoever is measured would lack: so it is done seldom where many are missing.
+const FASTEST: f64 = 4_000.0;
+/// Objects of a page of a list.
+const PAGE: u32 = 1_000;
+/// What counts the deletions of the operator.
+const DELETIONS: &str = "trainjob_ttl_deletions_total";
 
 /// Where a round takes place.
 pub(super) struct Rig {
@@ -153,7 +162,40 @@ impl Rig {
             if there == count || since.elapsed() > PATIENCE {
                 return Ok(there);
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(until_next_look(float(there.abs_diff(count)))).await;
+        }
+    }
+
+    /// Waits until the operator says that it deleted `count` jobs, for as long as it deletes more. It is asked seldom while
+    /// many are missing, like the API server.
+    pub(super) async fn until_all_deleted(&self, operator: &Operator, count: usize) -> Result<()> {
+        let (mut deleted, mut since) = (0.0, Instant::now());
+        while since.elapsed() < PATIENCE {
+            let so_far = operator.metric(DELETIONS).await?;
+            if so_far > deleted {
+                (deleted, since) = (so_far, Instant::now());
+            }
+            let missing = float(count) - deleted;
+            if missing < 1.0 {
+                break;
+            }
+            tokio::time::sleep(until_next_look(missing)).await;
+        }
+        Ok(())
+    }
+
+    /// How many TrainJobs of a namespace nobody has deleted; those that wait for the garbage collector are.
+    pub(super) async fn not_deleted(&self, namespace: &str) -> Result<usize> {
+        let api: Api<TrainJob> = Api::namespaced(self.admin.clone(), namespace);
+        let (mut page, mut count) = (ListParams::default().limit(PAGE), 0);
+        loop {
+            let list = api.list_metadata(&page).await?;
+            let ends = list.items.iter().map(|job| &job.metadata.deletion_timestamp);
+            count += ends.filter(|end| end.is_none()).count();
+            match list.metadata.continue_ {
+                Some(next) if !next.is_empty() => page = page.continue_token(&next),
+                _ => return Ok(count),
+            }
         }
     }
 
@@ -165,7 +207,7 @@ impl Rig {
     /// Waits until the operator says that it deleted at least `count` jobs.
     pub(super) async fn until_deleted(&self, operator: &Operator, count: f64) -> Result<()> {
         until_ok(format!("{count} jobs are deleted"), PATIENCE, || async {
-            let deleted = operator.metric("trainjob_ttl_deletions_total").await?;
+            let deleted = operator.metric(DELETIONS).await?;
             ensure!(deleted >= count, "{deleted} are");
             Ok(())
         })
@@ -211,6 +253,11 @@ pub(super) async fn noted(cluster: &Cluster, raw: &Client) -> Result<Noted> {
 pub(super) async fn raw_client(credentials: &Path) -> Result<Client> {
     let (requests, time) = (Requests::new("raw", &[])?, ServerTime::new(Duration::ZERO));
     Ok(connect(Some(credentials), requests, time).await?.work)
+}
+
+/// How long to wait before looking again, when so many objects are still to come or go.
+fn until_next_look(missing: f64) -> Duration {
+    LOOK_EVERY.max(Duration::from_secs_f64(missing / FASTEST))
 }
 
 /// A control plane that collects garbage, with JobSet and its webhooks; nothing is scheduled in it.
