@@ -43,8 +43,8 @@ const AUDIT_LOG: &str = "audit.log";
 
 /// Between two looks at how many objects there are, at least.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Objects a second that come or go at most. To count 100,000 takes the API server and etcd 50 ms of CPU, which
-/// whoever is measured would lack: so it is done seldom where many are missing.
+/// Objects a second that come or go at most, so that it need not be looked before. To count 100,000 takes the API server
+/// and etcd 50 ms of CPU, which whoever is measured would lack.
 const FASTEST: f64 = 4_000.0;
 /// Objects of a page of a list.
 const PAGE: u32 = 1_000;
@@ -166,8 +166,8 @@ impl Rig {
         }
     }
 
-    /// Waits until the operator says that it deleted `count` jobs, for as long as it deletes more. It is asked seldom while
-    /// many are missing, like the API server.
+    /// Waits until the operator says that it deleted `count` jobs, for as long as it deletes more: whether it did, the
+    /// audit log tells.
     pub(super) async fn until_all_deleted(&self, operator: &Operator, count: usize) -> Result<()> {
         let (mut deleted, mut since) = (0.0, Instant::now());
         while since.elapsed() < PATIENCE {
@@ -255,7 +255,7 @@ pub(super) async fn raw_client(credentials: &Path) -> Result<Client> {
     Ok(connect(Some(credentials), requests, time).await?.work)
 }
 
-/// How long to wait before looking again, when so many objects are still to come or go.
+/// How long to wait before looking again, while so many objects are still to come or go.
 fn until_next_look(missing: f64) -> Duration {
     LOOK_EVERY.max(Duration::from_secs_f64(missing / FASTEST))
 }
