@@ -1,13 +1,14 @@
 //! The RBAC rules of the operator.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use e2e::apply::{apply, established};
 use e2e::cluster::Options;
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{LITTLE_ROOM, World};
+use e2e::fixtures::{LITTLE_ROOM, PATIENCE, World};
 use e2e::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT};
 use e2e::proxy::{Fault, Proxy, Scope};
 use e2e::rbac::{Grant, account, of_operator};
+use e2e::until::until_ok;
 use invariants::Request;
 
 use super::gangs::Scheduler;
@@ -36,10 +37,11 @@ impl<'a> OperatorPlayer<'a> {
     async fn start(world: &'a World, scenario: Scenario, grants: &[Grant]) -> Result<Self> {
         let (tenant, cluster) = (world.tenant("rbac").await?, &world.cluster);
         let namespace = tenant.namespace.clone();
+        scenario.prepare(&tenant).await?;
         let kubeconfig = account(cluster, &namespace, SERVICE_ACCOUNT, grants).await?;
         let proxy = Proxy::start(cluster, Scope::Namespace(namespace.clone())).await?;
         disturb(&proxy, scenario, &namespace);
-        let election = if scenario == Scenario::Leads { ELECTION } else { NO_ELECTION };
+        let election = if scenario.elects() { ELECTION } else { NO_ELECTION };
         let room = if scenario.lacks_room() { LITTLE_ROOM } else { "" };
         let options = OperatorOptions {
             config_yaml: format!("{election}\n{room}"),
@@ -49,6 +51,16 @@ impl<'a> OperatorPlayer<'a> {
         };
         let operator = Operator::start(cluster, options).await?;
         Ok(Self { scenario, tenant, proxy, operator })
+    }
+
+    /// Waits until it has asked for news of the Lease.
+    async fn follows(&self) -> Result<()> {
+        until_ok("it follows the Lease", PATIENCE, async || {
+            let watches = self.proxy.count(|call| call.is_watch() && call.resource == "leases");
+            ensure!(watches > 0, "it does not");
+            Ok(())
+        })
+        .await
     }
 }
 
@@ -70,6 +82,9 @@ fn disturb(proxy: &Proxy, scenario: Scenario, namespace: &str) {
 impl Player for OperatorPlayer<'_> {
     async fn play(&self) -> Result<()> {
         self.operator.wait_ready().await?;
+        if self.scenario == Scenario::Follows {
+            self.follows().await?;
+        }
         // On the heap: the future of a long scenario is large.
         Box::pin(self.scenario.play(&self.tenant)).await
     }

@@ -8,6 +8,8 @@ use e2e::rbac::Grant;
 use e2e::until::until_ok;
 use e2e::yaml;
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{Patch, PatchParams};
 use kube::{Api, Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
 use trainjob_api::conditions::SUSPENDED;
@@ -18,6 +20,8 @@ use super::gangs::Scheduler;
 
 /// The TrainJob of a scenario.
 pub(crate) const JOB: &str = "job";
+/// By which the operators of a namespace elect their leader.
+const LEASE: &str = "trainer.kubeflow.org";
 /// A label that a patch of the runtime gives the JobSet.
 const LABEL: &str = "e2e.trainjob.dev/patched";
 
@@ -50,13 +54,15 @@ pub(crate) enum Scenario {
     Evicted,
     /// The same for one of the whole cluster.
     EvictedClusterWide,
+    /// The operator waits for a Lease that somebody else holds, and takes it when it is given up.
+    Follows,
     /// The operator leads, and goes on leading.
     Leads,
 }
 
 impl Scenario {
     /// All of them. Where several need a permission, the first is played without it.
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Ttl,
         Self::Deadline,
         Self::Changed,
@@ -72,6 +78,7 @@ impl Scenario {
         Self::FreedClusterWide,
         Self::Evicted,
         Self::EvictedClusterWide,
+        Self::Follows,
         Self::Leads,
     ];
 
@@ -89,6 +96,25 @@ impl Scenario {
     /// Whether its operator has to have little room.
     pub(crate) const fn lacks_room(self) -> bool {
         matches!(self, Self::Evicted | Self::EvictedClusterWide)
+    }
+
+    /// Whether its operator takes part in leader election.
+    pub(crate) const fn elects(self) -> bool {
+        matches!(self, Self::Follows | Self::Leads)
+    }
+
+    /// Makes what has to be there before its operator.
+    pub(crate) async fn prepare(self, tenant: &Tenant<'_>) -> Result<()> {
+        if self != Self::Follows {
+            return Ok(());
+        }
+        // Nobody learns in time that it was given up, except whoever follows it.
+        let spec = json!({"holderIdentity": "somebody", "leaseDurationSeconds": 3600});
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": LEASE},
+            "spec": spec,
+        });
+        apply(tenant, &lease).await
     }
 
     /// Plays it with an operator that has been started.
@@ -136,7 +162,12 @@ impl Scenario {
             Self::FreedClusterWide => freed(tenant, true).await,
             Self::Evicted => evicted(tenant, "TrainingRuntime").await,
             Self::EvictedClusterWide => evicted(tenant, "ClusterTrainingRuntime").await,
-            Self::Leads => leads(tenant).await,
+            Self::Follows => {
+                let given_up = Patch::Merge(json!({"spec": {"holderIdentity": ""}}));
+                leases(tenant).patch(LEASE, &PatchParams::default(), &given_up).await?;
+                leads(tenant).await.map(|_| ())
+            }
+            Self::Leads => goes_on_leading(tenant).await,
         }
     }
 }
@@ -269,16 +300,24 @@ async fn evicted(tenant: &Tenant<'_>, kind: &str) -> Result<()> {
     tenant.has_job_set(JOB).await.map(|_| ())
 }
 
-async fn leads(tenant: &Tenant<'_>) -> Result<()> {
-    let leases: Api<Lease> = Api::namespaced(tenant.client.clone(), &tenant.namespace);
-    let renewed = async || {
-        let spec = leases.get("trainer.kubeflow.org").await?.spec.context("an empty Lease")?;
+fn leases(tenant: &Tenant<'_>) -> Api<Lease> {
+    Api::namespaced(tenant.client.clone(), &tenant.namespace)
+}
+
+/// Waits until somebody leads; returns when they renewed the Lease.
+async fn leads(tenant: &Tenant<'_>) -> Result<MicroTime> {
+    until_ok("somebody leads", PATIENCE, async || {
+        let spec = leases(tenant).get(LEASE).await?.spec.context("an empty Lease")?;
         ensure!(spec.holder_identity.is_some_and(|holder| !holder.is_empty()), "nobody leads");
         spec.renew_time.context("it was never renewed")
-    };
-    let first = until_ok("somebody leads", PATIENCE, &renewed).await?;
+    })
+    .await
+}
+
+async fn goes_on_leading(tenant: &Tenant<'_>) -> Result<()> {
+    let first = leads(tenant).await?;
     until_ok("the Lease is renewed", PATIENCE, async || {
-        ensure!(renewed().await? != first, "it is not");
+        ensure!(leads(tenant).await? != first, "it is not");
         Ok(())
     })
     .await
