@@ -4,9 +4,8 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::accounting::marked::Mark;
-use e2e::cluster::Options;
 use e2e::fixtures::finalizer::remove_finalizer;
-use e2e::fixtures::{PATIENCE, RUNS, SYSTEM, Tenant, World};
+use e2e::fixtures::{PATIENCE, POOL, RUNS, SYSTEM, Tenant, World};
 use e2e::operator::SERVICE_ACCOUNT;
 use e2e::until::until_ok;
 use kube::ResourceExt;
@@ -74,70 +73,68 @@ async fn release(tenant: &Tenant<'_>, job: &str) -> Result<()> {
 
 #[tokio::test]
 async fn new_jobs_are_marked_as_the_mode_says_and_stored_ones_stay_as_they_are() -> Result<()> {
-    let world = Box::pin(World::without_operator(Options::default())).await?;
-    somebody_counts(&world).await?;
-    world
-        .test("marks", async |tenant| {
-            operator(&world, "mode: Exact", true).await?;
-            let exact = tenant.create("exact", RUNS, json!({})).await?;
-            let queued = tenant.create("queued", RUNS, json!({"suspend": true})).await?;
-            let uid_of = |job: &trainjob_api::TrainJob| job.metadata.uid.clone();
-            ensure!(mark(tenant, "exact").await? == (uid_of(&exact), true));
-            ensure!(mark(tenant, "queued").await? == (uid_of(&queued), true));
-            let pod = tenant.runs("exact").await?;
-            ensure!(pod.finalizers().contains(&ACCOUNTING_FINALIZER.to_owned()), "{pod:?}");
-            ensure!(pod.labels().get(TRAIN_JOB_NAME_LABEL).is_some_and(|name| name == "exact"));
+    POOL.test("marks", async |tenant| {
+        let world = tenant.world;
+        somebody_counts(world).await?;
+        operator(world, "mode: Exact", true).await?;
+        let exact = tenant.create("exact", RUNS, json!({})).await?;
+        let queued = tenant.create("queued", RUNS, json!({"suspend": true})).await?;
+        let uid_of = |job: &trainjob_api::TrainJob| job.metadata.uid.clone();
+        ensure!(mark(tenant, "exact").await? == (uid_of(&exact), true));
+        ensure!(mark(tenant, "queued").await? == (uid_of(&queued), true));
+        let pod = tenant.runs("exact").await?;
+        ensure!(pod.finalizers().contains(&ACCOUNTING_FINALIZER.to_owned()), "{pod:?}");
+        ensure!(pod.labels().get(TRAIN_JOB_NAME_LABEL).is_some_and(|name| name == "exact"));
 
-            operator(&world, "mode: Observe", true).await?;
-            let observed = tenant.create("observed", RUNS, json!({})).await?;
-            ensure!(mark(tenant, "observed").await? == (uid_of(&observed), false));
-            tenant.runs("observed").await?;
-            // It was made with the finalizer, which nobody may take out of a template.
-            tenant.patch("queued", &json!({"spec": {"suspend": false}})).await?;
-            tenant.runs("queued").await?;
-            ensure!(mark(tenant, "queued").await? == (uid_of(&queued), true));
-            ensure!(tenant.told("queued", "ChangeNotApplied").await?.is_empty());
+        operator(world, "mode: Observe", true).await?;
+        let observed = tenant.create("observed", RUNS, json!({})).await?;
+        ensure!(mark(tenant, "observed").await? == (uid_of(&observed), false));
+        tenant.runs("observed").await?;
+        // It was made with the finalizer, which nobody may take out of a template.
+        tenant.patch("queued", &json!({"spec": {"suspend": false}})).await?;
+        tenant.runs("queued").await?;
+        ensure!(mark(tenant, "queued").await? == (uid_of(&queued), true));
+        ensure!(tenant.told("queued", "ChangeNotApplied").await?.is_empty());
 
-            operator(&world, "mode: Exact, leaseName: nobody", false).await?;
-            tenant.create("skipped", RUNS, json!({})).await?;
-            let told = tenant.tells("skipped", "AccountingSkipped").await?;
-            ensure!(told.contains("trainjob-accounting"), "{told}");
-            ensure!(mark(tenant, "skipped").await? == (None, false));
+        operator(world, "mode: Exact, leaseName: nobody", false).await?;
+        tenant.create("skipped", RUNS, json!({})).await?;
+        let told = tenant.tells("skipped", "AccountingSkipped").await?;
+        ensure!(told.contains("trainjob-accounting"), "{told}");
+        ensure!(mark(tenant, "skipped").await? == (None, false));
 
-            operator(&world, "mode: \"Off\"", true).await?;
-            tenant.create("off", RUNS, json!({})).await?;
-            ensure!(mark(tenant, "off").await? == (None, false));
-            tenant.runs("off").await?;
-            ensure!(tenant.told("off", "AccountingSkipped").await?.is_empty());
-            for job in ["exact", "queued"] {
-                release(tenant, job).await?;
-            }
-            Ok(())
-        })
-        .await
+        operator(world, "mode: \"Off\"", true).await?;
+        tenant.create("off", RUNS, json!({})).await?;
+        ensure!(mark(tenant, "off").await? == (None, false));
+        tenant.runs("off").await?;
+        ensure!(tenant.told("off", "AccountingSkipped").await?.is_empty());
+        for job in ["exact", "queued"] {
+            release(tenant, job).await?;
+        }
+        Ok(())
+    })
+    .await
 }
 
 #[tokio::test]
 async fn a_held_job_that_never_ran_is_made_anew_when_accounting_is_switched_off() -> Result<()> {
-    let world = Box::pin(World::without_operator(Options::default())).await?;
-    somebody_counts(&world).await?;
-    world
-        .test("unmark", async |tenant| {
-            operator(&world, "mode: Exact", true).await?;
-            tenant.create("queued", RUNS, json!({"suspend": true})).await?;
-            let marked = tenant.has_job_set("queued").await?;
-            ensure!(mark(tenant, "queued").await?.1, "it is not held");
-            operator(&world, "mode: \"Off\"", true).await?;
-            until_ok("the JobSet is made anew", PATIENCE, || async {
-                let found = tenant.job_sets.get_opt("queued").await?.context("no JobSet")?;
-                ensure!(found.uid() != marked.uid(), "it is the same");
-                Ok(())
-            })
-            .await?;
-            ensure!(mark(tenant, "queued").await? == (None, false));
+    POOL.test("unmark", async |tenant| {
+        let world = tenant.world;
+        somebody_counts(world).await?;
+        operator(world, "mode: Exact", true).await?;
+        tenant.create("queued", RUNS, json!({"suspend": true})).await?;
+        let marked = tenant.has_job_set("queued").await?;
+        ensure!(mark(tenant, "queued").await?.1, "it is not held");
+        operator(world, "mode: \"Off\"", true).await?;
+        until_ok("the JobSet is made anew", PATIENCE, || async {
+            let found = tenant.job_sets.get_opt("queued").await?.context("no JobSet")?;
+            ensure!(found.uid() != marked.uid(), "it is the same");
             Ok(())
         })
-        .await
+        .await?;
+        ensure!(mark(tenant, "queued").await? == (None, false));
+        Ok(())
+    })
+    .await
 }
 
 /// The UIDs of a job's JobSet and of its Pods.
@@ -165,40 +162,33 @@ async fn paused(tenant: &Tenant<'_>, job: &str) -> Result<()> {
 
 #[tokio::test]
 async fn jobs_that_run_or_have_run_are_not_remade_when_the_mode_changes() -> Result<()> {
-    let world = Box::pin(World::without_operator(Options::default())).await?;
-    somebody_counts(&world).await?;
-    world
-        .test("modes", async |tenant| {
-            let mut jobs = Vec::new();
-            let modes = ["Off", "Observe", "Exact", "Observe", "Off", "Exact", "Off"];
-            for (turn, mode) in modes.into_iter().enumerate() {
-                operator(&world, &format!("mode: \"{mode}\""), true).await?;
-                let (running, resumed) = (format!("running-{turn}"), format!("resumed-{turn}"));
-                tenant.create(&running, RUNS, json!({})).await?;
-                tenant.runs(&running).await?;
-                paused(tenant, &resumed).await?;
-                let before = (uids(tenant, &running).await?, uids(tenant, &resumed).await?);
-                jobs.push((mode, running, resumed, before));
+    POOL.test("modes", async |tenant| {
+        let world = tenant.world;
+        somebody_counts(world).await?;
+        let mut jobs = Vec::new();
+        let modes = ["Off", "Observe", "Exact", "Observe", "Off", "Exact", "Off"];
+        for (turn, mode) in modes.into_iter().enumerate() {
+            operator(world, &format!("mode: \"{mode}\""), true).await?;
+            let (running, resumed) = (format!("running-{turn}"), format!("resumed-{turn}"));
+            tenant.create(&running, RUNS, json!({})).await?;
+            tenant.runs(&running).await?;
+            paused(tenant, &resumed).await?;
+            let before = (uids(tenant, &running).await?, uids(tenant, &resumed).await?);
+            jobs.push((mode, running, resumed, before));
+        }
+        for (mode, running, resumed, (ran, waited)) in &jobs {
+            tenant.patch(resumed, &json!({"spec": {"suspend": false}})).await?;
+            tenant.runs(resumed).await?;
+            let now = uids(tenant, resumed).await?;
+            ensure!(waited.iter().all(|it| now.contains(it)), "{mode}, {resumed}: another JobSet");
+            ensure!(uids(tenant, running).await? == *ran, "{mode}, {running}: remade");
+            for job in [running, resumed] {
+                ensure!(mark(tenant, job).await?.1 == (*mode == "Exact"), "{mode}, {job}");
+                ensure!(tenant.told(job, "ChangeNotApplied").await?.is_empty(), "{mode}, {job}");
+                release(tenant, job).await?;
             }
-            for (mode, running, resumed, (ran, waited)) in &jobs {
-                tenant.patch(resumed, &json!({"spec": {"suspend": false}})).await?;
-                tenant.runs(resumed).await?;
-                let now = uids(tenant, resumed).await?;
-                ensure!(
-                    waited.iter().all(|it| now.contains(it)),
-                    "{mode}, {resumed}: another JobSet"
-                );
-                ensure!(uids(tenant, running).await? == *ran, "{mode}, {running}: remade");
-                for job in [running, resumed] {
-                    ensure!(mark(tenant, job).await?.1 == (*mode == "Exact"), "{mode}, {job}");
-                    ensure!(
-                        tenant.told(job, "ChangeNotApplied").await?.is_empty(),
-                        "{mode}, {job}"
-                    );
-                    release(tenant, job).await?;
-                }
-            }
-            Ok(())
-        })
-        .await
+        }
+        Ok(())
+    })
+    .await
 }

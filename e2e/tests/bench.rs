@@ -3,10 +3,6 @@
 
 use anyhow::{Result, ensure};
 use e2e::bench::{Bar, Bench, Case, Size, TenantCase, run};
-use tokio::sync::Mutex;
-
-/// One at a time: each has control planes of its own.
-static TURN: Mutex<()> = Mutex::const_new(());
 
 const SMALL: Size = Size {
     jobs: Some(100),
@@ -24,7 +20,6 @@ const SMALL: Size = Size {
 
 /// Runs a bench and sees that what it counts is as it must be.
 async fn counts_hold(bench: Bench, size: Size) -> Result<()> {
-    let _turn = TURN.lock().await;
     let report = Box::pin(run(bench, size)).await?;
     let counted: Vec<&Bar> = report.bars.iter().filter(|bar| bar.counted).collect();
     ensure!(!counted.is_empty(), "nothing is counted");

@@ -18,12 +18,14 @@ use serde_json::{Value, json};
 use trainjob_api::conditions::{COMPLETE, FAILED, find_true};
 use trainjob_api::lifecycle::v1alpha1::record::{PodCounts, TrainJobRecordStatus};
 
+use crate::testenv::accounting::kept::Kept;
 use crate::testenv::accounting::marked::{
     Mark, PODS, change, is_marked, is_updated, marks, paused, queued, queued_on, resume,
 };
 use crate::testenv::accounting::{Counted, becomes_final, holds, is_held, start_operator};
 use crate::testenv::apply::apply;
 use crate::testenv::binaries::{Binaries, Program};
+use crate::testenv::cluster::Options;
 use crate::testenv::fixtures::status::conditions_of;
 use crate::testenv::fixtures::{COMPLETES_AFTER, PATIENCE, Tenant, runtime};
 use crate::testenv::ports::Port;
@@ -50,7 +52,8 @@ pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     };
     let (older, commit) = tokio::task::spawn_blocking(provide).await??;
     tell("the operator as it was before marks and Kubeflow Trainer are there");
-    let counted = Box::pin(Counted::start("Exact", SETTINGS)).await?;
+    let alone = Box::pin(Kept::alone(Options::default())).await?;
+    let counted = Box::pin(Counted::start_in(alone, "Exact", SETTINGS)).await?;
     let client = counted.world.cluster.client().await?;
     let recorder = AccountingRecorder::start(client.clone()).await?;
     counted

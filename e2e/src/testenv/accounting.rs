@@ -1,5 +1,7 @@
 //! The accounting program under test: the real binary, with an account of its own.
 
+mod install;
+pub mod kept;
 pub mod marked;
 
 use std::ops::Deref;
@@ -8,26 +10,22 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, ListParams, PostParams};
-use kube::{Client, ResourceExt};
-use serde_json::json;
+use kube::ResourceExt;
+use kube::api::{Api, ListParams};
 use trainjob_api::lifecycle::v1alpha1::record::{TrainJobRecord, TrainJobRecordStatus};
 use trainjob_api::lifecycle::v1alpha1::{ACCOUNTING_FINALIZER, TRAIN_JOB_NAME_LABEL};
 use trainjob_api::time::Timestamp;
 
-use crate::testenv::apply::apply;
-use crate::testenv::chart::install_accounting_crds;
-use crate::testenv::cluster::{Cluster, Options as BoxOptions};
-use crate::testenv::fixtures::{PATIENCE, SYSTEM, Tenant, World};
-use crate::testenv::operator::SERVICE_ACCOUNT as OPERATOR;
-use crate::testenv::product::{Granted, Options, Product, Rules, grant, rules};
+pub use self::install::{
+    NAMESPACE, SERVICE_ACCOUNT, grant_all_but, install_accounting, install_raw_client,
+};
+use self::kept::Kept;
+use crate::testenv::cluster::Cluster;
+use crate::testenv::fixtures::{PATIENCE, Tenant, World};
+use crate::testenv::product::{Options, Product};
 use crate::testenv::until::until_ok;
 use crate::testenv::workspace;
 
-/// The namespace of the accounting program.
-pub const NAMESPACE: &str = "trainjob-accounting";
-/// The `ServiceAccount` that it runs as.
-pub const SERVICE_ACCOUNT: &str = "trainjob-accounting";
 /// The user that it is.
 pub const USER: &str = "system:serviceaccount:trainjob-accounting:trainjob-accounting";
 /// The name of its Lease.
@@ -39,11 +37,6 @@ const SHOWN: usize = 40;
 /// The part of the configuration by which another takes over a few seconds after one was killed.
 const SHORT_LIVED: &str =
     "leaderElection: {leaseDuration: 6s, renewDeadline: 5s, retryPeriod: 1s}\n";
-
-const RULES: Rules = Rules {
-    cluster: "accounting-cluster-rules.yaml",
-    namespace: "accounting-namespace-rules.yaml",
-};
 
 /// A running accounting program, or one of its commands. Dropped, it is asked to stop, and killed if it does not.
 #[derive(Debug)]
@@ -146,85 +139,28 @@ impl Deref for Accounting {
     }
 }
 
-/// Installs the definition of records, the account of the program with the rights that the chart gives it, and the operator's
-/// right to watch its Lease.
-pub async fn install_accounting(cluster: &Cluster) -> Result<()> {
-    let client = cluster.client().await?;
-    install_accounting_crds(&client).await?;
-    records_can_be_created(&client).await?;
-    RULES.install(cluster, NAMESPACE, SERVICE_ACCOUNT).await?;
-    let (rbac, name) = ("rbac.authorization.k8s.io", "operator-accounting");
-    let watch = vec![
-        json!({
-            "apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": {"name": name},
-            "rules": rules("operator-accounting-rules.yaml")?,
-        }),
-        json!({
-            "apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding", "metadata": {"name": name},
-            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": name},
-            "subjects": [{"kind": "ServiceAccount", "name": OPERATOR, "namespace": SYSTEM}],
-        }),
-    ];
-    apply(&client, NAMESPACE, watch).await?;
-    Ok(())
-}
-
-/// Gives the program the rights that the chart gives it, but for those on this resource.
-pub async fn grant_all_but(cluster: &Cluster, resource: Option<&str>) -> Result<()> {
-    let mut granted = RULES.read()?;
-    for rule in &mut granted.cluster {
-        rule.resources.iter_mut().for_each(|all| all.retain(|it| Some(it.as_str()) != resource));
-    }
-    granted.cluster.retain(|rule| rule.resources.as_ref().is_none_or(|all| !all.is_empty()));
-    grant(cluster, NAMESPACE, SERVICE_ACCOUNT, &granted).await
-}
-
-/// An API server keeps creations of a kind waiting for the first two seconds after it knows it.
-async fn records_can_be_created(client: &Client) -> Result<()> {
-    let records: Api<TrainJobRecord> = Api::namespaced(client.clone(), "default");
-    let record = serde_json::from_value(json!({
-        "apiVersion": "lifecycle.trainjob.dev/v1alpha1", "kind": "TrainJobRecord",
-        "metadata": {"name": "nobody"}, "spec": {"trainJob": {"name": "nobody", "uid": "none"}},
-    }))?;
-    let only_tried = PostParams { dry_run: true, ..PostParams::default() };
-    records.create(&only_tried, &record).await?;
-    Ok(())
-}
-
-/// Creates a namespace with a `ServiceAccount` of the program's name, which may patch Pods as the program does, and look for
-/// ConfigMaps in its namespace.
-pub async fn install_raw_client(cluster: &Cluster, namespace: &str) -> Result<()> {
-    let rule = |resource: &str, verb: &str| json!([{"apiGroups": [""], "resources": [resource], "verbs": [verb]}]);
-    let granted = Granted {
-        cluster: serde_json::from_value(rule("pods", "patch"))?,
-        namespace: serde_json::from_value(rule("configmaps", "get"))?,
-    };
-    grant(cluster, namespace, SERVICE_ACCOUNT, &granted).await
-}
-
 /// A box in which an operator marks Pods and the accounting program counts them.
 #[derive(Debug)]
 pub struct Counted {
-    /// The box.
-    pub world: World,
-    /// The program.
+    /// The program, which ends before the box does.
     pub program: Accounting,
+    /// The box.
+    pub world: Kept,
 }
 
 impl Counted {
-    /// Starts one in this mode, with this section `accounting` in the configuration of the program.
+    /// Starts one in this mode, with this section `accounting` in the configuration of the program. Nodes and components of
+    /// the box stay as they are: other tests use it afterwards.
     pub async fn start(mode: &str, section: &str) -> Result<Self> {
-        Self::start_in(BoxOptions::default(), mode, section).await
+        Self::start_in(Kept::take().await?, mode, section).await
     }
 
-    /// The same in a box as these options say.
-    pub async fn start_in(options: BoxOptions, mode: &str, section: &str) -> Result<Self> {
-        let world = Box::pin(World::without_operator(options)).await?;
-        install_accounting(&world.cluster).await?;
+    /// The same in this box.
+    pub async fn start_in(world: Kept, mode: &str, section: &str) -> Result<Self> {
         let program = Accounting::start(&world.cluster, section).await?;
         program.leads().await?;
         start_operator(&world, mode).await?;
-        Ok(Self { world, program })
+        Ok(Self { program, world })
     }
 
     /// Runs one test in a namespace of its own; a failure shows what there is to know about it.

@@ -1,11 +1,10 @@
-//! A box of its own, for traps that disturb the program or the API server.
+//! A box to itself, for traps that disturb the program or the API server.
 
 use std::path::PathBuf;
 
 use anyhow::Result;
-use e2e::accounting::{Accounting, NAMESPACE, SERVICE_ACCOUNT, install_accounting, start_operator};
-use e2e::cluster::Options;
-use e2e::fixtures::World;
+use e2e::accounting::kept::Kept;
+use e2e::accounting::{Accounting, NAMESPACE, SERVICE_ACCOUNT, start_operator};
 use e2e::proxy::{Proxy, Scope};
 
 use super::SETTINGS;
@@ -18,7 +17,7 @@ pub(super) struct OwnBox {
     pub(super) direct: PathBuf,
     /// The same, with which it goes through it.
     pub(super) proxied: PathBuf,
-    pub(super) world: World,
+    pub(super) world: Kept,
 }
 
 impl OwnBox {
@@ -33,8 +32,7 @@ impl OwnBox {
     }
 
     async fn start(mode: &str, which: impl FnOnce(PathBuf, PathBuf) -> PathBuf) -> Result<Self> {
-        let world = Box::pin(World::without_operator(Options::default())).await?;
-        install_accounting(&world.cluster).await?;
+        let world = Kept::take().await?;
         let cluster = &world.cluster;
         let direct = cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?;
         let proxy = Proxy::start(cluster, Scope::Cluster).await?;
