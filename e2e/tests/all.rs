@@ -1,7 +1,7 @@
 //! All suites that share a process, and so the boxes that fit several of them; side by side they leave no core idle.
 //!
 //! Each is a test target of its own, too, for whoever works on it: `cargo test --workspace --test frozen`. Not among them
-//! are `bench`, which wants the machine to itself, and `node`, whose processes have time limits.
+//! is `node`, whose processes have time limits.
 
 #[path = "accounting.rs"]
 mod accounting;
@@ -11,6 +11,8 @@ mod accounting_program;
 mod accounting_traps;
 #[path = "admission/main.rs"]
 mod admission;
+#[path = "bench.rs"]
+mod bench;
 #[path = "certificates.rs"]
 mod certificates;
 #[path = "chart.rs"]
