@@ -38,7 +38,7 @@ use tokio_rustls::TlsConnector;
 const AUTHORITIES: usize = 5;
 /// Requests to the API server at the same time.
 const AT_ONCE: usize = 8;
-/// What each of those who ask waits between an answer and the next question: other tests need the processors, too.
+/// How long each sender waits after an answer before it sends the next request: other tests need the processors, too.
 const BETWEEN_ASKS: Duration = Duration::from_millis(50);
 /// A change is taken into use within this time, on a busy machine.
 const NOTICED: Duration = Duration::from_secs(10);

@@ -7,8 +7,9 @@ use launcher::say;
 
 const LANES: usize = 16;
 
-/// The calls at which a crash does the most harm: in each of these the operator is killed before it is sent, and when it
-/// is stored but not answered. What a kill after the answer leaves is what one before the next call does.
+/// The calls at which a crash does the most harm. The operator is killed before each of them is sent, and again when the
+/// API server has carried it out but the operator has no answer. A kill after the answer leaves what a kill before the next
+/// call does, so only `cargo faults` has those.
 const CRITICAL: [&str; 16] = [
     "complete-ttl/create configmaps job-runtime-snapshot 1",
     "complete-ttl/create jobsets job 1",

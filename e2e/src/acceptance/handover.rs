@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use trainjob_api::conditions::{COMPLETE, FAILED, find_true};
 use trainjob_api::lifecycle::v1alpha1::record::{PodCounts, TrainJobRecordStatus};
 
-use crate::testenv::accounting::kept::Kept;
+use crate::testenv::accounting::accounting_box::AccountingBox;
 use crate::testenv::accounting::marked::{
     Mark, PODS, change, is_marked, is_updated, marks, paused, queued, queued_on, resume,
 };
@@ -52,7 +52,7 @@ pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     };
     let (older, commit) = tokio::task::spawn_blocking(provide).await??;
     tell("the operator as it was before marks and Kubeflow Trainer are there");
-    let alone = Box::pin(Kept::alone(Options::default())).await?;
+    let alone = Box::pin(AccountingBox::alone(Options::default())).await?;
     let counted = Box::pin(Counted::start_in(alone, "Exact", SETTINGS)).await?;
     let client = counted.world.cluster.client().await?;
     let recorder = AccountingRecorder::start(client.clone()).await?;

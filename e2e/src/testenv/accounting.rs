@@ -1,7 +1,8 @@
 //! The accounting program under test: the real binary, with an account of its own.
 
+pub mod accounting_box;
 mod install;
-pub mod kept;
+
 pub mod marked;
 
 use std::ops::Deref;
@@ -16,10 +17,10 @@ use trainjob_api::lifecycle::v1alpha1::record::{TrainJobRecord, TrainJobRecordSt
 use trainjob_api::lifecycle::v1alpha1::{ACCOUNTING_FINALIZER, TRAIN_JOB_NAME_LABEL};
 use trainjob_api::time::Timestamp;
 
+use self::accounting_box::AccountingBox;
 pub use self::install::{
     NAMESPACE, SERVICE_ACCOUNT, grant_all_but, install_accounting, install_raw_client,
 };
-use self::kept::Kept;
 use crate::testenv::cluster::Cluster;
 use crate::testenv::fixtures::{PATIENCE, Tenant, World};
 use crate::testenv::product::{Options, Product};
@@ -145,18 +146,18 @@ pub struct Counted {
     /// The program, which ends before the box does.
     pub program: Accounting,
     /// The box.
-    pub world: Kept,
+    pub world: AccountingBox,
 }
 
 impl Counted {
-    /// Starts one in this mode, with this section `accounting` in the configuration of the program. Nodes and components of
-    /// the box stay as they are: other tests use it afterwards.
+    /// Starts one in a box of the pool: the operator in this mode, the program with this section `accounting` in its
+    /// configuration. Other tests use the box afterwards, so its nodes and components have to stay as they are.
     pub async fn start(mode: &str, section: &str) -> Result<Self> {
-        Self::start_in(Kept::take().await?, mode, section).await
+        Self::start_in(AccountingBox::pooled().await?, mode, section).await
     }
 
     /// The same in this box.
-    pub async fn start_in(world: Kept, mode: &str, section: &str) -> Result<Self> {
+    pub async fn start_in(world: AccountingBox, mode: &str, section: &str) -> Result<Self> {
         let program = Accounting::start(&world.cluster, section).await?;
         program.leads().await?;
         start_operator(&world, mode).await?;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use e2e::accounting::kept::Kept;
+use e2e::accounting::accounting_box::AccountingBox;
 use e2e::accounting::{Accounting, NAMESPACE, SERVICE_ACCOUNT, start_operator};
 use e2e::proxy::{Proxy, Scope};
 
@@ -17,7 +17,7 @@ pub(super) struct OwnBox {
     pub(super) direct: PathBuf,
     /// The same, with which it goes through it.
     pub(super) proxied: PathBuf,
-    pub(super) world: Kept,
+    pub(super) world: AccountingBox,
 }
 
 impl OwnBox {
@@ -32,7 +32,7 @@ impl OwnBox {
     }
 
     async fn start(mode: &str, which: impl FnOnce(PathBuf, PathBuf) -> PathBuf) -> Result<Self> {
-        let world = Kept::take().await?;
+        let world = AccountingBox::pooled().await?;
         let cluster = &world.cluster;
         let direct = cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?;
         let proxy = Proxy::start(cluster, Scope::Cluster).await?;

@@ -70,7 +70,7 @@ async fn a_jobset_deletion_refused_with_whatever_code_is_tried_again_until_it_su
             let tries = tenant.requests("delete", "jobsets", name)?;
             let refused = if name == "by-409" { 4 } else { 0 };
             let conflicts = tries.iter().filter(|call| call.code() == 409).count();
-            // A refusal that came after the operator had given up waiting is noted as none.
+            // The audit log need not have a 409 for a refusal that came after the operator had given up.
             let outdated = conflicts.saturating_sub(refused);
             let asked = webhook.asked(name);
             ensure!(

@@ -1,13 +1,15 @@
-//! Boxes with accounting, for tests that end or disturb who counts: each serves one test after the other.
+//! Boxes with accounting, for tests that stop or disturb the accounting program, and a pool of them.
 
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams};
 use kube::{Client, ResourceExt};
+use tokio::time::timeout;
 use trainjob_api::TrainJob;
 use trainjob_api::lifecycle::v1alpha1::ACCOUNTING_FINALIZER;
 use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecord;
@@ -19,39 +21,42 @@ use crate::testenv::fixtures::{PATIENCE, World};
 use crate::testenv::kinds;
 use crate::testenv::until::until_ok;
 
-/// Those that nobody uses.
+/// How long it may take to remove what earlier tests have left. A box whose API server is paused is given up then.
+const EMPTY_WITHIN: Duration = Duration::from_mins(2);
+
+/// The boxes of the pool that no test uses at present.
 static UNUSED: Mutex<Vec<Arc<World>>> = Mutex::new(Vec::new());
 
-/// A box in which accounting is installed. One that was [taken](Kept::take) is kept for the next test when it is dropped.
+/// A box in which accounting is installed and neither an operator nor the accounting program runs at first.
 #[derive(Debug)]
-pub struct Kept {
+pub struct AccountingBox {
     world: Arc<World>,
-    is_kept: bool,
+    is_pooled: bool,
 }
 
-impl Kept {
-    /// One that earlier tests have used and in which nothing of them is left, or a new one. Neither an operator nor a
-    /// program runs in it.
-    pub async fn take() -> Result<Self> {
+impl AccountingBox {
+    /// A box of the pool, with default options: one that earlier tests have used, without what they left, or a new one.
+    /// Dropped, it goes back to the pool, unless the test panics.
+    pub async fn pooled() -> Result<Self> {
         loop {
             let unused = unused().pop();
             let Some(world) = unused else {
-                return Ok(Self { world: start(Options::default()).await?, is_kept: true });
+                return Ok(Self { world: start(Options::default()).await?, is_pooled: true });
             };
-            // One in which it fails goes.
-            if empty(&world).await.is_ok() {
-                return Ok(Self { world, is_kept: true });
+            // A box that cannot be emptied is stopped, and another one is tried.
+            if let Ok(Ok(())) = timeout(EMPTY_WITHIN, empty(&world)).await {
+                return Ok(Self { world, is_pooled: true });
             }
         }
     }
 
-    /// A new one as these options say, which goes when it is dropped.
+    /// A new box with these options, for one test. Dropped, it is stopped.
     pub async fn alone(options: Options) -> Result<Self> {
-        Ok(Self { world: start(options).await?, is_kept: false })
+        Ok(Self { world: start(options).await?, is_pooled: false })
     }
 }
 
-impl Deref for Kept {
+impl Deref for AccountingBox {
     type Target = World;
 
     fn deref(&self) -> &World {
@@ -59,9 +64,9 @@ impl Deref for Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for AccountingBox {
     fn drop(&mut self) {
-        if self.is_kept && !std::thread::panicking() {
+        if self.is_pooled && !std::thread::panicking() {
             unused().push(Arc::clone(&self.world));
         }
     }
@@ -94,7 +99,7 @@ async fn empty(world: &World) -> Result<()> {
     .await
 }
 
-/// Where there are TrainJobs or what they leave.
+/// The namespaces in which there are TrainJobs, JobSets, records or Pods.
 async fn namespaces_in_use(client: &Client) -> Result<BTreeSet<String>> {
     let all = ListParams::default();
     let mut kinds = [kinds::train_jobs(), kinds::job_sets()].to_vec();
@@ -109,7 +114,7 @@ async fn namespaces_in_use(client: &Client) -> Result<BTreeSet<String>> {
     Ok(namespaces)
 }
 
-/// Begins to remove them from a namespace.
+/// Begins to remove all of these from a namespace.
 async fn clear(client: &Client, namespace: &str) -> Result<()> {
     let (background, all) = (DeleteParams::background(), ListParams::default());
     let jobs: Api<TrainJob> = Api::namespaced(client.clone(), namespace);
