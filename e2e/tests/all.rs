@@ -1,7 +1,8 @@
 //! All suites that share a process, and so the boxes that fit several of them; side by side they leave no core idle.
 //!
 //! Each is a test target of its own, too, for whoever works on it: `cargo test --workspace --test frozen`. Not among them
-//! is `node`, whose processes have time limits.
+//! are `node`, whose processes have time limits, and `bench` and `faults`, which are short runs of what has commands of its
+//! own.
 
 #[path = "accounting.rs"]
 mod accounting;
@@ -11,8 +12,6 @@ mod accounting_program;
 mod accounting_traps;
 #[path = "admission/main.rs"]
 mod admission;
-#[path = "bench.rs"]
-mod bench;
 #[path = "certificates.rs"]
 mod certificates;
 #[path = "chart.rs"]
@@ -29,8 +28,6 @@ mod dead_connections;
 mod degraded;
 #[path = "evicted.rs"]
 mod evicted;
-#[path = "faults.rs"]
-mod faults;
 #[path = "first_minute.rs"]
 mod first_minute;
 #[path = "frozen.rs"]

@@ -44,6 +44,16 @@ fn calls(proxy: &Proxy, verb: &str, resource: &str) -> Vec<Request> {
     requests
 }
 
+/// The same, once each of them has its answer: others see what a call has done before the proxy has noted the reply.
+async fn answered_calls(proxy: &Proxy, verb: &str, resource: &str) -> Result<Vec<Request>> {
+    until_ok("each call has its answer", PATIENCE, || async {
+        let calls = calls(proxy, verb, resource);
+        ensure!(calls.iter().all(|it| it.answer.served.is_some()), "{calls:#?}");
+        Ok(calls)
+    })
+    .await
+}
+
 /// What the API server answered each of them.
 fn served(requests: &[Request]) -> Vec<Option<u16>> {
     requests.iter().map(|it| it.answer.served).collect()
@@ -64,7 +74,7 @@ async fn a_ttl_raised_in_the_last_moment_wins_and_the_job_goes_when_the_new_one_
         held.release();
         tenant.gone("job").await?;
 
-        let deletions = calls(proxy, "delete", "trainjobs");
+        let deletions = answered_calls(proxy, "delete", "trainjobs").await?;
         ensure!(served(&deletions) == [Some(409), Some(200)], "{deletions:#?}");
         let sent = deletions.last().context("never deleted")?.sent;
         let due = finished.plus(ttl);
@@ -88,7 +98,7 @@ async fn a_ttl_removed_in_the_last_moment_wins_and_the_job_stays() -> Result<()>
             Ok(())
         })
         .await?;
-        let deletions = calls(proxy, "delete", "trainjobs");
+        let deletions = answered_calls(proxy, "delete", "trainjobs").await?;
         ensure!(served(&deletions) == [Some(409)], "{deletions:#?}");
         Ok(())
     })
@@ -109,7 +119,7 @@ async fn a_hold_set_in_the_last_moment_wins_and_the_job_goes_when_it_ends() -> R
         held.release();
         tenant.gone("job").await?;
 
-        let deletions = calls(proxy, "delete", "trainjobs");
+        let deletions = answered_calls(proxy, "delete", "trainjobs").await?;
         ensure!(served(&deletions) == [Some(409), Some(200)], "{deletions:#?}");
         let sent = deletions.last().context("never deleted")?.sent;
         ensure!(sent >= until.0 * 1_000, "deleted at {sent}, held until {until}");
@@ -206,7 +216,7 @@ async fn a_job_whose_jobset_is_seen_to_go_first_gets_no_second_one() -> Result<(
         frozen.remove();
         tenant.create("job", RUNS, json!({})).await?;
         tenant.has_job_set("job").await?;
-        let made = calls(proxy, "create", "jobsets");
+        let made = answered_calls(proxy, "create", "jobsets").await?;
         ensure!(served(&made) == [Some(201), Some(201)], "{made:#?}");
         Ok(())
     })
@@ -225,7 +235,7 @@ async fn a_job_whose_jobset_somebody_deleted_gets_another() -> Result<()> {
             Ok(())
         })
         .await?;
-        let looks = calls(proxy, "get", "trainjobs");
+        let looks = answered_calls(proxy, "get", "trainjobs").await?;
         ensure!(served(&looks) == [Some(200)], "{looks:#?}");
         Ok(())
     })

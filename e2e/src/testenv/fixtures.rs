@@ -16,6 +16,7 @@ pub mod shared;
 pub mod status;
 pub mod tenant;
 mod test_webhook;
+pub mod unused;
 mod world;
 
 pub use crate::testenv::kwok::COMPLETES_AFTER;

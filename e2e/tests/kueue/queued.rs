@@ -18,7 +18,7 @@ use super::{DEADLINE, TTL};
 /// The kind, as Kueue's configuration names it.
 const KIND: &str = "TrainJob.trainer.kubeflow.org";
 /// How many jobs wait.
-const MANY: usize = 500;
+const MANY: usize = 100;
 /// How many are created at a time.
 const AT_ONCE: usize = 16;
 /// The requests that a suspended job costs when it is created: its conditions, the snapshot of its runtime, its suspended
@@ -29,7 +29,7 @@ const WINDOW: Duration = Duration::from_secs(10);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queued_jobs_cost_no_request_after_the_first_pass() -> Result<()> {
-    // By default Kueue has one worker for TrainJobs; even so others would wait for hundreds, hence a box of its own.
+    // By default Kueue has one worker for TrainJobs; even so others would wait for so many, hence a box of its own.
     let workers = json!({"controller": {"groupKindConcurrency": {KIND: 10}}});
     let setting = Box::pin(Setting::start(Clock::LastResume, workers)).await?;
     setting

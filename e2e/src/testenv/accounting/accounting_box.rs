@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -17,6 +17,7 @@ use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecord;
 use super::install::install_accounting;
 use crate::testenv::cluster::Options;
 use crate::testenv::fixtures::finalizer::remove_finalizer;
+use crate::testenv::fixtures::unused::Unused;
 use crate::testenv::fixtures::{PATIENCE, World};
 use crate::testenv::kinds;
 use crate::testenv::until::until_ok;
@@ -25,7 +26,7 @@ use crate::testenv::until::until_ok;
 const EMPTY_WITHIN: Duration = Duration::from_mins(2);
 
 /// The boxes of the pool that no test uses at present.
-static UNUSED: Mutex<Vec<Arc<World>>> = Mutex::new(Vec::new());
+static UNUSED: Unused<Arc<World>> = Unused::new();
 
 /// A box in which accounting is installed and neither an operator nor the accounting program runs at first.
 #[derive(Debug)]
@@ -39,8 +40,7 @@ impl AccountingBox {
     /// Dropped, it goes back to the pool, unless the test panics.
     pub async fn pooled() -> Result<Self> {
         loop {
-            let unused = unused().pop();
-            let Some(world) = unused else {
+            let Some(world) = UNUSED.take() else {
                 return Ok(Self { world: start(Options::default()).await?, is_pooled: true });
             };
             // A box that cannot be emptied is stopped, and another one is tried.
@@ -67,7 +67,7 @@ impl Deref for AccountingBox {
 impl Drop for AccountingBox {
     fn drop(&mut self) {
         if self.is_pooled && !std::thread::panicking() {
-            unused().push(Arc::clone(&self.world));
+            UNUSED.put(Arc::clone(&self.world));
         }
     }
 }
@@ -76,10 +76,6 @@ async fn start(options: Options) -> Result<Arc<World>> {
     let world = Box::pin(World::without_operator(options)).await?;
     install_accounting(&world.cluster).await?;
     Ok(Arc::new(world))
-}
-
-fn unused() -> MutexGuard<'static, Vec<Arc<World>>> {
-    UNUSED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes what earlier tests have left, and gives the program its rights again.
