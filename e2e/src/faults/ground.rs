@@ -29,7 +29,8 @@ use crate::testenv::recorder::Recorder;
 /// Seconds of a deadline that leave an operator the time to be killed and to come back before it.
 const DEADLINE: i64 = 7;
 
-/// How much more for one that is told to wait a second, three times.
+/// How much more for one that is told three times to wait a second, or is denied three times, and tries again after 0.1, 0.8
+/// and 6.4 s.
 const PATIENCE: i64 = 4;
 
 /// How much more for one that has two faults to get over.
@@ -124,7 +125,7 @@ impl OperatorGround {
 }
 
 fn deadline(case: Option<&Case>) -> i64 {
-    let waits = |fault| matches!(fault, InjectedFault::Answer { status: 429, times } if times > 1);
+    let waits = |fault| matches!(fault, InjectedFault::Answer { status: 403 | 422 | 429, times } if times > 1);
     let blows = case.into_iter().flat_map(Case::blows);
     let patience = |(index, blow): (usize, &Blow)| {
         let second = if index > 0 { SECOND } else { 0 };

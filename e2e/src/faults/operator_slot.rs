@@ -41,6 +41,11 @@ impl<'a> OperatorSlot<'a> {
         self.running.kill();
     }
 
+    /// Whether another operator has taken the place of the first.
+    pub fn was_replaced(&self) -> bool {
+        self.running.was_replaced()
+    }
+
     /// Waits until the operator that runs then is ready.
     pub async fn ready(&self) -> Result<()> {
         self.running.ready(PATIENCE).await

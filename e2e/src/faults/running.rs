@@ -30,6 +30,11 @@ impl<P: Deref<Target = Product>> Running<P> {
         self.state().count + 1
     }
 
+    /// Whether another one has taken the place of the first.
+    pub(super) fn was_replaced(&self) -> bool {
+        self.state().count > 1
+    }
+
     /// A program was started.
     pub(super) fn started(&self, program: P) {
         let count = self.next();
