@@ -24,7 +24,7 @@ const PARTS: usize = 19_000;
 const HOSTILE: usize = 16;
 /// The longest time in which a first hostile review is judged; a server that is built without optimisation and has a
 /// busy machine around it takes seconds for one.
-const FIRST_JUDGED: Duration = Duration::from_secs(60);
+const FIRST_JUDGED: Duration = Duration::from_mins(1);
 /// Connections for usual reviews, and the time from one review to the next on each.
 const USUAL: (usize, Duration) = (4, Duration::from_millis(20));
 
