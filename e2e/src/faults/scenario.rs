@@ -1,7 +1,8 @@
 //! The lives that faults are put into: what users do in each, and what is left at the end.
 //!
 //! Every step of a user follows from a state that was seen, never from a time, so that the operator
-//! makes the same calls each time, and may be dead for a moment anywhere.
+//! makes the same calls each time, and may be dead for a moment anywhere. The one exception is what an operator that
+//! takes over may put off until the user's next step.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;

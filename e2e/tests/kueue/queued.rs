@@ -29,7 +29,8 @@ const WINDOW: Duration = Duration::from_secs(10);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queued_jobs_cost_no_request_after_the_first_pass() -> Result<()> {
-    // By default Kueue has one worker for TrainJobs; even so others would wait for so many, hence a box of its own.
+    // By default Kueue has one worker for TrainJobs. Even with ten, jobs of other tests would wait for these, hence a box of
+    // its own.
     let workers = json!({"controller": {"groupKindConcurrency": {KIND: 10}}});
     let setting = Box::pin(Setting::start(Clock::LastResume, workers)).await?;
     setting

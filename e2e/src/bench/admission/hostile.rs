@@ -22,8 +22,8 @@ const LENGTH: usize = 3 * 1024 * 1024 - 16 * 1024;
 const PARTS: usize = 19_000;
 /// Connections of the hostile thread.
 const HOSTILE: usize = 16;
-/// The longest time in which a first hostile review is judged; a server that is built without optimisation and has a
-/// busy machine around it takes seconds for one.
+/// How long the first hostile review is waited for. A server that is built without optimisation takes seconds to judge one
+/// on a busy machine.
 const FIRST_JUDGED: Duration = Duration::from_mins(1);
 /// Connections for usual reviews, and the time from one review to the next on each.
 const USUAL: (usize, Duration) = (4, Duration::from_millis(20));
@@ -43,7 +43,7 @@ pub(super) struct Hostile {
     pub(super) judged: usize,
 }
 
-/// Sends usual reviews for so long, and until a hostile one has been judged, and hostile ones beside them.
+/// Sends usual reviews with hostile ones beside them, for so long and until a hostile one has been judged.
 pub(super) async fn run(
     connector: &TlsConnector,
     address: &str,
@@ -127,7 +127,7 @@ fn attack(
     Ok(())
 }
 
-/// Sends usual reviews at a steady pace; returns how long each took, or that it was not admitted.
+/// Sends usual reviews at a steady pace, for so long and until a hostile one has been judged; returns how long each took, or that it was not admitted.
 async fn usual(
     connector: &TlsConnector,
     address: &str,
