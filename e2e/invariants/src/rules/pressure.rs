@@ -17,14 +17,12 @@ use crate::{
 const FAILURES: usize = 8;
 const WINDOW: Millis = 1_000;
 
-/// S10: each process has at most so many requests under way. Watches and events are not counted: there
-/// are as many watches as kinds, and events have a bucket of their own.
+/// S10: each process has at most so many requests under way that are about single objects.
 pub(super) fn few_at_a_time(index: &Index<'_>) -> Vec<Violation> {
     let mut under_way: HashMap<u32, BinaryHeap<Reverse<Millis>>> = HashMap::new();
     let most = index.history.terms.in_flight;
     let mut found = Vec::new();
-    let unary = |it: &&Request| it.verb != "watch" && it.resource != "events";
-    for request in index.history.requests.iter().filter(unary) {
+    for request in index.history.requests.iter().filter(|it| has_a_place(it)) {
         let ends = under_way.entry(request.process).or_default();
         while ends.peek().is_some_and(|Reverse(end)| *end <= request.sent) {
             ends.pop();
@@ -39,6 +37,15 @@ pub(super) fn few_at_a_time(index: &Index<'_>) -> Vec<Violation> {
         }
     }
     found
+}
+
+/// Whether a request is one of those that are limited. What a process asks for itself is not: watches and
+/// the lists that begin them, of which there is one for each kind; its Lease, and the API server's time
+/// (about no kind), of which one at a time is under way. Events have a limit of their own.
+fn has_a_place(request: &Request) -> bool {
+    let begins_a_watch = request.verb == "list" && request.namespace.is_empty();
+    let is_its_own = matches!(request.resource.as_str(), "" | "leases" | "events");
+    request.verb != "watch" && !begins_a_watch && !is_its_own
 }
 
 /// Somebody was told to wait.

@@ -1,8 +1,10 @@
 //! Lives in which nothing is wrong.
 
-use invariants::Clock;
+use invariants::{Clock, Request};
 
-use crate::scenario::{Scenario, complete, deadline, exceeded, recreated, released, resumed};
+use crate::scenario::{
+    Scenario, complete, deadline, exceeded, recreated, released, request, resumed,
+};
 
 #[test]
 fn good_lives_break_no_rule() {
@@ -30,6 +32,26 @@ fn good_lives_break_no_rule() {
     ] {
         assert_eq!(scenario.broken().1, [""; 0], "{what}");
     }
+}
+
+#[test]
+fn what_a_process_asks_for_itself_takes_no_place() {
+    let mut full = Scenario::new();
+    for _ in 0..full.history.terms.in_flight {
+        full.history.requests.push(request(1_000_000, "list", "pods", ""));
+    }
+    let of_all = |verb, resource| {
+        let of_none = request(1_000_000, verb, resource, "");
+        Request { namespace: String::new(), ..of_none }
+    };
+    full.history.requests.extend([
+        of_all("list", "jobsets"),
+        of_all("get", ""),
+        request(1_000_000, "watch", "jobsets", ""),
+        request(1_000_000, "get", "leases", "operator"),
+        request(1_000_000, "list", "events", ""),
+    ]);
+    assert_eq!(full.broken().1, [""; 0]);
 }
 
 #[test]
