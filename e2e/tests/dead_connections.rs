@@ -72,16 +72,23 @@ fn first_sent(proxy: &Proxy, matches: impl Fn(&Request) -> bool) -> Result<Milli
 }
 
 #[tokio::test]
-async fn a_job_created_while_the_watch_of_jobs_is_frozen_runs_once_that_is_replaced() -> Result<()>
-{
+async fn jobs_created_while_their_watch_is_frozen_run_and_are_ended_in_time_once_that_is_replaced()
+-> Result<()> {
     test("frozen-jobs", async |tenant, proxy| {
         let frozen = freeze(proxy, "trainjobs").await?;
         tenant.create("job", RUNS, json!({})).await?;
+        tenant.create("due", RUNS, json!({"activeDeadlineSeconds": 1})).await?;
         let replaced = replaced_in_time(proxy, "trainjobs", frozen).await?;
         tenant.has_job_set("job").await?;
         let creation = first_sent(proxy, |it| it.verb == "create" && it.resource == "jobsets")?;
         ensure!(creation >= replaced, "the watch was not frozen");
-        Ok(())
+
+        let due = tenant.becomes("due", FAILED).await?;
+        let failed = finished_at(&due)?;
+        let late = failed.0 * 1_000 - replaced;
+        ensure!(failed >= created_at(&due).plus(1), "its deadline was early");
+        ensure!(late <= REPLACED_WITHIN, "its deadline was {late} ms late");
+        tenant.released("due").await
     })
     .await
 }
@@ -114,23 +121,6 @@ async fn a_deadline_is_enforced_on_time_while_all_watches_are_frozen() -> Result
         tenant.job_set_gone("job").await?;
         ensure!(frozen.is_reached(), "no watch was frozen");
         frozen.remove();
-        tenant.released("job").await
-    })
-    .await
-}
-
-#[tokio::test]
-async fn a_deadline_of_a_job_created_while_the_watch_of_jobs_is_frozen_is_enforced_once_that_is_replaced()
--> Result<()> {
-    test("frozen-due", async |tenant, proxy| {
-        let frozen = freeze(proxy, "trainjobs").await?;
-        tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 1})).await?;
-        let replaced = replaced_in_time(proxy, "trainjobs", frozen).await?;
-        let job = tenant.becomes("job", FAILED).await?;
-        let failed = finished_at(&job)?;
-        let late = failed.0 * 1_000 - replaced;
-        ensure!(failed >= created_at(&job).plus(1), "it was early");
-        ensure!(late <= REPLACED_WITHIN, "it was {late} ms late");
         tenant.released("job").await
     })
     .await

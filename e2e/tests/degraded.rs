@@ -1,10 +1,9 @@
 //! An API server that answers, but not as it should: it has too much to do, or cannot list one kind.
 
 use anyhow::{Context, Result, bail, ensure};
-use e2e::cluster::Options;
 use e2e::fixtures::status::conditions_of;
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{Operation, PATIENCE, POOL, RUNS, World, runtime};
+use e2e::fixtures::{Operation, PATIENCE, POOL, RUNS, runtime};
 use e2e::proxy::{Call, Fault, Proxy, Scope};
 use e2e::until::until_ok;
 use e2e::{coscheduling, yaml};
@@ -71,7 +70,7 @@ async fn gang_runtime(tenant: &Tenant<'_>) -> Result<String> {
 async fn a_kind_of_podgroup_that_cannot_be_listed_keeps_only_jobs_waiting_that_need_it()
 -> Result<()> {
     // Its own: what is installed stays.
-    let world = Box::pin(World::without_operator(Options::default())).await?;
+    let world = POOL.take().await?.alone();
     let run = async |tenant: &Tenant<'_>| {
         let definitions = tokio::task::spawn_blocking(coscheduling::pod_group_definition).await??;
         world.cluster.apply_yaml("default", &yaml::stream(&definitions)).await?;

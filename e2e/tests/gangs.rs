@@ -13,7 +13,7 @@ use e2e::coscheduling;
 use e2e::fixtures::shared::Shared;
 use e2e::fixtures::status::conditions_of;
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{COMPLETES_AFTER, PATIENCE, World, consistently, runtime};
+use e2e::fixtures::{COMPLETES_AFTER, PATIENCE, POOL, PooledBox, consistently, runtime};
 use e2e::until::until_ok;
 use e2e::{volcano, yaml};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams};
@@ -112,8 +112,13 @@ impl Scheduler {
 
 async fn test(prefix: &str, body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
     // Its own: the kinds of PodGroups come while these tests run.
-    static SHARED: Shared<World> = Shared::new();
-    SHARED.get(World::start).await?.test(prefix, body).await
+    static SHARED: Shared<PooledBox> = Shared::new();
+    let start = async || {
+        let world = POOL.take().await?.alone();
+        world.start_operator().await?;
+        Ok(world)
+    };
+    SHARED.get(start).await?.test(prefix, body).await
 }
 
 /// Waits until a job says that it waits, for this reason.

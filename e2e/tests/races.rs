@@ -7,10 +7,9 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::Options;
 use e2e::fixtures::status::{conditions_of, created_at, finished_at, now};
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{COMPLETES, PATIENCE, POOL, RUNS, World, consistently};
+use e2e::fixtures::{COMPLETES, PATIENCE, POOL, RUNS, consistently};
 use e2e::proxy::{Call, Fault, Proxy, Scope};
 use e2e::until::until_ok;
 use invariants::Request;
@@ -159,7 +158,7 @@ async fn a_job_that_completes_while_its_failure_is_held_up_is_complete() -> Resu
 
 #[tokio::test]
 async fn a_deadline_raised_while_the_failure_is_under_way_wins() -> Result<()> {
-    let world = Box::pin(World::without_operator(Options::default())).await?;
+    let world = POOL.take().await?.alone();
     let mutable = crd::yaml(&crd::train_job_crd(FieldUpdates::Mutable))?;
     world.cluster.apply_yaml("default", &mutable).await?;
     let body = async |tenant: &Tenant<'_>| {

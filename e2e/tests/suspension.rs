@@ -5,13 +5,12 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::Options;
 use e2e::fixtures::shared::Shared;
 use e2e::fixtures::status::{
     conditions_of, created_at, finished_at, is_failed_by_deadline, now, on_time, time_until,
 };
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{PATIENCE, RUNS, World, consistently};
+use e2e::fixtures::{PATIENCE, POOL, PooledBox, RUNS, World, consistently};
 use e2e::until::until_ok;
 use futures::future::try_join_all;
 use kube::ResourceExt as _;
@@ -31,10 +30,10 @@ async fn by_creation(body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Resul
 }
 
 async fn by_last_resume(body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    static SHARED: Shared<World> = Shared::new();
+    static SHARED: Shared<PooledBox> = Shared::new();
     let world = SHARED
         .get(async || {
-            let world = Box::pin(World::without_operator(Options::default())).await?;
+            let world = POOL.take().await?;
             let lifecycle =
                 format!("{{deadlineClock: LastResume, deadlineWarningSeconds: {WARNING}}}");
             world.start_operator_with(&format!("lifecycle: {lifecycle}")).await?;

@@ -5,9 +5,8 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use e2e::cluster::Options;
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{PATIENCE, POOL, RUNS, Request, World, consistently};
+use e2e::fixtures::{PATIENCE, POOL, RUNS, Request, consistently};
 use e2e::proxy::{Call, Fault, Proxy, Scope};
 use e2e::until::until_ok;
 use futures::future::try_join_all;
@@ -146,7 +145,7 @@ async fn stored(
 async fn ttl_deletes_its_job_while_other_kinds_are_still_listed_and_nothing_else_is_done()
 -> Result<()> {
     // Its own: every JobSet is hidden.
-    let world = Box::pin(World::without_operator(Options::default())).await?;
+    let world = POOL.take().await?;
     let run = async |tenant: &Tenant<'_>| {
         let ttl = json!({"ttlSecondsAfterFinished": 60});
         stored(tenant, "expired", ttl.clone(), Some(("Complete", "AllJobsCompleted"))).await?;

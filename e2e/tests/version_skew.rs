@@ -6,10 +6,9 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::Options;
 use e2e::fixtures::status::{finished_at, now};
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, World, consistently, runtime, train_job};
+use e2e::fixtures::{COMPLETES, PATIENCE, POOL, RUNS, World, consistently, runtime, train_job};
 use e2e::until::until_ok;
 use e2e::webhook::{Webhook, WebhookOptions};
 use e2e::{workspace, yaml};
@@ -118,7 +117,7 @@ async fn is_kept(tenant: &Tenant<'_>, name: &str) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_works_with_definitions_that_are_older_or_newer() -> Result<()> {
-    let world = Box::pin(World::without_operator(Options::default())).await?;
+    let world = POOL.take().await?.alone();
     define(&world, definition(without_the_fields)?, json!({TTL: 9}), false).await?;
     world.start_operator().await?;
     world
@@ -202,7 +201,7 @@ fn as_before(webhook: &mut Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn programs_work_with_webhook_configurations_and_definitions_of_before() -> Result<()> {
-    let world = Box::pin(World::without_operator(Options::default())).await?;
+    let world = POOL.take().await?.alone();
     define(&world, definition(without_the_fields)?, json!({TTL: 9}), false).await?;
     let webhook = Webhook::unasked(&world.cluster, WebhookOptions::default()).await?;
     let client = world.cluster.client().await?;
@@ -297,7 +296,8 @@ async fn define_job_sets(
 /// JobSet 0.10 makes no volumes: its definition would drop them without a word.
 #[tokio::test(flavor = "multi_thread")]
 async fn fields_unknown_to_jobset_are_reported_and_wait_for_a_newer_jobset() -> Result<()> {
-    let world = Box::pin(World::start()).await?;
+    let world = POOL.take().await?.alone();
+    world.start_operator().await?;
     if !world.cluster.versions().jobset.makes_volumes() {
         // There is nothing to give back; tests of the runtimes that ship show the rest.
         return Ok(());

@@ -4,12 +4,11 @@
 //! heeds is other than its default; what the defaults do is in `lifecycle`.
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::Options;
 use e2e::fixtures::finalizer::{hold, let_go};
 use e2e::fixtures::shared::Shared;
 use e2e::fixtures::status::{conditions_of, created_at, finished_at, now, on_time, time_until};
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{COMPLETES, LATE, RUNS, World, consistently, runtime};
+use e2e::fixtures::{COMPLETES, LATE, POOL, PooledBox, RUNS, consistently, runtime};
 use kube::ResourceExt as _;
 use serde_json::json;
 use trainjob_api::conditions::{self, FAILED, SUSPENDED};
@@ -23,10 +22,10 @@ lifecycle:
 ";
 
 async fn test(prefix: &str, body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
-    static SHARED: Shared<World> = Shared::new();
+    static SHARED: Shared<PooledBox> = Shared::new();
     let world = SHARED
         .get(async || {
-            let world = Box::pin(World::without_operator(Options::default())).await?;
+            let world = POOL.take().await?;
             world.start_operator_with(CONFIGURATION).await?;
             Ok(world)
         })

@@ -2,9 +2,8 @@
 //! it goes on.
 
 use anyhow::{Context, Result, bail, ensure};
-use e2e::cluster::Options;
 use e2e::fixtures::finalizer::{hold, let_go};
-use e2e::fixtures::{self, COMPLETES, PATIENCE, RUNS, Tenant, World};
+use e2e::fixtures::{self, COMPLETES, PATIENCE, POOL, RUNS, Tenant};
 use e2e::until::until_ok;
 use e2e::webhook::{Webhook, WebhookOptions};
 use futures::future::try_join_all;
@@ -24,7 +23,7 @@ async fn test(
     before: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>,
     after: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>,
 ) -> Result<()> {
-    let world = World::without_operator(Options::default()).await?;
+    let world = POOL.take().await?.alone();
     world.start_operator().await?;
     let client = world.cluster.client().await?;
     let webhook = Webhook::start(&world.cluster, WebhookOptions::default()).await?;

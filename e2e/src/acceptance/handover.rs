@@ -25,7 +25,6 @@ use crate::testenv::accounting::marked::{
 use crate::testenv::accounting::{Counted, becomes_final, holds, is_held, start_operator};
 use crate::testenv::apply::apply;
 use crate::testenv::binaries::{Binaries, Program};
-use crate::testenv::cluster::Options;
 use crate::testenv::fixtures::status::conditions_of;
 use crate::testenv::fixtures::{COMPLETES_AFTER, PATIENCE, Tenant, runtime};
 use crate::testenv::ports::Port;
@@ -52,7 +51,7 @@ pub async fn run(tell: &(dyn Fn(&str) + Sync)) -> Result<()> {
     };
     let (older, commit) = tokio::task::spawn_blocking(provide).await??;
     tell("the operator as it was before marks and Kubeflow Trainer are there");
-    let alone = Box::pin(AccountingBox::alone(Options::default())).await?;
+    let alone = Box::pin(AccountingBox::alone()).await?;
     let counted = Box::pin(Counted::start_in(alone, "Exact", SETTINGS)).await?;
     let client = counted.world.cluster.client().await?;
     let recorder = AccountingRecorder::start(client.clone()).await?;

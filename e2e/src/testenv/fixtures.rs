@@ -26,7 +26,7 @@ pub(crate) use policy::denial;
 
 pub use limits::{LATE, OPERATOR_USER, PATIENCE, SYSTEM};
 pub use policy::{Denial, Operation};
-pub use pool::{POOL, Pool};
+pub use pool::{POOL, Pool, PooledBox};
 pub use requests::{Request, audit_flags, noted_requests, requests_of};
 pub use reviews::Reviews;
 pub use runtimes::{

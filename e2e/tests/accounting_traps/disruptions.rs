@@ -73,7 +73,7 @@ async fn a_pod_that_is_evicted_counts_as_drained() -> Result<()> {
 /// In a box of its own, whose nodes come to harm.
 #[tokio::test]
 async fn pods_that_their_node_or_a_more_urgent_pod_ends_are_counted_and_say_why() -> Result<()> {
-    let alone = Box::pin(AccountingBox::alone(Options::default())).await?;
+    let alone = Box::pin(AccountingBox::alone()).await?;
     let counted = Box::pin(Counted::start_in(alone, "Exact", SETTINGS)).await?;
     judged_in(&counted, "harmed", async |tenant| {
         let all: Api<Node> = Api::all(tenant.client.clone());
@@ -132,7 +132,7 @@ async fn pods_that_the_garbage_collector_deletes_while_the_program_is_away_are_c
 -> Result<()> {
     let controller_manager_flags = vec![format!("--terminated-pod-gc-threshold={THRESHOLD}")];
     let options = Options { controller_manager_flags, ..Options::default() };
-    let alone = Box::pin(AccountingBox::alone(options)).await?;
+    let alone = Box::pin(AccountingBox::with(options)).await?;
     let mut counted = Box::pin(Counted::start_in(alone, "Exact", SETTINGS)).await?;
     let recorder = AccountingRecorder::start(counted.world.cluster.client().await?).await?;
     let tenant = counted.world.tenant("collected").await?;

@@ -8,11 +8,10 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
-use e2e::cluster::Options;
 use e2e::fixtures::finalizer::{hold, let_go};
 use e2e::fixtures::shared::Shared;
 use e2e::fixtures::status::{created_at, finished_at};
-use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, STUBBORN, World};
+use e2e::fixtures::{COMPLETES, PATIENCE, POOL, PooledBox, RUNS, STUBBORN};
 use e2e::until::until_ok;
 use e2e::workspace;
 use serde_json::{Value, json};
@@ -23,10 +22,10 @@ use trainjob_api::time::Timestamp;
 use self::user::User;
 
 async fn in_the_box(body: impl AsyncFnOnce(&User<'_>) -> Result<()>) -> Result<()> {
-    static SHARED: Shared<World> = Shared::new();
+    static SHARED: Shared<PooledBox> = Shared::new();
     let world = SHARED
         .get(async || {
-            let world = Box::pin(World::without_operator(Options::default())).await?;
+            let world = POOL.take().await?;
             world.start_operator().await?;
             Ok(world)
         })

@@ -2,9 +2,8 @@
 
 use anyhow::{Result, ensure};
 use e2e::apply::{apply, established};
-use e2e::cluster::Options;
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{LITTLE_ROOM, PATIENCE, World};
+use e2e::fixtures::{LITTLE_ROOM, PATIENCE, POOL, PooledBox, World};
 use e2e::operator::{Operator, OperatorOptions, SERVICE_ACCOUNT};
 use e2e::proxy::{Fault, Proxy, Scope};
 use e2e::rbac::{Grant, account, of_operator};
@@ -106,8 +105,8 @@ impl Drop for OperatorPlayer<'_> {
 }
 
 /// A box with every kind that the operator knows.
-async fn world() -> Result<World> {
-    let world = Box::pin(World::without_operator(Options::default())).await?;
+async fn world() -> Result<PooledBox> {
+    let world = POOL.take().await?.alone();
     let client = world.cluster.client().await?;
     let definitions = vec![Scheduler::Coscheduling.definition(), Scheduler::Volcano.definition()];
     let definitions = apply(&client, "default", definitions).await?;
@@ -145,5 +144,5 @@ impl Play for World {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn operator_rbac_rules_are_sufficient_and_each_is_needed() -> Result<()> {
-    each_is_missed(&world().await?, &of_operator()?).await
+    each_is_missed(&*world().await?, &of_operator()?).await
 }

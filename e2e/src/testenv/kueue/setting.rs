@@ -12,17 +12,17 @@ use super::case::Case;
 use super::controller::{Kueue, KueueOptions};
 use super::queues::{Queue, QueueOptions};
 use super::workload::workloads;
-use crate::testenv::cluster::{Cluster, Options};
-use crate::testenv::fixtures::World;
+use crate::testenv::cluster::Cluster;
 use crate::testenv::fixtures::shared::Shared;
+use crate::testenv::fixtures::{POOL, PooledBox};
 use crate::testenv::webhook::{Webhook, WebhookOptions};
 
 /// The label of the fake nodes that tells what they are for.
 const TYPE: &str = "type";
 /// The label of the nodes of [`topology_nodes`] that tells their block.
 pub const BLOCK: &str = "e2e.trainjob.dev/block";
-/// How many nodes a box has.
-const NODES: usize = 12;
+/// How many nodes a box has beyond those of the pool.
+const MORE_NODES: usize = 8;
 
 /// Which clock the deadlines of a box run by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub enum Clock {
 #[derive(Debug)]
 pub struct Setting {
     /// The box with its operator.
-    pub world: World,
+    pub world: PooledBox,
     /// Its Kueue.
     pub kueue: Kueue,
     _webhook: Webhook,
@@ -57,8 +57,8 @@ impl Setting {
 
     /// Starts a box of its own, whose Kueue has `kueue` in its configuration.
     pub async fn start(clock: Clock, kueue: Value) -> Result<Self> {
-        let options = Options { nodes: Some(NODES), ..Options::default() };
-        let world = World::without_operator(options).await?;
+        let world = POOL.take().await?.alone();
+        world.cluster.add_nodes(MORE_NODES).await?;
         let client = world.cluster.client().await?;
         dedicate_nodes(&client).await?;
         let lifecycle = json!({"lifecycle": {"deadlineClock": format!("{clock:?}")}}).to_string();
