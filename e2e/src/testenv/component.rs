@@ -48,7 +48,7 @@ impl Site {
         if self.options.fsync {
             return Vec::new();
         }
-        [("GOGC", "1000"), ("GOMEMLIMIT", "1GiB")]
+        [("GOGC", "300"), ("GOMEMLIMIT", "1GiB")]
             .map(|(name, value)| (name.into(), value.into()))
             .into()
     }
