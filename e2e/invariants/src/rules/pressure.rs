@@ -17,7 +17,7 @@ use crate::{
 const FAILURES: usize = 8;
 const WINDOW: Millis = 1_000;
 
-/// S10: each process has at most so many requests under way that are about single objects.
+/// S10: each process has at most so many requests under way, not counting what it asks for itself.
 pub(super) fn few_at_a_time(index: &Index<'_>) -> Vec<Violation> {
     let mut under_way: HashMap<u32, BinaryHeap<Reverse<Millis>>> = HashMap::new();
     let most = index.history.terms.in_flight;
