@@ -10,6 +10,7 @@ use e2e::fixtures::{PATIENCE, POOL, RUNS, Request, consistently};
 use e2e::proxy::{Call, Fault, Proxy, Scope};
 use e2e::until::until_ok;
 use futures::future::try_join_all;
+use k8s_openapi::jiff;
 use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
@@ -47,9 +48,9 @@ async fn follows(tenant: &Tenant<'_>, job: &str, value: &str) -> Result<()> {
     .await
 }
 
-/// What the operator has asked for about suspended jobs and what belongs to them, the first `known` requests left out.
-fn about_jobs(tenant: &Tenant<'_>, known: usize) -> Result<Vec<Request>> {
-    let requests = tenant.requests_after(known)?;
+/// What the operator has asked for about suspended jobs and what belongs to them, since this instant.
+fn about_jobs(tenant: &Tenant<'_>, since: jiff::Timestamp) -> Result<Vec<Request>> {
+    let requests = tenant.requests_since(since)?;
     Ok(requests.into_iter().filter(|it| it.object.name.starts_with("job-")).collect())
 }
 
@@ -83,13 +84,13 @@ async fn suspended_jobs_cost_no_request_at_a_restart_and_are_compared_before_the
         // Nobody sees these edits.
         tenant.patch("job-0", &labelled("unseen")).await?;
         tenant.patch("job-1", &labelled("unseen")).await?;
-        let known = tenant.world.requests(&tenant.namespace)?.len();
+        let since = jiff::Timestamp::now();
 
         tenant.world.start_operator().await?;
         tenant.create("new", RUNS, json!({})).await?;
         tenant.has_job_set("new").await?;
         consistently("nothing is asked about them", WINDOW, async || {
-            let asked = about_jobs(tenant, known)?;
+            let asked = about_jobs(tenant, since)?;
             ensure!(asked.is_empty(), "{asked:?}");
             Ok(())
         })
@@ -111,7 +112,7 @@ async fn suspended_jobs_cost_no_request_at_a_restart_and_are_compared_before_the
         ensure!(suspended.is_none(), "it says that it is suspended");
 
         let changed = ["job-0", "job-1", "job-2"];
-        let asked = about_jobs(tenant, known)?;
+        let asked = about_jobs(tenant, since)?;
         let mut untouched = asked.iter().filter(|it| {
             !changed
                 .iter()

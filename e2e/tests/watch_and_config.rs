@@ -9,6 +9,7 @@ use e2e::fixtures::shared::Shared;
 use e2e::fixtures::status::{conditions_of, created_at, finished_at, now, on_time, time_until};
 use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{COMPLETES, LATE, POOL, PooledBox, RUNS, consistently, runtime};
+use k8s_openapi::jiff;
 use kube::ResourceExt as _;
 use serde_json::json;
 use trainjob_api::conditions::{self, FAILED, SUSPENDED};
@@ -54,7 +55,7 @@ async fn a_job_whose_runtime_appears_later_starts_at_once() -> Result<()> {
             let told = tenant.tells(job, "TrainJobResourcesCreationFailed").await?;
             ensure!(told.contains(&name), "{job}: {told}");
 
-            let known = tenant.requests_after(0)?.len();
+            let since = jiff::Timestamp::now();
             let mut later = runtime(&name, &json!({}), 3, None);
             later["kind"] = json!(kind);
             let asked = now();
@@ -64,7 +65,7 @@ async fn a_job_whose_runtime_appears_later_starts_at_once() -> Result<()> {
             ensure!(made.is_some_and(|at| at.since(asked) <= LATE), "{job}: made at {made:?}");
             tenant.runs(job).await?;
             let other = if job == "namespaced" { "cluster-wide" } else { "namespaced" };
-            let requests = tenant.requests_after(known)?;
+            let requests = tenant.requests_since(since)?;
             let of_other = requests.iter().filter(|it| it.object.name == other);
             ensure!(of_other.filter(|it| it.verb == "create").count() == 0, "{requests:#?}");
         }

@@ -9,7 +9,7 @@ use e2e::kueue::{
 use e2e::until::until_ok;
 use e2e::yaml;
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams};
 use serde_json::{Value, json};
 use trainjob_api::TrainJob;
 use trainjob_api::conditions::{COMPLETE, FAILED, find_true};
@@ -78,15 +78,13 @@ async fn copy_is_stopped_by_its_deadline_and_left_by_the_ttl_until_its_end_is_mi
                 let original = case.tenant.jobs.get(name).await?;
                 ensure!(original.spec.ttl_seconds_after_finished == Some(2), "the TTL was lost");
             }
-            ensure!(
-                workloads(there, namespace)
-                    .list(&kube::api::ListParams::default())
-                    .await?
-                    .items
-                    .is_empty(),
-                "Workloads are left"
-            );
-            Ok(())
+            let workloads = workloads(there, namespace);
+            until_ok("the Workloads of the copies are gone", PATIENCE, || async {
+                let left = workloads.list_metadata(&ListParams::default()).await?.items;
+                ensure!(left.is_empty(), "{} are left", left.len());
+                Ok(())
+            })
+            .await
         })
         .await
 }

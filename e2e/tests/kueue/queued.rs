@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use e2e::fixtures::status::conditions_of;
-use e2e::fixtures::{PATIENCE, RUNS, consistently};
+use e2e::fixtures::{PATIENCE, RUNS, Request, consistently};
 use e2e::kueue::{Ask, Case, Clock, QueueOptions, Setting, job};
 use e2e::until::until_ok;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use k8s_openapi::jiff;
 use kube::api::{ListParams, PostParams};
 use serde_json::json;
 use trainjob_api::{TrainJob, conditions};
@@ -44,12 +45,13 @@ async fn queued_jobs_cost_no_request_after_the_first_pass() -> Result<()> {
             let queued = begun.elapsed().as_secs();
             println!("{MANY} jobs: all created after {created} s, all queued after {queued} s");
 
-            let known = case.tenant.requests_after(0)?.len();
-            let (name, requests) = dearest(case)?;
-            println!("{known} requests of the operator; most of them for {name}: {requests:?}");
+            let since = jiff::Timestamp::now();
+            let all = case.tenant.world.requests(&case.tenant.namespace)?;
+            let (name, requests) = dearest(&all)?;
+            println!("{} requests of the operator; most for {name}: {requests:?}", all.len());
             ensure!(requests.len() <= FIRST_PASS, "{name} cost {requests:?}");
             consistently("no request is made for them", WINDOW, async || {
-                let later = case.tenant.requests_after(known)?;
+                let later = case.tenant.requests_since(since)?;
                 ensure!(later.is_empty(), "{later:?}");
                 Ok(())
             })
@@ -99,10 +101,10 @@ fn is_suspended_throughout(job: &TrainJob) -> bool {
 
 /// The queued job that most requests were made for, and what they were. One of which the API server failed a request costs
 /// more, and does not count; few may be so.
-fn dearest(case: &Case<'_>) -> Result<(String, Vec<String>)> {
+fn dearest(requests: &[Request]) -> Result<(String, Vec<String>)> {
     let mut of_jobs = BTreeMap::<String, Vec<String>>::new();
     let mut failed = BTreeSet::new();
-    for request in case.tenant.requests_after(0)? {
+    for request in requests {
         let object = &request.object;
         if let Some(number) = object.name.strip_prefix("waits-") {
             let number = number.split('-').next().unwrap_or_default();

@@ -34,7 +34,7 @@ async fn a_job_that_somebody_else_manages_is_never_touched() -> Result<()> {
             Ok(())
         })
         .await?;
-        let requests = tenant.requests_after(0)?;
+        let requests = tenant.world.requests(&tenant.namespace)?;
         ensure!(requests.is_empty(), "the operator asked for {requests:#?}");
         Ok(())
     })

@@ -9,6 +9,7 @@ use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{COMPLETES, COMPLETES_AFTER, PATIENCE, RUNS, consistently};
 use e2e::until::{until, until_ok};
 use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::jiff;
 use kube::api::{DeleteParams, DynamicObject, PostParams};
 use serde_json::{Value, json};
 use trainjob_api::conditions;
@@ -49,10 +50,10 @@ fn substance(object: &DynamicObject) -> Value {
 }
 
 /// Sees that the operator did not ask to change the JobSet of this name, nor to create another, since
-/// it had made so many requests. One creation may have been refused: a job can be seen before a JobSet that is
+/// this instant. One creation may have been refused: a job can be seen before a JobSet that is
 /// there for longer.
-fn untouched(tenant: &Tenant<'_>, name: &str, since: usize) -> Result<()> {
-    let mut requests = tenant.requests_after(since)?;
+fn untouched(tenant: &Tenant<'_>, name: &str, since: jiff::Timestamp) -> Result<()> {
+    let mut requests = tenant.requests_since(since)?;
     requests
         .retain(|it| it.object.resource == "jobsets" && it.object.name == name && it.is_write());
     let (refused, others): (Vec<_>, Vec<_>) =
@@ -95,7 +96,7 @@ async fn a_foreign_jobset_is_left_alone_and_does_not_finish_the_job_which_waits_
             Ok(())
         })
         .await?;
-        untouched(tenant, "job", 0)?;
+        untouched(tenant, "job", jiff::Timestamp::MIN)?;
         let told = tenant.told("job", "TrainJobResourcesCreationFailed").await?.len();
         ensure!(told == 1, "told {told} times");
 
@@ -126,7 +127,7 @@ async fn a_deadline_fails_its_job_and_leaves_a_foreign_jobset_and_its_pods_alone
         let now = substance(&tenant.job_sets.get("job").await?);
         ensure!(now == substance(&before), "it was {}, it is {now}", substance(&before));
         ensure!(tenant.running_pods_of("job").await? == 1, "the foreign Pod does not run any more");
-        untouched(tenant, "job", 0)
+        untouched(tenant, "job", jiff::Timestamp::MIN)
     })
     .await
 }
@@ -145,7 +146,7 @@ async fn the_completed_jobset_of_a_predecessor_does_not_finish_its_successor() -
         })
         .await?;
         let held = tenant.job_sets.get("job").await?;
-        let known = tenant.requests_after(0)?.len();
+        let since = jiff::Timestamp::now();
 
         tenant.create("job", RUNS, json!({})).await?;
         waits(tenant, "job", "JobSetConflict").await?;
@@ -157,7 +158,7 @@ async fn the_completed_jobset_of_a_predecessor_does_not_finish_its_successor() -
             Ok(())
         })
         .await?;
-        untouched(tenant, "job", known)?;
+        untouched(tenant, "job", since)?;
 
         let_go(&tenant.job_sets, "job").await?;
         tenant.has_job_set("job").await?;

@@ -1,7 +1,7 @@
 //! Holds: the annotation `lifecycle.trainjob.dev/hold-until` keeps a finished job beyond its TTL
 //! (`docs/semantics.md`, T11).
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use e2e::fixtures::status::{deleted_at, finished_at, now, on_time, time_until};
 use e2e::fixtures::{COMPLETES, LATE, Tenant, consistently};
 use serde_json::{Value, json};
@@ -40,8 +40,7 @@ async fn stays(tenant: &Tenant<'_>, name: &str, until: Timestamp) -> Result<()> 
 async fn goes(tenant: &Tenant<'_>, job: &TrainJob, due: Timestamp) -> Result<()> {
     let name = job.metadata.name.as_deref().context("no name")?;
     tenant.gone(name).await?;
-    let asked = tenant.requests("delete", "trainjobs", name)?;
-    let [deletion] = &*asked else { bail!("not one DELETE: {asked:#?}") };
+    let deletion = tenant.deletion(name).await?;
     on_time(due, Timestamp(deletion.at.0.as_second()))?;
     let names = |field| deletion.sent.pointer(field).and_then(Value::as_str);
     ensure!(names("/preconditions/uid") == job.metadata.uid.as_deref(), "{deletion:#?}");

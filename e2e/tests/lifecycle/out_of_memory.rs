@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::{FAILS, runtime};
+use k8s_openapi::jiff;
 use kube::ResourceExt as _;
 use serde_json::json;
 use trainjob_api::conditions::FAILED;
@@ -19,12 +20,12 @@ async fn a_failed_job_tells_which_container_was_out_of_memory_and_asks_for_its_p
         let runtime = runtime(&name, &annotations, 3, None);
         tenant.world.cluster.apply_yaml(&tenant.namespace, &runtime.to_string()).await?;
         for (job, runtime) in [("fails", FAILS), ("greedy", name.as_str())] {
-            let known = tenant.requests_after(0)?.len();
+            let since = jiff::Timestamp::now();
             tenant.create(job, runtime, json!({})).await?;
             tenant.becomes(job, FAILED).await?;
             let asked =
                 e2e::until::until_ok("the Pods are asked for", Duration::from_secs(10), || async {
-                    let mut requests = tenant.requests_after(known)?;
+                    let mut requests = tenant.requests_since(since)?;
                     requests.retain(|request| request.object.resource == "pods");
                     ensure!(requests.len() == 1, "{requests:?}");
                     requests.pop().context("none")

@@ -6,6 +6,7 @@ use e2e::fixtures::status::{created_at, deleted_at, finished_at, now, on_time, t
 use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, consistently};
 use e2e::until::{until, until_ok};
 use futures::{StreamExt, TryStreamExt};
+use k8s_openapi::jiff;
 use kube::ResourceExt as _;
 use kube::api::{WatchEvent, WatchParams};
 use serde_json::{Value, json};
@@ -61,7 +62,7 @@ async fn a_job_is_deleted_on_time_although_nothing_happens_before() -> Result<()
         tenant.create("job", COMPLETES, json!({"ttlSecondsAfterFinished": ttl})).await?;
         let job = tenant.completes("job").await?;
         let due = finished_at(&job)?.plus(ttl);
-        let settled = tenant.requests_after(0)?.len();
+        let settled = jiff::Timestamp::now();
         let version = job.resource_version().unwrap_or_default();
         let only = WatchParams::default().fields("metadata.name=job").disable_bookmarks();
         let mut news = tenant.jobs.watch(&only, &version).await?.boxed();
@@ -76,8 +77,11 @@ async fn a_job_is_deleted_on_time_although_nothing_happens_before() -> Result<()
         on_time(due, deletion)?;
         tenant.gone("job").await?;
 
-        let after = tenant.requests_after(settled)?;
-        let [deletion, events @ ..] = &*after else { bail!("no DELETE was noted") };
+        let noted = tenant.deletion("job").await?;
+        let after = tenant.requests_since(settled)?;
+        let [deletion, events @ ..] = &*after else {
+            bail!("it was asked for earlier: {noted:#?}")
+        };
         ensure!(deletion.verb == "delete", "before the deletion: {deletion:#?}");
         let preconditions = &deletion.sent["preconditions"];
         let expected = json!({"uid": job.uid(), "resourceVersion": version});
@@ -108,11 +112,11 @@ async fn a_preempted_job_with_a_ttl_is_left_in_peace() -> Result<()> {
             Ok(job)
         })
         .await?;
-        let known = tenant.requests_after(0)?.len();
+        let since = jiff::Timestamp::now();
         consistently("nobody touches it", WINDOW, async || {
             let job = tenant.jobs.get("job").await?;
             ensure!(job.resource_version() == settled.resource_version(), "it has changed");
-            let new = tenant.requests_after(known)?;
+            let new = tenant.requests_since(since)?;
             ensure!(new.is_empty(), "the operator asked for {new:#?}");
             Ok(())
         })
