@@ -30,15 +30,17 @@ pub struct Terms {
     pub records_go: bool,
     /// How long a Pod that has ended and is deleted may be held.
     pub longest_hold: Millis,
-    /// By how much the program's watch of Pods may be behind, so that a Pod may be counted by an older version (A7).
+    /// By how much the program's watch of Pods may be behind, in milliseconds, so that a Pod may be counted by an older
+    /// version (A7).
     pub watch_behind: Millis,
 }
 
 impl Default for Terms {
-    /// Those of an undisturbed program with its default configuration on a busy machine: 5 minutes and 15 seconds (AH4).
+    /// Those of an undisturbed program with its default configuration on a busy machine: 5 minutes and 15 seconds (AH4), and
+    /// a watch that is a second behind.
     fn default() -> Self {
         let excused = BTreeSet::new();
-        Self { excused, records_go: false, longest_hold: 315_000, watch_behind: 0 }
+        Self { excused, records_go: false, longest_hold: 315_000, watch_behind: 1_000 }
     }
 }
 

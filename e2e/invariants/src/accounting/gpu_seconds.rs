@@ -34,23 +34,28 @@ pub(super) fn may_add(
     }))
 }
 
-/// The GPU seconds of all Pods of a TrainJob that had our finalizer, each as it was before the version of the record that counted it.
+/// The least and the most GPU seconds of all Pods of a TrainJob that had our finalizer, each as it was before the version of
+/// the record that counted it, or as a watch that is `behind` had still shown it.
 ///
 /// # Errors
 ///
 /// A Pod was not counted, or what it is charged for is not known; it is named.
-pub fn gpu_seconds(history: &AccountingHistory, job: &str) -> Result<u64, String> {
+pub fn gpu_seconds(
+    history: &AccountingHistory,
+    job: &str,
+    behind: Millis,
+) -> Result<RangeInclusive<u64>, String> {
     let records = history.by_record();
     let versions = || records.values().flatten().filter(|version| version.job == job);
-    let mut sum = 0_u64;
+    let mut sum = 0..=0_u64;
     for (uid, pod) in history.by_pod() {
         let Some(first) = pod.first().filter(|first| first.job == job) else { continue };
         let counts = |version: &&&RecordVersion| version.status.settling.iter().any(|it| it == uid);
         let counted = versions().filter(counts).min_by_key(|version| version.revision);
         let counted = counted.ok_or_else(|| format!("{} was not counted", first.name))?;
-        let added = added(&pod, counted);
+        let added = may_add(&pod, counted, behind);
         let added = added.ok_or_else(|| format!("it is not known what {} costs", first.name))?;
-        sum = sum.saturating_add(added);
+        sum = sum.start().saturating_add(*added.start())..=sum.end().saturating_add(*added.end());
     }
     Ok(sum)
 }

@@ -122,7 +122,8 @@ fn good() -> AccountingHistory {
 fn broken(change: impl FnOnce(&mut AccountingHistory)) -> Vec<Invariant> {
     let mut history = good();
     change(&mut history);
-    let found = check(&history, &Terms::default()).into_iter().map(|it| it.invariant);
+    let terms = Terms { watch_behind: 0, ..Terms::default() };
+    let found = check(&history, &terms).into_iter().map(|it| it.invariant);
     found.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
@@ -275,15 +276,18 @@ fn a7_a_share_that_does_not_follow_from_its_pod() {
     assert_eq!(found, [Invariant::A7]);
 }
 
+/// It turns out then to have ended a second later than its version before says.
+fn half_a_second_before_it_is_counted_a_pod_ended_later(history: &mut AccountingHistory) {
+    let pods = &mut history.pods;
+    pods.iter_mut().find(|pod| pod.revision == 2).unwrap().charge = ended(2, "p2").charge;
+    let last = pods.iter_mut().find(|pod| pod.revision == 6).unwrap();
+    last.at = at(7) - 500;
+    last.charge.as_mut().unwrap().end = Timestamp(1_011);
+}
+
 #[test]
 fn a7_a_pod_may_be_counted_by_what_a_watch_that_is_behind_has_shown() {
-    // Half a second before it is counted it turns out to have ended a second later.
-    let later = |it: &mut AccountingHistory| {
-        it.pods.iter_mut().find(|pod| pod.revision == 2).unwrap().charge = ended(2, "p2").charge;
-        let last = it.pods.iter_mut().find(|pod| pod.revision == 6).unwrap();
-        last.at = at(7) - 500;
-        last.charge.as_mut().unwrap().end = Timestamp(1_011);
-    };
+    let later = half_a_second_before_it_is_counted_a_pod_ended_later;
     assert_eq!(broken(later), [Invariant::A7]);
     let mut history = good();
     later(&mut history);
@@ -342,16 +346,21 @@ fn a12_a_record_that_goes() {
 #[test]
 fn gpu_seconds_are_those_of_all_pods_as_they_were_when_they_were_counted() {
     let history = good();
-    assert_eq!(gpu_seconds(&history, "u1"), Ok(40));
-    assert_eq!(gpu_seconds(&history, "u2"), Ok(0), "another job");
+    assert_eq!(gpu_seconds(&history, "u1", 0), Ok(40..=40));
+    assert_eq!(gpu_seconds(&history, "u2", 0), Ok(0..=0), "another job");
 
     let mut uncounted = good();
     uncounted.pods.push(ended(12, "p3"));
-    assert_eq!(gpu_seconds(&uncounted, "u1"), Err("a/p3 was not counted".to_owned()));
+    assert_eq!(gpu_seconds(&uncounted, "u1", 0), Err("a/p3 was not counted".to_owned()));
 
     let mut unknown = good();
     unknown.pods.iter_mut().for_each(|pod| pod.charge = None);
-    assert!(gpu_seconds(&unknown, "u1").is_err());
+    assert!(gpu_seconds(&unknown, "u1", 0).is_err());
+
+    let mut behind = good();
+    half_a_second_before_it_is_counted_a_pod_ended_later(&mut behind);
+    assert_eq!(gpu_seconds(&behind, "u1", 499), Ok(42..=42));
+    assert_eq!(gpu_seconds(&behind, "u1", 501), Ok(40..=42));
 }
 
 #[test]

@@ -11,9 +11,6 @@ use crate::faults::case::Case;
 use crate::faults::strike::ENDLESS;
 use crate::testenv::accounting::holds;
 
-/// By how much a watch may be behind where many lives go on side by side, in milliseconds.
-const BEHIND: Millis = 1_000;
-
 /// After which a Pod is let go whose record cannot be written, in milliseconds.
 pub(super) const HOLD_LIMIT: Millis = 10_000;
 /// How much longer a Pod may be held (AH4).
@@ -56,7 +53,7 @@ impl Lived<'_> {
             BTreeSet::new()
         };
         let longest_hold = self.longest_hold();
-        let terms = Terms { excused, longest_hold, watch_behind: BEHIND, ..Terms::default() };
+        let terms = Terms { excused, longest_hold, ..Terms::default() };
         let mut broken: Vec<_> =
             check(self.history, &terms).iter().map(ToString::to_string).collect();
         broken.extend(let_go.iter().filter_map(|(held, free)| let_go_early(held, free)));
