@@ -6,6 +6,7 @@
 //! operator have to say about it.
 
 pub mod finalizer;
+mod leftovers;
 mod limits;
 mod policy;
 mod pool;

@@ -121,7 +121,8 @@ async fn slices(case: &Case<'_>, place: &Place) -> Result<()> {
     ensure!(slice.finalizers() == [IN_USE], "{:?}", slice.finalizers());
     place.asks_for_nothing_more(WINDOW).await?;
     let deleted = place.deleted();
-    ensure!(deleted.get(&name) == Some(&(1, 1)), "{deleted:?}");
+    // A version that Kueue has replaced meanwhile is refused, and it is asked for again.
+    ensure!(matches!(deleted.get(&name), Some((1..=3, 1))), "{deleted:?}");
     Ok(())
 }
 
