@@ -288,6 +288,9 @@ async fn gpu_seconds_of_random_jobs_are_those_of_an_independent_count() -> Resul
     ensure!(wrong.is_empty(), "{} of {count} jobs:\n{}", wrong.len(), wrong.join("\n"));
     let pods: BTreeSet<_> = history.pods.iter().map(|pod| &pod.uid).collect();
     ensure!(pods.len() > count && sum > 0, "{} Pods, {sum} GPU seconds", pods.len());
-    launcher::say(format_args!("{count} jobs, {} Pods, {sum} GPU seconds, all equal", pods.len()));
+    launcher::say(format_args!(
+        "{count} jobs, {} Pods, {sum} GPU seconds, all as the history says",
+        pods.len()
+    ));
     Ok(())
 }
