@@ -89,9 +89,7 @@ async fn a_kind_of_podgroup_that_cannot_be_listed_keeps_only_jobs_waiting_that_n
 
         operator.wait_ready().await?;
         tenant.runs("plain").await?;
-        let waiting = tenant.becomes("gang", "Waiting").await?;
-        let why = conditions::find_true(conditions_of(&waiting), "Waiting").context("no reason")?;
-        ensure!(why.reason == "PodGroupNotServed", "{why:?}");
+        tenant.waits_because("gang", "PodGroupNotServed").await?;
         let made = |call: &Call| call.verb == "create" && call.name == "gang";
         ensure!(proxy.count(made) == 0, "it was given something");
         let said = format!("cannot list {KIND}");

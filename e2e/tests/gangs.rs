@@ -11,7 +11,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::coscheduling;
 use e2e::fixtures::shared::Shared;
-use e2e::fixtures::status::conditions_of;
 use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{COMPLETES_AFTER, PATIENCE, POOL, PooledBox, consistently, runtime};
 use e2e::until::until_ok;
@@ -121,22 +120,13 @@ async fn test(prefix: &str, body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -
     SHARED.get(start).await?.test(prefix, body).await
 }
 
-/// Waits until a job says that it waits, for this reason.
-async fn waits(tenant: &Tenant<'_>, job: &str, reason: &str) -> Result<()> {
-    let job = tenant.becomes(job, "Waiting").await?;
-    let waiting = conditions_of(&job).iter().find(|condition| condition.type_ == "Waiting");
-    let waiting = waiting.context("it does not wait")?;
-    ensure!(waiting.reason == reason, "{waiting:?}");
-    Ok(())
-}
-
 /// The life of a scheduler, from before it is installed on. One test each: what is installed stays.
 async fn gangs_of(scheduler: &Scheduler, prefix: &str) -> Result<()> {
     test(prefix, async |tenant| {
         let completes =
             scheduler.runtime(tenant, "completes", &json!({COMPLETES_AFTER: "1s"})).await?;
         tenant.create("early", &completes, json!({})).await?;
-        waits(tenant, "early", "PodGroupNotServed").await?;
+        tenant.waits_because("early", "PodGroupNotServed").await?;
         ensure!(tenant.job_sets.get_opt("early").await?.is_none(), "it has a JobSet");
 
         let definitions = tokio::task::spawn_blocking(scheduler.definitions).await??;
@@ -178,7 +168,7 @@ async fn belongs_to_somebody_else(
     }))?;
     let theirs = groups.create(&PostParams::default(), &theirs).await?;
     tenant.create("taken", runtime, json!({})).await?;
-    waits(tenant, "taken", "PodGroupConflict").await?;
+    tenant.waits_because("taken", "PodGroupConflict").await?;
     consistently("it is left alone", WINDOW, async || {
         let group = groups.get("taken").await?;
         ensure!(group.resource_version() == theirs.resource_version(), "it was changed");

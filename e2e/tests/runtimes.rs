@@ -242,10 +242,8 @@ async fn a_secret_of_somebody_else_is_left_alone_and_waited_for() -> Result<()> 
             "metadata": {"name": "job-mpi-ssh-auth"}, "stringData": {"ssh-privatekey": "theirs"},
         }))?;
         let theirs = secrets.create(&PostParams::default(), &theirs).await?;
-        tenant.create("job", &shipped.name, json!({"trainer": {}})).await?;
-        let job = tenant.becomes("job", "Waiting").await?;
-        let waiting = conditions_of(&job).first().context("no condition")?;
-        ensure!(waiting.reason == "NameConflict", "{waiting:?}");
+        let job = tenant.create("job", &shipped.name, json!({"trainer": {}})).await?;
+        let waiting = tenant.waits_because("job", "NameConflict").await?;
         ensure!(waiting.message.contains("Secret job-mpi-ssh-auth"), "{waiting:?}");
         let kept = secrets.get("job-mpi-ssh-auth").await?;
         ensure!(kept.resource_version() == theirs.resource_version(), "it was changed");
@@ -270,13 +268,9 @@ async fn a_name_that_jobset_would_refuse_is_reported_and_not_tried() -> Result<(
         shipped.install(tenant).await?;
         let name = "a-name-that-is-good-enough-for-a-trainjob-but-not-for-its-pods";
         tenant.create(name, &shipped.name, json!({})).await?;
-        let job = tenant.becomes(name, "Waiting").await?;
-        let waiting = conditions_of(&job).first().context("no condition")?;
-        ensure!(waiting.reason == "BuildFailed", "{waiting:?}");
+        let waiting = tenant.waits_because(name, "BuildFailed").await?;
         ensure!(waiting.message.contains("metadata.name"), "{waiting:?}");
-        ensure!(
-            tenant.tells(name, "TrainJobResourcesCreationFailed").await?.contains("metadata.name")
-        );
+        tenant.tells_of(name, "TrainJobResourcesCreationFailed", "metadata.name").await?;
         consistently("it is not tried", Duration::from_secs(5), async || {
             let tried = tenant.requests("create", "jobsets", name)?;
             ensure!(tried.is_empty(), "{tried:?}");

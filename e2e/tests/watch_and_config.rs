@@ -49,9 +49,7 @@ async fn a_job_whose_runtime_appears_later_starts_at_once() -> Result<()> {
         for (job, kind) in
             [("cluster-wide", "ClusterTrainingRuntime"), ("namespaced", "TrainingRuntime")]
         {
-            let waiting = tenant.becomes(job, "Waiting").await?;
-            let why = conditions::find_true(conditions_of(&waiting), "Waiting").context("no")?;
-            ensure!(why.reason == "RuntimeNotFound", "{job}: {}", why.reason);
+            tenant.waits_because(job, "RuntimeNotFound").await?;
             let told = tenant.tells(job, "TrainJobResourcesCreationFailed").await?;
             ensure!(told.contains(&name), "{job}: {told}");
 

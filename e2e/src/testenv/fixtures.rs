@@ -5,6 +5,7 @@
 //! must not happen does not. When it fails, [`Tenant::explained`] adds what the cluster and the
 //! operator have to say about it.
 
+mod events;
 pub mod finalizer;
 mod leftovers;
 mod limits;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use e2e::fixtures::finalizer::{hold, let_go};
 use e2e::fixtures::status::{conditions_of, finished_at};
 use e2e::fixtures::tenant::Tenant;
@@ -65,11 +65,8 @@ fn untouched(tenant: &Tenant<'_>, name: &str, since: jiff::Timestamp) -> Result<
 
 /// Waits until a job says that it waits, and why.
 async fn waits(tenant: &Tenant<'_>, name: &str, reason: &str) -> Result<()> {
-    let job = tenant.becomes(name, "Waiting").await?;
-    let waiting = conditions::find_true(conditions_of(&job), "Waiting").context("it waits")?;
-    ensure!(waiting.reason == reason, "it waits for {}: {}", waiting.reason, waiting.message);
-    let note = tenant.tells(name, "TrainJobResourcesCreationFailed").await?;
-    ensure!(note.contains(&waiting.message), "condition and event differ: {note}");
+    let waiting = tenant.waits_because(name, reason).await?;
+    tenant.tells_of(name, "TrainJobResourcesCreationFailed", &waiting.message).await?;
     Ok(())
 }
 

@@ -1,7 +1,6 @@
 //! What TrainJobs go through, so that the operator needs each of its permissions somewhere.
 
 use anyhow::{Context, Result, ensure};
-use e2e::fixtures::status::conditions_of;
 use e2e::fixtures::tenant::Tenant;
 use e2e::fixtures::{COMPLETES, COMPLETES_AFTER, MPI, PATIENCE, RUNS, fillers, mpi, runtime};
 use e2e::rbac::Grant;
@@ -149,14 +148,14 @@ impl Scenario {
                 });
                 apply(tenant, &theirs).await?;
                 tenant.create(JOB, RUNS, json!({})).await?;
-                waits(tenant).await
+                tenant.waits_because(JOB, "SnapshotConflict").await.map(|_| ())
             }
             Self::Gang(scheduler) => gang(tenant, scheduler).await,
             Self::TakenGang(scheduler) => {
                 apply(tenant, &scheduler.pod_group(JOB)).await?;
                 let name = gang_runtime(tenant, scheduler).await?;
                 tenant.create(JOB, &name, json!({})).await?;
-                waits(tenant).await
+                tenant.waits_because(JOB, "PodGroupConflict").await.map(|_| ())
             }
             Self::Freed => freed(tenant, false).await,
             Self::FreedClusterWide => freed(tenant, true).await,
@@ -214,15 +213,6 @@ async fn changed(tenant: &Tenant<'_>) -> Result<()> {
         Ok(())
     })
     .await
-}
-
-/// Waits until the job says that it waits for somebody else.
-async fn waits(tenant: &Tenant<'_>) -> Result<()> {
-    let job = tenant.becomes(JOB, "Waiting").await?;
-    let waiting = conditions_of(&job).iter().find(|condition| condition.type_ == "Waiting");
-    let reason = &waiting.context("it does not wait")?.reason;
-    ensure!(reason.ends_with("Conflict"), "it waits because of {reason}");
-    Ok(())
 }
 
 async fn gang_runtime(tenant: &Tenant<'_>, scheduler: Scheduler) -> Result<String> {

@@ -26,6 +26,12 @@ async fn stops_when_frozen(
     let mut one_by_one = policy("jobs", "Job", &ttl(600));
     one_by_one["spec"]["overrides"] = json!({"annotation": true});
     place.apply(one_by_one).await?;
+    // Before there are any: a watch that began earlier would go on, and its end in time would tell of a connection.
+    let watches = place.proxy.inject(
+        move |call| call.is_watch() && frozen(call),
+        1..=usize::MAX,
+        Fault::FreezeWatch,
+    );
     place.launch().await?;
     place.status("jobs", is_enforcing).await?;
     for due in 0..40 {
@@ -37,11 +43,6 @@ async fn stops_when_frozen(
         Ok(())
     };
     until_ok("it deletes", PATIENCE, goes_on).await?;
-    let watches = place.proxy.inject(
-        move |call| call.is_watch() && frozen(call),
-        1..=usize::MAX,
-        Fault::FreezeWatch,
-    );
     watches.freeze();
     watches.reached().await?;
     place.delete_policy("jobs").await?;

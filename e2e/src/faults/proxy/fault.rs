@@ -198,7 +198,8 @@ impl Injection {
         self.0.gate.borrow().befallen
     }
 
-    /// Freezes the watches that [`Fault::FreezeWatch`] is meant for, those under way and those to come.
+    /// Freezes the watches that [`Fault::FreezeWatch`] is meant for: those that began since it was injected, and those to
+    /// come.
     pub fn freeze(&self) {
         self.0.gate.send_modify(|gate| gate.frozen = true);
     }
