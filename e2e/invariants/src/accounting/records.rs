@@ -6,7 +6,8 @@ use std::{
 };
 
 use trainjob_api::lifecycle::v1alpha1::record::{
-    ATTEMPTS, FAILURES, JOB_SETS, NAMES, PodCounts, RESOURCES, SETTLING, TrainJobRecordStatus,
+    ATTEMPTS, FAILURES, JOB_SETS, NAMES, PodCounts, RESOURCES, SETTLING, Seconds,
+    TrainJobRecordStatus,
 };
 
 use super::{
@@ -100,10 +101,7 @@ impl Life<'_> {
             if after.gone {
                 continue;
             }
-            let fallen = sums(&before.status).into_iter().find_map(|(name, was)| {
-                let is = sums(&after.status).get(&name).copied().unwrap_or_default();
-                (is < was).then(|| format!("{name} fell from {was} to {is}"))
-            });
+            let fallen = fallen(&before.status, &after.status);
             found.extend(fallen.map(|what| broken(Invariant::A4, after, what)));
             let but_time = |status: &TrainJobRecordStatus| TrainJobRecordStatus {
                 as_of: None,
@@ -189,10 +187,33 @@ fn is_final(version: &RecordVersion) -> bool {
     conditions.any(|it| it.type_ == "Final" && it.status == "True")
 }
 
-/// The numbers that never fall, by name.
-fn sums(status: &TrainJobRecordStatus) -> BTreeMap<String, u64> {
+/// What fell and may not.
+fn fallen(before: &TrainJobRecordStatus, after: &TrainJobRecordStatus) -> Option<String> {
+    let numbers = numbers(before).into_iter().zip(numbers(after));
+    let mut fallen = numbers.filter_map(|((name, was), (_, is))| {
+        (is < was).then(|| format!("{name} fell from {was} to {is}"))
+    });
+    let [was, is] = [before, after].map(|status| &status.totals);
+    fallen
+        .next()
+        .or_else(|| fallen_resource("seconds", &was.seconds, &is.seconds))
+        .or_else(|| fallen_resource("wasted", &was.wasted, &is.wasted))
+}
+
+/// A resource whose seconds fell. Where others have come that take all room, one may go altogether.
+fn fallen_resource(what: &str, before: &Seconds, after: &Seconds) -> Option<String> {
+    let is_full = after.len() == RESOURCES;
+    before.iter().find_map(|(name, was)| {
+        let is = after.get(name);
+        let has_fallen = is.map_or(!is_full, |is| is < was);
+        has_fallen.then(|| format!("{what} of {name} fell from {was} to {is:?}"))
+    })
+}
+
+/// The numbers that never fall.
+fn numbers(status: &TrainJobRecordStatus) -> [(&'static str, u64); 8] {
     let totals = &status.totals;
-    let numbers = [
+    [
         ("succeeded", totals.pods.succeeded),
         ("failed", totals.pods.failed),
         ("deleted", totals.pods.deleted),
@@ -201,11 +222,7 @@ fn sums(status: &TrainJobRecordStatus) -> BTreeMap<String, u64> {
         ("wastedGpuSeconds", totals.wasted_gpu_seconds),
         ("clamped", status.clamped),
         ("lost", status.lost.values().sum()),
-    ];
-    let numbers = numbers.into_iter().map(|(name, number)| (name.to_owned(), number));
-    let seconds = totals.seconds.iter().map(|(name, it)| (format!("seconds of {name}"), *it));
-    let wasted = totals.wasted.iter().map(|(name, it)| (format!("wasted of {name}"), *it));
-    numbers.chain(seconds).chain(wasted).collect()
+    ]
 }
 
 /// The Pods of all replicated jobs together.

@@ -191,6 +191,18 @@ fn a4_sums_that_fall_or_do_not_add_up() {
 }
 
 #[test]
+fn a4_a_resource_goes_only_when_others_take_all_room() {
+    for (others, expected) in [("abcdef", vec![Invariant::A4]), ("abcdefg", vec![])] {
+        let found = broken(|it| {
+            of_record(it, 7).totals.seconds.insert("z".into(), 1);
+            let last = &mut of_record(it, 11).totals.seconds;
+            last.extend(others.chars().map(|name| (name.into(), 1)));
+        });
+        assert_eq!(found, expected, "{others}");
+    }
+}
+
+#[test]
 fn a5_more_are_counted_than_settled() {
     let found = broken(|it| {
         let counts_more = |status: &mut TrainJobRecordStatus| {
