@@ -14,7 +14,9 @@ use std::{
 use kube::Client;
 use tokio::sync::Notify;
 use trainjob_accounting_core::{
+    answer::Failure,
     clock::Now,
+    job::Job,
     keeper::{Answer, Call},
     settings::Settings,
     tracked::Tracked,
@@ -225,7 +227,12 @@ impl Accountant {
                 Ok(listed.take(&job.uid))
             }
             Call::ReadJob => {
-                self.read_job(&requests).await?;
+                let is_there = self.read_job(&requests).await?;
+                // What the watch has yet to tell may decide, such as that it was suspended before it was deleted.
+                if !is_there && matches!(self.book().jobs.job(job), Job::Running { .. }) {
+                    let failure = Failure::NotFound;
+                    return Ok(Answer::Failed { failure, retry_after: Duration::ZERO });
+                }
                 Ok(Answer::Job)
             }
             Call::Store(store) => {
@@ -240,13 +247,14 @@ impl Accountant {
         }
     }
 
-    async fn read_job(&self, requests: &Requests<'_>) -> Result<(), RequestError> {
-        // That there is none proves nothing: an API server that has just started says so of every custom resource. The watch
-        // shows that one has gone.
-        if let Some(read) = requests.train_job().await? {
-            self.book().jobs.saw(&read);
+    /// Whether it is there. That there is none proves nothing: an API server that has just started says so of every custom
+    /// resource. The watch shows that one has gone.
+    async fn read_job(&self, requests: &Requests<'_>) -> Result<bool, RequestError> {
+        let read = requests.train_job().await?;
+        if let Some(read) = &read {
+            self.book().jobs.saw(read);
         }
-        Ok(())
+        Ok(read.is_some())
     }
 
     /// What a failed request means, which is told of.

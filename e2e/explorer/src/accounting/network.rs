@@ -1,7 +1,5 @@
 //! The network, which takes its time.
 
-use std::time::Duration;
-
 use trainjob_accounting_core::{
     answer::Failure,
     keeper::{Answer, Call},
@@ -9,7 +7,7 @@ use trainjob_accounting_core::{
 
 use super::{
     plot::REFUSALS,
-    request::{Sender, Sent, word},
+    request::{Sender, Sent, failed, word},
     world::{Reply, World},
 };
 
@@ -145,9 +143,10 @@ impl World {
         if process.epoch != sent.by.epoch {
             return;
         }
-        if let (Answer::Job, Some(read)) = (&answer, self.jobs.get(job)) {
-            process.read_job(job, read);
-        }
+        let answer = match (answer, self.jobs.get(job)) {
+            (Answer::Job, Some(read)) => process.read_job(job, read),
+            (answer, _) => answer,
+        };
         if let Some(again) = process.answered(&sent.call, answer, now) {
             self.request(sent.by.process, again);
         }
@@ -169,10 +168,6 @@ impl World {
             while process.watch_job(&self.jobs) || process.watch_record(&self.gone_records) {}
         }
     }
-}
-
-pub(super) const fn failed(failure: Failure) -> Answer {
-    Answer::Failed { failure, retry_after: Duration::ZERO }
 }
 
 const fn unanswered() -> Answer {

@@ -1,6 +1,11 @@
 //! A request under way.
 
-use trainjob_accounting_core::keeper::Call;
+use std::time::Duration;
+
+use trainjob_accounting_core::{
+    answer::Failure,
+    keeper::{Answer, Call},
+};
 
 /// Who sent a request, and what was known then.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +27,11 @@ pub(super) struct Sent {
     pub(super) call: Call,
     /// Nobody waits for its answer any more.
     pub(super) given_up: bool,
+}
+
+/// The answer to one that fails.
+pub(super) const fn failed(failure: Failure) -> Answer {
+    Answer::Failed { failure, retry_after: Duration::ZERO }
 }
 
 /// What a request asks for.

@@ -6,8 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use trainjob_accounting_core::pod::Pod;
 use trainjob_api::{
-    lifecycle::v1alpha1::record::{
-        ATTEMPTS, FAILURES, FAILURES_PER_ATTEMPT, JOB_SETS, NAMES, SETTLING, TrainJobRecordStatus,
+    lifecycle::v1alpha1::{
+        record::{
+            ATTEMPTS, FAILURES, FAILURES_PER_ATTEMPT, JOB_SETS, NAMES, SETTLING,
+            TrainJobRecordStatus,
+        },
+        record_words::Outcome,
     },
     time::Timestamp,
 };
@@ -198,6 +202,8 @@ impl Rules {
         let grown = numbers(before).iter().zip(numbers(after)).all(|(one, other)| *one <= other);
         let totals = || format!("{:?} after {:?}", after.totals, before.totals);
         self.must(grown, Rule::A4, totals);
+        let has_fallen = after.totals.wasted_gpu_seconds < before.totals.wasted_gpu_seconds;
+        self.must(!has_fallen || is_corrected(before, after), Rule::A4, totals);
         let (sum, parts) = (after.totals.pods, of_replicated_jobs(after));
         self.must(sum == parts, Rule::A4, || format!("{sum:?} of {parts:?}"));
         let (sum, counted) = (ended(sum), self.counted_here.len() as u64);
@@ -254,4 +260,9 @@ impl Rules {
         let fits = sizes.iter().all(|(size, bound)| size <= bound);
         self.must(fits, Rule::A8, || format!("bounds: {sizes:?}"));
     }
+}
+
+/// One leader saw the TrainJob go and stored that it was deleted, by which all is wasted; the other knows how it had finished.
+fn is_corrected(before: &TrainJobRecordStatus, after: &TrainJobRecordStatus) -> bool {
+    before.outcome == Outcome::Deleted.as_str() && after.outcome != before.outcome
 }

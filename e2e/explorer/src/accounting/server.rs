@@ -1,7 +1,5 @@
 //! The API server.
 
-use std::time::Duration;
-
 use trainjob_accounting_core::{
     answer::Failure,
     keeper::{Answer, Call, Fence, Store},
@@ -10,7 +8,7 @@ use trainjob_api::{lifecycle::v1alpha1::record::TrainJobRecordStatus, time::Time
 
 use super::{
     defect::Defect,
-    request::{Sender, Sent},
+    request::{Sender, Sent, failed},
     rules::Change,
     world::{Stored, World},
 };
@@ -129,8 +127,4 @@ impl World {
 fn fence(record: &Stored) -> Fence {
     let name = if record.long_name { "llm-long" } else { "llm" };
     Fence { name: name.into(), uid: record.uid.clone(), version: record.version.to_string() }
-}
-
-const fn failed(failure: Failure) -> Answer {
-    Answer::Failed { failure, retry_after: Duration::ZERO }
 }

@@ -89,13 +89,12 @@ pub(super) fn unwatched(status: &TrainJobRecordStatus) -> u64 {
     status.lost.get(Loss::Unwatched.as_str()).copied().unwrap_or_default()
 }
 
-/// What never falls.
-pub(super) fn numbers(status: &TrainJobRecordStatus) -> [u64; 7] {
+/// What never falls, but for what was wasted.
+pub(super) fn numbers(status: &TrainJobRecordStatus) -> [u64; 6] {
     let totals = &status.totals;
     let (pods, lost) = (totals.pods, status.lost.values().sum());
     let seconds = totals.seconds.values().sum();
-    let (gpus, wasted) = (totals.gpu_seconds, totals.wasted_gpu_seconds);
-    [pods.succeeded, pods.failed, pods.deleted, gpus, wasted, seconds, lost]
+    [pods.succeeded, pods.failed, pods.deleted, totals.gpu_seconds, seconds, lost]
 }
 
 pub(super) const fn ended(pods: PodCounts) -> u64 {

@@ -189,13 +189,11 @@ fn is_final(version: &RecordVersion) -> bool {
 
 /// What fell and may not.
 fn fallen(before: &TrainJobRecordStatus, after: &TrainJobRecordStatus) -> Option<String> {
-    let numbers = numbers(before).into_iter().zip(numbers(after));
-    let mut fallen = numbers.filter_map(|((name, was), (_, is))| {
-        (is < was).then(|| format!("{name} fell from {was} to {is}"))
-    });
+    let mut numbers = numbers(before).into_iter().zip(numbers(after));
+    let fallen = numbers.find(|((_, was), (_, is))| is < was);
     let [was, is] = [before, after].map(|status| &status.totals);
     fallen
-        .next()
+        .map(|((name, was), (_, is))| format!("{name} fell from {was} to {is}"))
         .or_else(|| fallen_resource("seconds", &was.seconds, &is.seconds))
         .or_else(|| fallen_resource("wasted", &was.wasted, &is.wasted))
 }

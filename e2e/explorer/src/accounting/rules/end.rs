@@ -57,8 +57,8 @@ impl Rules {
         self.must(left == 0, Rule::A8, || format!("{left} Pods are held for ever"));
     }
 
-    /// Of two leaders one may let go what the other counts or lets go meanwhile. If no answer comes, it cannot know whose
-    /// request was done, and tells of a loss. Or the other proves the record before that one tells of it, and finds a Pod less
+    /// Of two leaders, or of a process and the one after it, one may let go what the other counts, has counted or lets go. If
+    /// no answer comes, it cannot know whose request was done, and tells of a loss. Or the other proves the record before that one tells of it, and finds a Pod less
     /// than the record has: to it this one went unseen. How many Pods can have been told of once more in these ways.
     fn told_of_twice(&self) -> usize {
         let more = |uid: &String| usize::from(self.counted_here.contains(uid));
@@ -96,8 +96,7 @@ impl Rules {
         self.must(fits, Rule::A6, || format!("{}, expected {outcomes:?}", record.outcome));
         let lost = usize::try_from(record.lost.values().sum::<u64>()).unwrap_or(usize::MAX);
         let counted = self.counted_here.len();
-        let twice = if plot.second.is_some() { self.told_of_twice() } else { 0 };
-        let fits = counted + lost <= all + twice;
+        let fits = counted + lost <= all + self.told_of_twice();
         self.must(fits, Rule::A6, || format!("{counted} counted and {lost} lost of {all}"));
         let fits = !is_first || counted + excused == all;
         self.must(fits, Rule::A6, || format!("{counted} counted, {excused} gone of {all}"));

@@ -15,8 +15,11 @@ pub(super) struct LetGo {
     unsure: Vec<Store>,
     /// UIDs of Pods of which a request to let them go is under way.
     under_way: BTreeSet<String>,
-    /// Those of them that a list did not show and that are not told of as unwatched, since their answers tell.
-    withheld: BTreeSet<String>,
+    /// Those of them that the last list did not show. Their answers tell whether they went unseen.
+    unlisted: BTreeSet<String>,
+    /// How many Pods were missing in that list and are not told of as unwatched, because they may be among those. Others of
+    /// those may have been counted before.
+    missing: u64,
     /// UIDs of Pods of which it is not known whether they were let go.
     unsure_of: BTreeSet<String>,
 }
@@ -31,7 +34,7 @@ impl LetGo {
     }
 
     pub(super) fn count(&self) -> u64 {
-        self.uids.len().try_into().unwrap_or(u64::MAX)
+        count(self.uids.len())
     }
 
     /// A request to let a Pod go is sent.
@@ -39,10 +42,17 @@ impl LetGo {
         self.under_way.insert(uid.to_owned());
     }
 
-    /// It was answered, or failed. Whether its Pod was left out of what is told of as unwatched.
-    pub(super) fn answered(&mut self, uid: &str) -> bool {
+    /// It was answered, or failed; or its Pod had gone by itself. How many Pods that were missing are now known to have gone
+    /// unseen, since fewer answers are left than they are.
+    pub(super) fn answered(&mut self, uid: &str, went_by_itself: bool) -> u64 {
         self.under_way.remove(uid);
-        self.withheld.remove(uid)
+        if self.unlisted.remove(uid) && !went_by_itself {
+            self.missing = self.missing.saturating_sub(1);
+        }
+        let may_be_missing = self.missing.min(count(self.unlisted.len()));
+        let unseen = self.missing - may_be_missing;
+        self.missing = may_be_missing;
+        unseen
     }
 
     /// Whether one is under way.
@@ -54,14 +64,11 @@ impl LetGo {
     /// which a request to let them go is under way, whose answers tell.
     pub(super) fn unseen<'p>(&mut self, gone: u64, listed: impl Iterator<Item = &'p Pod>) -> u64 {
         let listed: BTreeSet<_> = listed.map(|pod| &*pod.uid).collect();
-        let mut unseen = gone.saturating_sub(self.count());
-        for uid in self.under_way.iter().filter(|uid| !listed.contains(uid.as_str())) {
-            if unseen > 0 {
-                unseen -= 1;
-                self.withheld.insert(uid.clone());
-            }
-        }
-        unseen
+        let unlisted = self.under_way.iter().filter(|uid| !listed.contains(uid.as_str()));
+        self.unlisted = unlisted.cloned().collect();
+        let unseen = gone.saturating_sub(self.count());
+        self.missing = unseen.min(count(self.unlisted.len()));
+        unseen - self.missing
     }
 
     /// It is not known whether a request to let a Pod go was carried out.
@@ -119,5 +126,46 @@ impl LetGo {
     /// What is counted was not lost, though it was let go.
     pub(super) fn counted(&mut self, settling: &[String]) {
         self.uids.retain(|uid| !settling.contains(uid));
+    }
+}
+
+fn count(length: usize) -> u64 {
+    length.try_into().unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::iter::empty;
+
+    use super::*;
+
+    /// Of `a`, `b` and `c`, which a list did not show, two were missing; what is told of as unwatched when they are answered.
+    #[test]
+    fn pods_that_were_missing_went_unseen_once_no_answer_can_tell_otherwise() {
+        for (went_by_themselves, expected) in [
+            ([false, false, false], [0, 0, 0]),
+            ([true, false, false], [0, 0, 0]),
+            ([true, true, false], [0, 1, 0]),
+            ([false, true, true], [0, 0, 1]),
+            ([true, true, true], [0, 1, 1]),
+        ] {
+            let mut let_go = LetGo::default();
+            for uid in ["a", "b", "c"] {
+                let_go.sent(uid);
+            }
+            assert_eq!(let_go.unseen(2, empty()), 0);
+            let answered = ["a", "b", "c"].into_iter().zip(went_by_themselves);
+            let told: Vec<_> = answered.map(|(uid, went)| let_go.answered(uid, went)).collect();
+            assert_eq!(told, expected, "{went_by_themselves:?}");
+        }
+    }
+
+    #[test]
+    fn pods_that_are_missing_beyond_those_that_are_let_go_went_unseen_at_once() {
+        let mut let_go = LetGo::default();
+        let_go.sent("a");
+        let_go.push("b".to_owned());
+        assert_eq!(let_go.unseen(4, empty()), 2);
+        assert_eq!(let_go.answered("a", true), 1);
     }
 }

@@ -146,11 +146,15 @@ impl Pods {
         self.known.clear();
     }
 
-    /// Our PATCH of a Pod was answered with this version of it.
+    /// Our PATCH of a Pod was answered with this version of it. Somebody may have put the finalizer back since, which the
+    /// watch has shown before the answer came.
     pub(super) fn released(&mut self, uid: &str, version: u64) {
         let Some(known) = self.known.get_mut(uid) else { return };
-        known.version = known.version.max(version);
         known.tracked.released();
+        if known.version > version && known.tracked.pod.finalizer && !known.left {
+            known.tracked.presence = Presence::Here;
+        }
+        known.version = known.version.max(version);
         if known.left {
             self.known.remove(uid);
         }

@@ -31,7 +31,8 @@ impl Keeper {
         answer: &Answer,
         now: Now,
     ) {
-        let is_withheld = self.let_go.answered(uid);
+        let went_by_itself = !is_counted && self.went_by_itself(uid, answer);
+        let unseen = self.let_go.answered(uid, went_by_itself);
         if let Answer::Failed { failure: Failure::Silent, .. } = answer {
             self.record.valve = self.record.valve.silent(now.clock);
         }
@@ -46,11 +47,9 @@ impl Keeper {
                     }
                     return self.release_failed(uid, retry_after, now);
                 }
-                // It went, and nobody let it go: who else has counted it shows when the record is read.
-                ForPod::Released | ForPod::Absent if !is_counted && !self.let_go.may_have(uid) => {
-                    if is_withheld {
-                        self.went_unseen();
-                    }
+                // Who else has counted it shows when the record is read.
+                ForPod::Released | ForPod::Absent if went_by_itself => {
+                    self.went_unseen(unseen);
                     return self.pods.went(uid, now);
                 }
                 ForPod::Released | ForPod::Absent => self.pods.absent(uid),
@@ -76,10 +75,21 @@ impl Keeper {
         }
     }
 
-    /// A list did not show a Pod, and what was to let it go did not (AG11).
-    const fn went_unseen(&mut self) {
+    /// Whether a Pod that was to be let go had gone, and not because of that.
+    fn went_by_itself(&self, uid: &str, answer: &Answer) -> bool {
+        let Answer::Failed { failure, .. } = answer else { return false };
+        let has_gone = match for_pod(*failure) {
+            ForPod::Released => true,
+            ForPod::Absent => self.pods.has_left(uid),
+            ForPod::Again | ForPod::Refused => false,
+        };
+        has_gone && !self.let_go.may_have(uid)
+    }
+
+    /// A list did not show so many Pods, and what was to let them go did not (AG11).
+    const fn went_unseen(&mut self, pods: u64) {
         if let Evidence::Proven { unwatched, .. } = &mut self.record.evidence {
-            *unwatched = unwatched.saturating_add(1);
+            *unwatched = unwatched.saturating_add(pods);
         }
     }
 

@@ -224,14 +224,15 @@ fn a_write_that_fails_is_tried_ever_more_rarely_though_reads_succeed() {
 
 #[test]
 fn a_train_job_that_cannot_be_read_is_as_the_watch_shows_it() {
-    let phase = Phase::Failed;
-    let stopped = Pod { phase, containers: [ended_at(995, 143)].into(), ..ended() };
-    let mut keeper = proven(stopped);
-    for seconds in [4, 10] {
-        let call = answer(&mut keeper, seconds, failed(Failure::Forbidden));
-        assert_eq!(call, Call::ReadJob);
+    for failure in [Failure::Forbidden, Failure::NotFound] {
+        let phase = Phase::Failed;
+        let stopped = Pod { phase, containers: [ended_at(995, 143)].into(), ..ended() };
+        let mut keeper = proven(stopped);
+        for seconds in [4, 10] {
+            assert_eq!(answer(&mut keeper, seconds, failed(failure)), Call::ReadJob);
+        }
+        assert!(matches!(&next(&mut keeper, 20)[..], [Call::Store(_)]), "{failure:?}");
     }
-    assert!(matches!(&next(&mut keeper, 20)[..], [Call::Store(_)]));
 }
 
 #[test]

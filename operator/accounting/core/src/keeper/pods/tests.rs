@@ -39,6 +39,18 @@ fn a_pod_is_small() {
 }
 
 #[test]
+fn a_pod_that_somebody_holds_again_before_its_release_is_answered_is_held() {
+    for (shown_with_it, expected) in [(4, Presence::Released), (6, Presence::Here)] {
+        let mut pods = Pods::default();
+        pods.watched(3, read("p1", "node", &[]), NOW);
+        pods.get_mut("p1").unwrap().presence = Presence::Releasing;
+        pods.watched(shown_with_it, Pod { accounted: true, ..read("p1", "node", &[]) }, NOW);
+        pods.released("p1", 5);
+        assert_eq!(pods.get("p1").unwrap().presence, expected, "{shown_with_it}");
+    }
+}
+
+#[test]
 fn pods_of_a_replicated_job_share_what_they_have_in_common() {
     let mut pods = Pods::default();
     pods.watched(2, read("p1", "launcher", &[]), NOW);
