@@ -23,6 +23,9 @@ use serde_json::{Value, json};
 /// Long enough for two cores that build something else at the same time.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// The grace period of Pods, in seconds.
+const GRACE: i64 = 3;
+
 /// The cluster that most tests share, each in a namespace of its own.
 async fn shared() -> Result<Arc<Cluster>> {
     static SHARED: Shared<Cluster> = Shared::new();
@@ -30,12 +33,12 @@ async fn shared() -> Result<Arc<Cluster>> {
 }
 
 /// A JobSet of one Job with one Pod.
-fn jobset(name: &str, annotations: &Value) -> String {
+fn jobset(name: &str, annotations: &Value, grace: i64) -> String {
     let container =
         json!({"name": "a", "image": "a", "resources": {"limits": {"nvidia.com/gpu": 8}}});
     let pod = json!({
         "metadata": {"annotations": annotations},
-        "spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 3, "containers": [container]},
+        "spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": grace, "containers": [container]},
     });
     let job = json!({"spec": {"backoffLimit": 0, "template": pod}});
     json!({
@@ -76,10 +79,9 @@ async fn a_jobset_runs_to_completion_and_one_that_fails_fails() -> Result<()> {
     let namespace = cluster.namespace("outcome").await?;
     let api = jobsets(cluster.client().await?, &namespace);
     let delay = json!({COMPLETES_AFTER: "100ms"});
-    cluster.apply_yaml(&namespace, &jobset("good", &delay)).await?;
-    cluster
-        .apply_yaml(&namespace, &jobset("bad", &json!({"e2e.trainjob.dev/outcome": "fail"})))
-        .await?;
+    cluster.apply_yaml(&namespace, &jobset("good", &delay, GRACE)).await?;
+    let fails = json!({"e2e.trainjob.dev/outcome": "fail"});
+    cluster.apply_yaml(&namespace, &jobset("bad", &fails, GRACE)).await?;
     ends(&api, "good", "Completed").await?;
     ends(&api, "bad", "Failed").await?;
 
@@ -101,17 +103,19 @@ async fn a_jobset_runs_to_completion_and_one_that_fails_fails() -> Result<()> {
 async fn a_pod_that_heeds_sigterm_goes_at_once_and_one_that_does_not_takes_its_grace_period()
 -> Result<()> {
     let cluster = shared().await?;
-    for (annotations, expected) in [
-        (json!({}), Duration::ZERO..Duration::from_millis(2_500)),
+    for (annotations, grace, expected) in [
+        // Long before its grace period ends, however little there is to run on.
+        (json!({}), 60, Duration::ZERO..Duration::from_secs(30)),
         (
             json!({"e2e.trainjob.dev/sigterm": "ignore"}),
+            GRACE,
             // 3 s, which the API server cuts off to a full second.
             Duration::from_millis(1_900)..PATIENCE,
         ),
     ] {
         let namespace = cluster.namespace("deletion").await?;
         let client = cluster.client().await?;
-        cluster.apply_yaml(&namespace, &jobset("job", &annotations)).await?;
+        cluster.apply_yaml(&namespace, &jobset("job", &annotations, grace)).await?;
         let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
         running(&pods).await?;
 
@@ -131,7 +135,7 @@ async fn a_pod_that_heeds_sigterm_goes_at_once_and_one_that_does_not_takes_its_g
 async fn the_webhook_of_jobset_refuses_nonsense() -> Result<()> {
     let cluster = shared().await?;
     let namespace = cluster.namespace("invalid").await?;
-    let mut object: Value = serde_json::from_str(&jobset("nonsense", &json!({})))?;
+    let mut object: Value = serde_json::from_str(&jobset("nonsense", &json!({}), GRACE))?;
     object["spec"]["successPolicy"] =
         json!({"operator": "All", "targetReplicatedJobs": ["nowhere"]});
     let refusal = cluster.apply_yaml(&namespace, &object.to_string()).await.unwrap_err();
@@ -238,7 +242,7 @@ async fn an_interrupted_box_ends_well() -> Result<()> {
 }
 
 async fn gone(folder: &Path) -> Result<()> {
-    until_ok("the box is gone", Duration::from_secs(10), || async {
+    until_ok("the box is gone", PATIENCE, || async {
         let left = processes_in(folder)?;
         if left.is_empty() && !folder.exists() {
             return Ok(());

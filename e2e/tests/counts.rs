@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{Operation, POOL, RUNS, consistently};
+use e2e::fixtures::{Operation, PATIENCE, POOL, RUNS, consistently};
+use e2e::until::until_ok;
 use kube::api::ListParams;
 use serde_json::json;
 
@@ -42,6 +43,11 @@ async fn a_job_that_cannot_be_made_is_told_about_once_and_written_no_more_often(
             + tenant.requests("create", "jobsets", "job")?.len();
         ensure!((4..=5).contains(&tries), "{tries} tries in {HOURS:?}");
         denial.lift().await?;
+        // The next try may come after a minute.
+        until_ok("its JobSet is made", 2 * PATIENCE, || async {
+            Ok(tenant.job_sets.get("job").await?)
+        })
+        .await?;
         tenant.runs("job").await?;
         Ok(())
     })

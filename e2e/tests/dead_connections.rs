@@ -112,7 +112,7 @@ async fn a_job_that_completes_while_the_watch_of_jobsets_is_frozen_is_complete_o
 #[tokio::test]
 async fn a_deadline_is_enforced_on_time_while_all_watches_are_frozen() -> Result<()> {
     test("frozen-all", async |tenant, proxy| {
-        tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 12})).await?;
+        tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 25})).await?;
         tenant.runs("job").await?;
         let frozen = proxy.inject(Call::is_watch, 1..=usize::MAX, Fault::FreezeWatch);
         frozen.freeze();
@@ -140,7 +140,8 @@ async fn a_lone_deadline_after_a_silent_break_is_ten_seconds_late_at_most() -> R
             tenant.has_job_set(&name).await
         });
         try_join_all(neighbours).await?;
-        let seconds = 12;
+        // The operator closes connections that nobody has used for half a minute.
+        let seconds = 20;
         let job = tenant.create("job", RUNS, json!({"activeDeadlineSeconds": seconds})).await?;
         tenant.runs("job").await?;
         let due = created_at(&job).plus(seconds);
@@ -198,8 +199,8 @@ const LOST: [Lost; 4] = [
         matches: |call| call.resource == "jobsets",
         runs: false,
     },
-    Lost { name: "unmarked", deadline: 8, matches: Call::marks_failed, runs: true },
-    Lost { name: "unreleased", deadline: 8, matches: |call| call.verb == "delete", runs: true },
+    Lost { name: "unmarked", deadline: 15, matches: Call::marks_failed, runs: true },
+    Lost { name: "unreleased", deadline: 15, matches: |call| call.verb == "delete", runs: true },
 ];
 
 #[tokio::test]

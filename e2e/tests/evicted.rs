@@ -2,7 +2,8 @@
 
 use anyhow::{Result, ensure};
 use e2e::apply::apply;
-use e2e::fixtures::{LITTLE_ROOM, POOL, fillers, runtime};
+use e2e::fixtures::{LITTLE_ROOM, PATIENCE, POOL, fillers, runtime};
+use e2e::until::until_ok;
 use serde_json::json;
 
 const READ: &str = "trainjob_operator_runtimes_read_total";
@@ -29,7 +30,13 @@ async fn a_job_whose_runtime_made_room_gets_its_jobset_after_one_get_of_it() -> 
         tenant.create("job", "a", of_namespace).await?;
         let job_set = tenant.has_job_set("job").await?;
         ensure!(job_set.data.to_string().contains("first"), "it is made of {}", job_set.data);
-        let reads = tenant.requests("get", "trainingruntimes", "a")?;
+        // The API server notes a request after its effect can be seen.
+        let reads = until_ok("the GET is noted", PATIENCE, || async {
+            let reads = tenant.requests("get", "trainingruntimes", "a")?;
+            ensure!(!reads.is_empty(), "no GET is");
+            Ok(reads)
+        })
+        .await?;
         ensure!(reads.len() == 1, "{reads:#?}");
         let page = tenant.world.metrics().await?;
         ensure!(page.lines().any(|line| line == format!("{READ} 1")), "{page}");

@@ -28,6 +28,9 @@ const UNDISCOVERED: &str = "jobsets.jobset.x-k8s.io \"job\" is forbidden: cannot
 /// How long the operator waits such refusals out.
 const WAITED_OUT: Duration = Duration::from_secs(45);
 
+/// How much the operator may err about the API server's clock, which tells whole seconds.
+const BLUR: Duration = Duration::from_secs(1);
+
 /// Longer than the operator takes between two tries, on a busy machine.
 const BETWEEN_TRIES: i64 = 8_000;
 
@@ -80,10 +83,11 @@ async fn jobs_created_right_after_the_definitions_run_and_nobody_is_told_of_a_fa
     let world = Box::pin(World::without_crds(Options::default())).await?;
     the_api_server_has_looked_for_new_kinds(&world).await?;
     install_crds(&world.cluster.client().await?).await?;
-    let operator = world.start_operator().await?;
     let delay = json!({COMPLETES_AFTER: "1s"});
     let manifest = runtime(COMPLETES, &delay, 3, None).to_string();
     world.cluster.apply_yaml("default", &manifest).await?;
+    // Its first list has the runtime, or it would tell users that there is none.
+    let operator = world.start_operator().await?;
     world
         .test("first-minute", async |tenant| {
             for index in 0..JOBS {
@@ -127,7 +131,7 @@ async fn a_refusal_that_lasts_is_told_after_45_seconds() -> Result<()> {
         let at = told.event_time.context("it has no time")?.0.as_millisecond();
         let waited = Duration::from_millis(u64::try_from(at - first)?);
         // From the answer to the first try on, by the operator's clock; a test sees when that was asked.
-        ensure!(waited >= WAITED_OUT, "told after {waited:?}");
+        ensure!(waited + BLUR >= WAITED_OUT, "told after {waited:?}");
         // One try every one or two seconds.
         let tries = refused.befallen();
         ensure!((10..=60).contains(&tries), "{tries} tries in {waited:?}");

@@ -190,7 +190,7 @@ async fn a_gang_that_waits_for_room_meets_its_deadline() -> Result<()> {
     test("waits", async |tenant| {
         tenant.create("occupant", SINGLE, json!({})).await?;
         tenant.runs("occupant").await?;
-        tenant.create("gang", GANG, json!({"activeDeadlineSeconds": 8})).await?;
+        tenant.create("gang", GANG, json!({"activeDeadlineSeconds": 20})).await?;
         gang_waits(tenant, "gang").await?;
 
         tenant.fails_by_deadline("gang").await?;

@@ -136,7 +136,7 @@ async fn gangs_of(scheduler: &Scheduler, prefix: &str) -> Result<()> {
         scheduler.has_no_group(tenant, "early").await?;
 
         let runs = scheduler.runtime(tenant, "runs", &json!({})).await?;
-        tenant.create("late", &runs, json!({"activeDeadlineSeconds": 6})).await?;
+        tenant.create("late", &runs, json!({"activeDeadlineSeconds": 20})).await?;
         scheduler.has_group(tenant, "late").await?;
         let job_set = tenant.has_job_set("late").await?;
         let pod = &job_set.data["spec"]["replicatedJobs"][0]["template"]["spec"]["template"];

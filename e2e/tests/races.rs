@@ -58,6 +58,20 @@ fn served(requests: &[Request]) -> Vec<Option<u16>> {
     requests.iter().map(|it| it.answer.served).collect()
 }
 
+/// Whether there are some, and each was refused as decided on an outdated version. What is decided anew may be, too, until
+/// a watch shows the new one.
+fn are_conflicts(deletions: &[Request]) -> bool {
+    !deletions.is_empty() && deletions.iter().all(|it| it.answer.served == Some(409))
+}
+
+/// The one DELETE that came through; it is the last of them.
+fn let_through(deletions: &[Request]) -> Result<&Request> {
+    let (last, others) = deletions.split_last().context("never deleted")?;
+    let is_done = last.answer.served == Some(200);
+    ensure!(is_done && are_conflicts(others), "{deletions:#?}");
+    Ok(last)
+}
+
 // The TTL is changed while its deletion is under way.
 
 #[tokio::test]
@@ -74,8 +88,7 @@ async fn a_ttl_raised_in_the_last_moment_wins_and_the_job_goes_when_the_new_one_
         tenant.gone("job").await?;
 
         let deletions = answered_calls(proxy, "delete", "trainjobs").await?;
-        ensure!(served(&deletions) == [Some(409), Some(200)], "{deletions:#?}");
-        let sent = deletions.last().context("never deleted")?.sent;
+        let sent = let_through(&deletions)?.sent;
         let due = finished.plus(ttl);
         ensure!(sent >= due.0 * 1_000, "deleted at {sent}, due at {due}");
         Ok(())
@@ -98,7 +111,7 @@ async fn a_ttl_removed_in_the_last_moment_wins_and_the_job_stays() -> Result<()>
         })
         .await?;
         let deletions = answered_calls(proxy, "delete", "trainjobs").await?;
-        ensure!(served(&deletions) == [Some(409)], "{deletions:#?}");
+        ensure!(are_conflicts(&deletions), "{deletions:#?}");
         Ok(())
     })
     .await
@@ -119,8 +132,7 @@ async fn a_hold_set_in_the_last_moment_wins_and_the_job_goes_when_it_ends() -> R
         tenant.gone("job").await?;
 
         let deletions = answered_calls(proxy, "delete", "trainjobs").await?;
-        ensure!(served(&deletions) == [Some(409), Some(200)], "{deletions:#?}");
-        let sent = deletions.last().context("never deleted")?.sent;
+        let sent = let_through(&deletions)?.sent;
         ensure!(sent >= until.0 * 1_000, "deleted at {sent}, held until {until}");
         Ok(())
     })

@@ -44,6 +44,9 @@ const RUNTIMES: [(&str, &[&str]); 10] = [
     ),
 ];
 
+/// What users are told when a child cannot be made.
+const CREATION_FAILED: &str = "TrainJobResourcesCreationFailed";
+
 async fn test(prefix: &str, body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
     World::shared().await?.test(prefix, body).await
 }
@@ -166,9 +169,22 @@ async fn objects(tenant: &Tenant<'_>) -> Result<BTreeMap<String, Option<String>>
     Ok(objects)
 }
 
+/// Waits until the operator knows a runtime. A job that has to wait for it tells that, and for a minute nothing else that
+/// keeps it from its children.
+async fn operator_knows(tenant: &Tenant<'_>, runtime: &str, spec: Value) -> Result<()> {
+    tenant.create("first", runtime, spec).await?;
+    until_ok("the operator has seen the runtime", PATIENCE, || async {
+        tenant.config_maps.get("first-runtime-snapshot").await?;
+        Ok(())
+    })
+    .await
+}
+
 /// An earlier JobSet makes no volumes. A job that needs some does not run without them, and its user is told.
-async fn is_told(tenant: &Tenant<'_>) -> Result<()> {
-    let told = tenant.tells("job", "TrainJobResourcesCreationFailed").await?;
+async fn is_told(tenant: &Tenant<'_>, runtime: &str, spec: Value) -> Result<()> {
+    operator_knows(tenant, runtime, spec.clone()).await?;
+    tenant.create("job", runtime, spec).await?;
+    let told = tenant.tells("job", CREATION_FAILED).await?;
     ensure!(told.contains("unknown field \"spec.volumeClaimPolicies\""), "{told}");
     ensure!(tenant.job_sets.get_opt("job").await?.is_none(), "it has a JobSet");
     Ok(())
@@ -185,10 +201,10 @@ async fn a_job_on_each_runtime_that_ships_is_suspended_resumed_and_completes() -
                 "runtimePatches": shipped.outcome(false),
                 "trainer": {"numNodes": 2, "command": ["train"]},
             });
-            let job = tenant.create("job", &shipped.name, spec).await?;
             if !shipped.is_known(tenant) {
-                return is_told(tenant).await;
+                return is_told(tenant, &shipped.name, spec).await;
             }
+            let job = tenant.create("job", &shipped.name, spec).await?;
             let job_set = tenant.has_job_set("job").await?;
             ensure!(job_set.data["spec"]["suspend"] == json!(true), "it is not suspended");
 
@@ -219,10 +235,10 @@ async fn a_job_on_each_runtime_that_ships_fails_when_its_training_does() -> Resu
                 "runtimePatches": shipped.outcome(true),
                 "trainer": {"numNodes": 2, "command": ["train"]},
             });
-            tenant.create("job", &shipped.name, spec).await?;
             if !shipped.is_known(tenant) {
-                return is_told(tenant).await;
+                return is_told(tenant, &shipped.name, spec).await;
             }
+            tenant.create("job", &shipped.name, spec).await?;
             let job = tenant.becomes("job", FAILED).await?;
             ensure!(conditions_of(&job).len() == 1, "{:?}", conditions_of(&job));
             Ok(())
@@ -266,11 +282,12 @@ async fn a_name_that_jobset_would_refuse_is_reported_and_not_tried() -> Result<(
     let shipped = Shipped::read(RUNTIMES[0].0, "long")?;
     test("long", async |tenant| {
         shipped.install(tenant).await?;
+        operator_knows(tenant, &shipped.name, json!({})).await?;
         let name = "a-name-that-is-good-enough-for-a-trainjob-but-not-for-its-pods";
         tenant.create(name, &shipped.name, json!({})).await?;
         let waiting = tenant.waits_because(name, "BuildFailed").await?;
         ensure!(waiting.message.contains("metadata.name"), "{waiting:?}");
-        tenant.tells_of(name, "TrainJobResourcesCreationFailed", "metadata.name").await?;
+        tenant.tells_of(name, CREATION_FAILED, "metadata.name").await?;
         consistently("it is not tried", Duration::from_secs(5), async || {
             let tried = tenant.requests("create", "jobsets", name)?;
             ensure!(tried.is_empty(), "{tried:?}");

@@ -10,20 +10,24 @@ use e2e::fixtures::status::{
     conditions_of, created_at, finished_at, is_failed_by_deadline, now, on_time, time_until,
 };
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{PATIENCE, POOL, PooledBox, RUNS, World, consistently};
+use e2e::fixtures::{LATE, PATIENCE, POOL, PooledBox, RUNS, World, consistently};
 use e2e::until::until_ok;
 use futures::future::try_join_all;
 use kube::ResourceExt as _;
 use serde_json::json;
 use tokio::time::sleep;
 use trainjob_api::TrainJob;
-use trainjob_api::conditions::{self, FAILED, SUSPENDED};
+use trainjob_api::conditions::{self, FAILED, SUSPENDED, WAITING};
 use trainjob_api::time::Timestamp;
 
 /// How long before a deadline its job is told of it, in seconds; so many that none that fails a job here is told of (D8).
 const WARNING: i64 = 3_600;
 /// Longer than an operator that is about to do something wrong hesitates.
 const WINDOW: Duration = Duration::from_secs(3);
+/// The deadline of a job that is to run and to be suspended before it, in seconds.
+const TIME_TO_RUN: i64 = 20;
+/// The deadline of jobs that are suspended around it, in seconds.
+const RACED: i64 = 4;
 
 async fn by_creation(body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
     World::shared().await?.test("creation", body).await
@@ -65,7 +69,14 @@ async fn fails_after_its_resume(tenant: &Tenant<'_>, name: &str) -> Result<()> {
 
 /// Sees that a job that its deadline has failed stays as it is and gets nothing any more.
 async fn stays_failed(tenant: &Tenant<'_>, name: &str) -> Result<()> {
-    let failed = tenant.jobs.get(name).await?;
+    // A release that took long is still said to be waited for, until it is known.
+    let failed = until_ok(format!("{name} waits for nothing"), PATIENCE, || async {
+        let job = tenant.jobs.get(name).await?;
+        let waits = conditions::find(conditions_of(&job), WAITING);
+        ensure!(waits.is_none(), "{waits:?}");
+        Ok(job)
+    })
+    .await?;
     consistently("the job stays stopped", WINDOW, async || {
         let job = tenant.jobs.get(name).await?;
         ensure!(job.status == failed.status, "{:?}", job.status);
@@ -117,7 +128,7 @@ async fn from_creation_a_job_created_suspended_is_stopped_on_time_and_cannot_be_
 #[tokio::test]
 async fn from_creation_a_job_suspended_while_it_runs_is_stopped_on_time() -> Result<()> {
     by_creation(async |tenant| {
-        tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 8})).await?;
+        tenant.create("job", RUNS, json!({"activeDeadlineSeconds": TIME_TO_RUN})).await?;
         tenant.runs("job").await?;
         suspend(tenant, "job", true).await?;
         stands_still(tenant, "job").await?;
@@ -145,11 +156,12 @@ async fn from_the_last_resume_a_job_created_suspended_is_stopped_only_after_it_w
 #[tokio::test]
 async fn from_the_last_resume_a_job_suspended_while_it_runs_has_all_its_time_again() -> Result<()> {
     by_last_resume(async |tenant| {
-        let job = tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 8})).await?;
+        let spec = json!({"activeDeadlineSeconds": TIME_TO_RUN});
+        let job = tenant.create("job", RUNS, spec).await?;
         tenant.runs("job").await?;
         suspend(tenant, "job", true).await?;
         stands_still(tenant, "job").await?;
-        unfinished_past(tenant, "job", created_at(&job).plus(8)).await?;
+        unfinished_past(tenant, "job", created_at(&job).plus(TIME_TO_RUN)).await?;
         suspend(tenant, "job", false).await?;
         tenant.runs("job").await?;
         fails_after_its_resume(tenant, "job").await
@@ -197,8 +209,8 @@ async fn from_the_last_resume_a_job_toggled_every_second_is_stopped_after_the_la
 async fn race(tenant: &Tenant<'_>) -> Result<Vec<String>> {
     let names: Vec<String> = (0..12).map(|number| format!("job-{number:02}")).collect();
     try_join_all(names.iter().enumerate().map(async |(number, name)| {
-        let job = tenant.create(name, RUNS, json!({"activeDeadlineSeconds": 4})).await?;
-        let due = std::time::SystemTime::from(created_at(&job).plus(4));
+        let job = tenant.create(name, RUNS, json!({"activeDeadlineSeconds": RACED})).await?;
+        let due = std::time::SystemTime::from(created_at(&job).plus(RACED));
         let at = due + Duration::from_millis(50 * number as u64) - Duration::from_millis(300);
         sleep(at.duration_since(std::time::SystemTime::now()).unwrap_or_default()).await;
         suspend(tenant, name, true).await?;
@@ -229,15 +241,16 @@ async fn from_the_last_resume_a_job_that_is_suspended_in_time_stands_still_and_a
         let last = created.iter().map(created_at).max().unwrap_or_else(now);
         consistently(
             "what stands still is not stopped",
-            time_until(last.plus(4)) + WINDOW,
+            time_until(last.plus(RACED + LATE)) + WINDOW,
             async || {
+                let asked = now();
                 for job in tenant.jobs.list(&kube::api::ListParams::default()).await? {
                     let failed = finished_at(&job).is_ok();
                     let suspended = conditions::find_true(conditions_of(&job), SUSPENDED);
                     // Which of the two it was is decided at the deadline, and stays.
                     let stands = suspended.is_some() && !failed;
-                    let due = created_at(&job).plus(4);
-                    let settled = now().since(due) < 2 || failed || stands;
+                    let due = created_at(&job).plus(RACED);
+                    let settled = asked.since(due) <= LATE || failed || stands;
                     ensure!(settled, "{}: {:?}", job.name_any(), conditions_of(&job));
                 }
                 Ok(())
@@ -256,7 +269,7 @@ async fn ends_as_it_must(tenant: &Tenant<'_>, name: &str) -> Result<()> {
     let job = tenant.jobs.get(name).await?;
     if finished_at(&job).is_ok() {
         ensure!(is_failed_by_deadline(&job), "{:?}", conditions_of(&job));
-        on_time(created_at(&job).plus(4), finished_at(&job)?)?;
+        on_time(created_at(&job).plus(RACED), finished_at(&job)?)?;
         return tenant.released(name).await;
     }
     stands_still(tenant, name).await?;

@@ -54,6 +54,17 @@ fn about_jobs(tenant: &Tenant<'_>, since: jiff::Timestamp) -> Result<Vec<Request
     Ok(requests.into_iter().filter(|it| it.object.name.starts_with("job-")).collect())
 }
 
+/// Waits until a suspended job counts its Job as suspended: then JobSet has said of it what there is to say.
+async fn is_counted(tenant: &Tenant<'_>, job: &str) -> Result<()> {
+    until_ok(format!("{job} counts its Job"), PATIENCE, || async {
+        let status = tenant.jobs.get(job).await?.status;
+        let counts = status.and_then(|status| status.jobs_status).unwrap_or_default();
+        ensure!(matches!(counts.as_slice(), [it] if it.suspended == 1), "{counts:?}");
+        Ok(())
+    })
+    .await
+}
+
 /// Waits until the operator has asked for nothing for a while: what JobSet says of its own has been passed on.
 async fn at_rest(tenant: &Tenant<'_>) -> Result<()> {
     let asked = || anyhow::Ok(tenant.world.requests(&tenant.namespace)?.len());
@@ -76,7 +87,8 @@ async fn suspended_jobs_cost_no_request_at_a_restart_and_are_compared_before_the
         try_join_all((0..JOBS).map(|number| async move {
             tenant.create(&name(number), RUNS, json!({"suspend": true})).await?;
             tenant.has_job_set(&name(number)).await?;
-            tenant.becomes(&name(number), SUSPENDED).await
+            tenant.becomes(&name(number), SUSPENDED).await?;
+            is_counted(tenant, &name(number)).await
         }))
         .await?;
         at_rest(tenant).await?;

@@ -83,12 +83,12 @@ async fn an_operator_sent_to_an_api_server_that_is_behind_does_nothing_early_twi
 
 /// Jobs whose end, or whose successor, the API server that falls behind will not know of.
 async fn before_it_falls_behind(tenant: &Tenant<'_>, round: usize) -> Result<()> {
-    tenant.create(&format!("again-{round}"), RUNS, json!({})).await?;
-    tenant
-        .create(&format!("due-{round}"), RUNS, json!({"activeDeadlineSeconds": DEADLINE}))
-        .await?;
-    tenant.runs(&format!("again-{round}")).await?;
-    tenant.has_job_set(&format!("due-{round}")).await?;
+    let (again, due) = (format!("again-{round}"), format!("due-{round}"));
+    tenant.create(&again, RUNS, json!({})).await?;
+    tenant.runs(&again).await?;
+    // The last, because its time runs.
+    tenant.create(&due, RUNS, json!({"activeDeadlineSeconds": DEADLINE})).await?;
+    tenant.has_job_set(&due).await?;
     Ok(())
 }
 

@@ -8,7 +8,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::status::{finished_at, now};
 use e2e::fixtures::tenant::Tenant;
-use e2e::fixtures::{COMPLETES, PATIENCE, POOL, RUNS, World, consistently, runtime, train_job};
+use e2e::fixtures::{
+    COMPLETES, PATIENCE, POOL, RUNS, Request, World, consistently, runtime, train_job,
+};
 use e2e::until::until_ok;
 use e2e::webhook::{Webhook, WebhookOptions};
 use e2e::{workspace, yaml};
@@ -20,7 +22,7 @@ use serde_json::{Value, json};
 const DEFINITION: &str = "charts/trainjob-operator/files/crds/trainjobs.trainer.kubeflow.org.yaml";
 const TTL: &str = "ttlSecondsAfterFinished";
 const DEADLINE: &str = "activeDeadlineSeconds";
-/// Longer than any TTL or deadline here.
+/// Longer than an operator that is about to delete a job hesitates.
 const WINDOW: Duration = Duration::from_secs(3);
 
 /// The definition of TrainJobs, with another schema of its spec and its status.
@@ -173,14 +175,16 @@ async fn newer(tenant: &Tenant<'_>) -> Result<()> {
 /// Definition and operator are taken back: the TTL counts as unset. It is still stored: with both as they were, it
 /// holds again.
 async fn older_again(tenant: &Tenant<'_>) -> Result<()> {
-    tenant.create("back", COMPLETES, json!({TTL: 6})).await?;
+    // Long enough for the operator to be stopped before it has passed.
+    const SECONDS: i64 = 20;
+    tenant.create("back", COMPLETES, json!({TTL: SECONDS})).await?;
     tenant.completes("back").await?;
     tenant.world.stop_operator().await?;
     define(tenant.world, definition(without_the_fields)?, json!({TTL: 9}), false).await?;
     tenant.world.start_operator().await?;
     until_ok("its time has come", PATIENCE, || async {
         let job = tenant.jobs.get("back").await?;
-        ensure!(now().since(finished_at(&job)?) > 6, "not yet");
+        ensure!(now().since(finished_at(&job)?) > SECONDS, "not yet");
         Ok(())
     })
     .await?;
@@ -321,9 +325,18 @@ async fn fields_unknown_to_jobset_are_reported_and_wait_for_a_newer_jobset() -> 
             let pod = &mut spec["replicatedJobs"][0]["template"]["spec"]["template"]["spec"];
             pod["containers"][0]["volumeMounts"] = volume_mounts();
             world.cluster.apply_yaml("default", &yaml::stream(&[manifest])).await?;
+            // An operator that does not know the runtime yet tells only of that, for a minute.
+            tenant.create("first", &tenant.namespace, json!({})).await?;
+            until_ok("the operator knows the runtime", PATIENCE, || async {
+                let asked = tenant.world.requests(&tenant.namespace)?;
+                let makes = |it: &Request| it.verb == "create" && it.object.resource == "jobsets";
+                ensure!(asked.iter().any(makes), "it tries to make no JobSet");
+                Ok(())
+            })
+            .await?;
             tenant.create("job", &tenant.namespace, json!({})).await?;
-            let told = tenant.tells("job", "TrainJobResourcesCreationFailed").await?;
-            ensure!(told.contains("unknown field \"spec.volumeClaimPolicies\""), "{told}");
+            let words = "unknown field \"spec.volumeClaimPolicies\"";
+            tenant.tells_of("job", "TrainJobResourcesCreationFailed", words).await?;
             ensure!(tenant.job_sets.get_opt("job").await?.is_none(), "it has a JobSet");
 
             define_job_sets(tenant, newest, true).await?;

@@ -12,7 +12,7 @@ use e2e::fixtures::{COMPLETES, LATE, POOL, PooledBox, RUNS, consistently, runtim
 use k8s_openapi::jiff;
 use kube::ResourceExt as _;
 use serde_json::json;
-use trainjob_api::conditions::{self, FAILED, SUSPENDED};
+use trainjob_api::conditions::{self, COMPLETE, FAILED, SUSPENDED};
 use trainjob_api::time::Timestamp;
 
 const CONFIGURATION: &str = "
@@ -32,6 +32,12 @@ async fn test(prefix: &str, body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -
         })
         .await?;
     world.test(prefix, body).await
+}
+
+/// Waits until a job is gone, and sees that this was asked for when it was `due`.
+async fn goes(tenant: &Tenant<'_>, name: &str, due: Timestamp) -> Result<()> {
+    tenant.gone(name).await?;
+    on_time(due, Timestamp(tenant.deletion(name).await?.at.0.as_second()))
 }
 
 #[tokio::test]
@@ -85,7 +91,6 @@ async fn the_clock_of_the_last_resume_stands_still_while_a_job_is_suspended() ->
         })
         .await?;
         tenant.patch("job", &json!({"spec": {"suspend": false}})).await?;
-        tenant.runs("job").await?;
         let job = tenant.becomes("job", FAILED).await?;
         let resumed = conditions::find(conditions_of(&job), SUSPENDED).context("no Suspended")?;
         let due = Timestamp::from(&resumed.last_transition_time).plus(4);
@@ -100,9 +105,7 @@ async fn by_configuration_the_ttl_and_never_the_deadline_applies_to_jobs_managed
 -> Result<()> {
     test("theirs", async |tenant| {
         let (finished, job) = tenant.create_elsewhere().await?;
-        let due = finished_at(&finished)?.plus(1);
-        tenant.gone("finished").await?;
-        on_time(due, now())?;
+        goes(tenant, "finished", finished_at(&finished)?.plus(1)).await?;
         let due = created_at(&job).plus(1);
         consistently("the unfinished one is left alone", time_until(due.plus(4)), async || {
             ensure!(tenant.jobs.get("unfinished").await? == job, "it has changed");
@@ -116,11 +119,13 @@ async fn by_configuration_the_ttl_and_never_the_deadline_applies_to_jobs_managed
 #[tokio::test]
 async fn by_configuration_a_job_that_its_ttl_deletes_goes_before_its_dependents() -> Result<()> {
     test("background", async |tenant| {
-        tenant.create("job", COMPLETES, json!({"ttlSecondsAfterFinished": 2})).await?;
-        let job = tenant.completes("job").await?;
+        // Long enough to see the end before it has passed.
+        const TTL: i64 = 8;
+        tenant.create("job", COMPLETES, json!({"ttlSecondsAfterFinished": TTL})).await?;
+        tenant.has_job_set("job").await?;
         hold(&tenant.job_sets, "job").await?;
-        tenant.gone("job").await?;
-        on_time(finished_at(&job)?.plus(2), now())?;
+        let job = tenant.becomes("job", COMPLETE).await?;
+        goes(tenant, "job", finished_at(&job)?.plus(TTL)).await?;
         ensure!(tenant.job_sets.get_opt("job").await?.is_some(), "its JobSet went first");
         let_go(&tenant.job_sets, "job").await?;
         tenant.job_set_gone("job").await

@@ -62,8 +62,7 @@ fn is_jammed(error: &anyhow::Error) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_go_on_to_their_end_and_only_a_change_of_the_spec_is_refused() -> Result<()> {
     let before = async |tenant: &Tenant<'_>| {
-        let ttl = json!({"ttlSecondsAfterFinished": 60});
-        tenant.create("finishes", COMPLETES, ttl.clone()).await?;
+        tenant.create("finishes", COMPLETES, json!({"ttlSecondsAfterFinished": 600})).await?;
         tenant.create("leaves", COMPLETES, json!({"ttlSecondsAfterFinished": 1})).await?;
         tenant.create("is-stopped", RUNS, json!({"activeDeadlineSeconds": 15})).await?;
         tenant.create("is-deleted", RUNS, json!({})).await?;

@@ -112,6 +112,15 @@ impl Accounting {
         Ok(Self(Product::start(cluster, "accounting", &binary, options)?))
     }
 
+    /// The end of what it has logged, for a failure to show.
+    #[must_use]
+    pub fn last_logged(&self) -> String {
+        let log = self.log().unwrap_or_default();
+        let lines: Vec<_> = log.lines().collect();
+        let last = lines.get(lines.len().saturating_sub(SHOWN)..).unwrap_or_default();
+        format!("what the program logged:\n{}", last.join("\n"))
+    }
+
     /// Waits until it counts.
     pub async fn leads(&self) -> Result<()> {
         until_ok("it leads", PATIENCE, || async {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::accounting::{Accounting, holds, install_accounting, status};
+use e2e::accounting::{Accounting, NAMESPACE, SERVICE_ACCOUNT, holds, install_accounting, status};
 use e2e::apply::apply;
 use e2e::cluster::Options;
 use e2e::fixtures::status::now;
@@ -11,7 +11,7 @@ use e2e::fixtures::{RUNS, Tenant, World};
 use e2e::until::until_ok;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::ResourceExt as _;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecordStatus;
 use trainjob_api::lifecycle::v1alpha1::{
@@ -47,7 +47,11 @@ impl Bare {
     pub(super) async fn start() -> Result<Self> {
         let world = Box::pin(World::without_operator(Options::bare())).await?;
         install_accounting(&world.cluster).await?;
-        let program = Accounting::start(&world.cluster, SETTINGS).await?;
+        let kubeconfig =
+            world.cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?;
+        // Nobody would start it again where the API server has too much to do for it to renew a Lease.
+        let program = Accounting::unelected(&world.cluster, SETTINGS, kubeconfig).await?;
+        program.wait_ready().await?;
         program.leads().await?;
         Ok(Self { world, program })
     }
@@ -70,6 +74,31 @@ impl Bare {
             Ok(())
         })
         .await
+    }
+
+    /// The TrainJob ends. Waits until its record is final; then no Pod is held.
+    pub(super) async fn ends(
+        &self,
+        tenant: &Tenant<'_>,
+        job: &str,
+        kind: &str,
+    ) -> Result<TrainJobRecordStatus> {
+        let condition = json!({
+            "type": kind, "status": "True", "reason": "Over", "message": "",
+            "lastTransitionTime": now().to_string(),
+        });
+        let over = Patch::Merge(json!({"status": {"conditions": [condition]}}));
+        tenant.jobs.patch_status(job, &PatchParams::default(), &over).await?;
+        let is_final = until_ok("the record is final", WITHIN, || async {
+            let status = status(tenant, job).await?;
+            let left = status.totals.pods.active + status.settling.len() as u64;
+            ensure!(holds(&status, "Final"), "{left} are left");
+            Ok(status)
+        });
+        let status = is_final.await.with_context(|| self.program.last_logged())?;
+        let pods = tenant.pods.list(&ListParams::default()).await?.items;
+        ensure!(!pods.iter().any(is_held), "one is held");
+        Ok(status)
     }
 }
 
@@ -145,28 +174,4 @@ pub(super) fn ran_between(
             }},
         }],
     })
-}
-
-/// Waits until no Pod is held, the TrainJob ends, and its record is final.
-pub(super) async fn ends(
-    tenant: &Tenant<'_>,
-    job: &str,
-    kind: &str,
-) -> Result<TrainJobRecordStatus> {
-    let condition = json!({
-        "type": kind, "status": "True", "reason": "Over", "message": "",
-        "lastTransitionTime": now().to_string(),
-    });
-    let over = Patch::Merge(json!({"status": {"conditions": [condition]}}));
-    tenant.jobs.patch_status(job, &PatchParams::default(), &over).await?;
-    let status = until_ok("the record is final", WITHIN, || async {
-        let status = status(tenant, job).await?;
-        let left = status.totals.pods.active + status.settling.len() as u64;
-        ensure!(holds(&status, "Final"), "{left} are left");
-        Ok(status)
-    })
-    .await?;
-    let pods = tenant.pods.list(&kube::api::ListParams::default()).await?.items;
-    ensure!(!pods.iter().any(is_held), "one is held");
-    Ok(status)
 }

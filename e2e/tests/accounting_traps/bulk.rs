@@ -9,7 +9,7 @@ use trainjob_api::lifecycle::v1alpha1::record::{
     ATTEMPTS, FAILURES, MESSAGE, NAMES, PodCounts, RESOURCES,
 };
 
-use super::bare::{Bare, SECONDS, Wanted, each, end, ends, ran, store};
+use super::bare::{Bare, SECONDS, Wanted, each, end, ran, store};
 use super::scaled;
 
 /// The largest record that is stored in etcd without a second thought.
@@ -34,7 +34,7 @@ async fn when_all_pods_of_a_large_job_end_at_once_the_record_stays_within_its_bo
     each(&all, |wanted| store(&tenant, ("large", &uid), wanted)).await?;
     bare.open(count).await?;
     each(&all, |wanted| end(&tenant, "large", wanted)).await?;
-    let status = ends(&tenant, "large", "Complete").await?;
+    let status = bare.ends(&tenant, "large", "Complete").await?;
     let succeeded = PodCounts { succeeded: count as u64, ..PodCounts::default() };
     ensure!(status.totals.pods == succeeded && holds(&status, "Exact"), "{status:#?}");
     let expected = count as u64 * 8 * u64::from(SECONDS);
@@ -68,7 +68,7 @@ async fn a_record_of_more_kinds_of_pods_than_it_has_room_for_is_stored_within_it
     each(&all, |wanted| store(&tenant, ("kinds", &uid), wanted)).await?;
     bare.open(all.len()).await?;
     each(&all, |wanted| end(&tenant, "kinds", wanted)).await?;
-    let status = ends(&tenant, "kinds", "Failed").await?;
+    let status = bare.ends(&tenant, "kinds", "Failed").await?;
     let failed = PodCounts { failed: 600, ..PodCounts::default() };
     ensure!(status.totals.pods == failed && status.totals.restarts == 199, "{:#?}", status.totals);
     ensure!(status.totals.gpu_seconds == 600 * u64::from(SECONDS), "{:#?}", status.totals);

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::accounting::{Accounting, Counted, becomes_final, holds, status};
 use e2e::apply::apply;
 use e2e::fixtures::status::conditions_of;
-use e2e::fixtures::{COMPLETES_AFTER, RUNS, Tenant, runtime};
+use e2e::fixtures::{COMPLETES_AFTER, PATIENCE, RUNS, Tenant, runtime};
 use e2e::until::until_ok;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
@@ -14,7 +14,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use trainjob_api::conditions;
 
-use super::{SETTINGS, is_held, no_pods, nodes, run_held, scaled};
+use super::{SETTINGS, is_held, no_pods, nodes, others_come, run_held, scaled};
 
 /// The Lease has to stand still for a minute, and a Pod waits for four at most.
 const SWEPT_WITHIN: Duration = Duration::from_mins(4);
@@ -48,9 +48,13 @@ async fn ah7_without_a_program_the_sweeper_lets_pods_go_and_the_record_says_so()
         Ok(())
     })
     .await?;
-    let swept =
-        sweeper.labelled_metric("trainjob_accounting_lost_pods_total", r#"reason="Swept""#).await?;
-    ensure!((swept - 2.0).abs() < 0.5, "{swept} were swept");
+    until_ok("the sweeper tells of them", PATIENCE, || async {
+        let lost = "trainjob_accounting_lost_pods_total";
+        let swept = sweeper.labelled_metric(lost, r#"reason="Swept""#).await?;
+        ensure!((swept - 2.0).abs() < 0.5, "{swept} were swept");
+        Ok(())
+    })
+    .await?;
     counted.program = Accounting::start(&counted.world.cluster, SETTINGS).await?;
     let status = becomes_final(&tenant, "swept").await?;
     ensure!(status.lost.get("Unwatched") == Some(&2), "{status:#?}");
@@ -100,14 +104,7 @@ async fn ah7_without_a_program_restarts_wait_for_the_sweeper_and_the_record_adds
     counted.program.kill9();
     let failed_at = Instant::now();
     fail(&tenant, first.first().context("no Pod")?).await?;
-    let is_first = |pod: &Pod| first.iter().any(|it| it.uid() == pod.uid());
-    until_ok("other Pods run", SWEPT_WITHIN, || async {
-        let pods = tenant.pods_of("restarted").await?;
-        ensure!(!pods.iter().any(is_first), "the first are there");
-        ensure!(pods.len() == 2, "{} are there", pods.len());
-        Ok(())
-    })
-    .await?;
+    others_come(&tenant, "restarted", &first, SWEPT_WITHIN).await?;
     ensure!(failed_at.elapsed() < SWEPT_WITHIN, "they waited for {:?}", failed_at.elapsed());
     counted.program = Accounting::start(&counted.world.cluster, SETTINGS).await?;
     // Until it leads, the sweeper lets Pods go.
@@ -121,6 +118,17 @@ async fn ah7_without_a_program_restarts_wait_for_the_sweeper_and_the_record_adds
     ensure!((pods.failed, pods.deleted) == (1, 1), "{status:#?}");
     ensure!(status.outcome == "Failed" && !holds(&status, "Exact"), "{status:#?}");
     Ok(())
+}
+
+/// Whether each of these jobs has failed for good.
+async fn have_failed(tenant: &Tenant<'_>, jobs: &[&str]) -> Result<bool> {
+    for job in jobs {
+        let job = tenant.jobs.get(job).await?;
+        if conditions::find_true(conditions_of(&job), conditions::FAILED).is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 #[tokio::test]
@@ -151,19 +159,15 @@ async fn ah8_drain_holds_up_no_restart_and_leaves_nothing_when_a_storm_of_them_i
     // It may end between two restarts, when there is no Pod. What is made later waits for who drains again.
     let begun = Instant::now();
     loop {
+        let is_over = have_failed(&tenant, &JOBS).await?;
+        ensure!(is_over || begun.elapsed() < SWEPT_WITHIN, "not all have failed for good");
         let abandoned =
             Accounting::command(cluster, "drain", &["--timeout=4m", "--abandon"]).await?;
         let ended = abandoned.wait(SWEPT_WITHIN).await?;
         ensure!(ended.success(), "{ended}: {}", abandoned.log()?);
-        let mut failed = true;
-        for job in JOBS {
-            let job = tenant.jobs.get(job).await?;
-            failed &= conditions::find_true(conditions_of(&job), conditions::FAILED).is_some();
-        }
-        if failed {
+        if is_over {
             break;
         }
-        ensure!(begun.elapsed() < SWEPT_WITHIN, "not all have failed for good");
     }
     for job in JOBS {
         let held = tenant.pods_of(job).await?.into_iter().filter(is_held).count();

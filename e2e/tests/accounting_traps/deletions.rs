@@ -15,7 +15,7 @@ use serde_json::json;
 use trainjob_api::lifecycle::v1alpha1::record::PodCounts;
 use trainjob_api::time::Timestamp;
 
-use super::{judged, no_pods, nodes, run_held};
+use super::{judged, no_pods, nodes, others_come, run_held};
 
 fn deleted(count: u64) -> PodCounts {
     PodCounts { deleted: count, ..PodCounts::default() }
@@ -85,14 +85,7 @@ async fn a_job_of_the_job_set_that_is_deleted_is_made_anew_and_all_pods_are_coun
         for job in jobs.list(&ListParams::default()).await? {
             jobs.delete(&job.name_any(), &DeleteParams::foreground()).await?;
         }
-        until_ok("other Pods run", PATIENCE, || async {
-            let pods = tenant.pods_of("twice").await?;
-            let is_first = |uid: Option<String>| first.iter().any(|pod| pod.uid() == uid);
-            ensure!(!pods.iter().any(|pod| is_first(pod.uid())), "the first are there");
-            ensure!(pods.len() == 2, "{} are there", pods.len());
-            Ok(())
-        })
-        .await?;
+        others_come(tenant, "twice", &first, PATIENCE).await?;
         run_held(tenant, "twice", 2).await?;
         tenant.delete("twice").await?;
         let status = becomes_final(tenant, "twice").await?;

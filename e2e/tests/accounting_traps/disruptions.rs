@@ -136,7 +136,7 @@ async fn pods_that_the_garbage_collector_deletes_while_the_program_is_away_are_c
     let mut counted = Box::pin(Counted::start_in(alone, "Exact", SETTINGS)).await?;
     let recorder = AccountingRecorder::start(counted.world.cluster.client().await?).await?;
     let tenant = counted.world.tenant("collected").await?;
-    let completes = runtime("later", &json!({e2e::fixtures::COMPLETES_AFTER: "5s"}), 3, None);
+    let completes = runtime("later", &json!({e2e::fixtures::COMPLETES_AFTER: "20s"}), 3, None);
     apply(&tenant.client, "default", vec![completes]).await?;
     tenant.create("collected", "later", nodes(12)).await?;
     until_ok("its Pods are there", PATIENCE, || async {

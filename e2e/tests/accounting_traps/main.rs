@@ -26,6 +26,7 @@ mod writers;
 
 use std::env;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use e2e::accounting::{Counted, is_held};
@@ -35,6 +36,7 @@ use e2e::recorder::AccountingRecorder;
 use e2e::until::until_ok;
 use invariants::accounting::Terms;
 use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
 /// How long writes of a record may be refused here, before a Pod that somebody waits for is let go.
@@ -97,6 +99,23 @@ async fn run_held(tenant: &Tenant<'_>, job: &str, count: usize) -> Result<Vec<Po
         let running = pods.iter().filter(runs).count();
         ensure!(running == count, "{running} do");
         Ok(pods)
+    })
+    .await
+}
+
+/// Waits until none of these Pods of a job is there any more, but as many others.
+async fn others_come(
+    tenant: &Tenant<'_>,
+    job: &str,
+    first: &[Pod],
+    within: Duration,
+) -> Result<()> {
+    until_ok("there are other Pods", within, || async {
+        let pods = tenant.pods_of(job).await?;
+        let is_first = |pod: &Pod| first.iter().any(|it| it.uid() == pod.uid());
+        ensure!(!pods.iter().any(is_first), "the first are there");
+        ensure!(pods.len() == first.len(), "{} are there", pods.len());
+        Ok(())
     })
     .await
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use trainjob_api::lifecycle::v1alpha1::record::PodCounts;
 use trainjob_api::time::Timestamp;
 
-use super::bare::{Bare, Wanted, each, end, ends, ran_between, store};
+use super::bare::{Bare, Wanted, each, end, ran_between, store};
 
 const HOUR: i64 = 3_600;
 /// For how long each Pod has run when its end is reported.
@@ -37,7 +37,7 @@ async fn at3_a_pod_of_a_node_with_a_wrong_clock_is_charged_for_no_time_that_is_i
     each(&all, |wanted| store(&tenant, ("clocks", &uid), wanted)).await?;
     bare.open(all.len()).await?;
     each(&all, |wanted| end(&tenant, "clocks", wanted)).await?;
-    let status = ends(&tenant, "clocks", "Complete").await?;
+    let status = bare.ends(&tenant, "clocks", "Complete").await?;
     let succeeded = PodCounts { succeeded: 3, ..PodCounts::default() };
     ensure!(status.totals.pods == succeeded && holds(&status, "Exact"), "{status:#?}");
     ensure!(status.clamped == 2, "{} ends were impossible", status.clamped);

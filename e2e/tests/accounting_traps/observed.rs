@@ -50,7 +50,7 @@ async fn ag10_pods_that_go_while_their_record_is_made_are_counted_or_told_of_as_
             program.kill9();
             held.remove();
             goes(tenant).await?;
-            let again = Accounting::short_lived(&world.cluster, SETTINGS, proxied.clone()).await?;
+            let again = Accounting::start_as(&world.cluster, SETTINGS, proxied.clone()).await?;
             again.leads().await?;
             let status = becomes_final(tenant, "brief").await?;
             ensure!(status.totals.pods == PodCounts::default(), "{status:#?}");

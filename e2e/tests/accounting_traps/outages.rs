@@ -38,8 +38,7 @@ async fn an_api_server_that_dies_between_store_and_release_loses_nothing() -> Re
             held.remove();
             cluster.start_apiserver().await?;
             // It may have lost its Lease meanwhile, and is then started again, as in a cluster.
-            let again = Accounting::short_lived(cluster, SETTINGS, direct).await?;
-            again.wait_ready().await?;
+            let _again = Accounting::start_as(cluster, SETTINGS, direct).await?;
             let status = becomes_final(tenant, "outage").await?;
             let succeeded = PodCounts { succeeded: 4, ..PodCounts::default() };
             ensure!(status.totals.pods == succeeded && holds(&status, "Exact"), "{status:#?}");
@@ -50,6 +49,8 @@ async fn an_api_server_that_dies_between_store_and_release_loses_nothing() -> Re
 
 /// Twice as long as a Pod may be held here.
 const SILENT_FOR: Duration = Duration::from_secs(20);
+/// By what the requests of the program for records are known that got no answer.
+const UNANSWERED: &str = r#"code="none",kind="TrainJobRecord",verb="get""#;
 
 #[tokio::test]
 async fn ah3_an_api_server_that_is_silent_for_twice_the_limit_lets_no_pod_go_uncounted()
@@ -73,6 +74,14 @@ async fn ah3_an_api_server_that_is_silent_for_twice_the_limit_lets_no_pod_go_unc
             held.reached().await?;
             cluster.pause(Component::ApiServer)?;
             tokio::time::sleep(SILENT_FOR).await;
+            // Once nothing at all is answered, the time of its Pods begins anew, and they have all of it when that is over.
+            until_ok("it has asked for the record in vain", PATIENCE, || async {
+                let requests = "trainjob_accounting_api_requests_total";
+                let unanswered = program.labelled_metric(requests, UNANSWERED).await?;
+                ensure!(unanswered > 0.5, "it has not");
+                Ok(())
+            })
+            .await?;
             cluster.resume(Component::ApiServer)?;
             held.remove();
             let status = becomes_final(tenant, "silent").await?;
@@ -118,7 +127,7 @@ async fn pods_that_a_deadline_ends_while_the_program_is_away_count_so_when_it_is
     let recorder = AccountingRecorder::start(counted.world.cluster.client().await?).await?;
     let tenant = counted.world.tenant("late").await?;
     let mut spec = nodes(2);
-    spec["activeDeadlineSeconds"] = json!(10);
+    spec["activeDeadlineSeconds"] = json!(30);
     tenant.create("late", RUNS, spec).await?;
     run_held(&tenant, "late", 2).await?;
     counted.program.kill9();

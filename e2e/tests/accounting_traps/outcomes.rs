@@ -3,13 +3,28 @@
 use anyhow::{Result, ensure};
 use e2e::accounting::{become_older, becomes_final, holds, reasons, status};
 use e2e::fixtures::status::conditions_of;
-use e2e::fixtures::{MPI, PATIENCE, RUNS};
+use e2e::fixtures::{MPI, PATIENCE, RUNS, Tenant};
 use e2e::until::until_ok;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use trainjob_api::conditions;
 use trainjob_api::lifecycle::v1alpha1::record::PodCounts;
 
 use super::{judged, nodes, run_held};
+
+/// Waits until each of these Pods of a job is being deleted, or gone.
+async fn are_stopped(tenant: &Tenant<'_>, job: &str, pods: &[Pod]) -> Result<()> {
+    until_ok("its Pods are stopped", PATIENCE, || async {
+        let there = tenant.pods_of(job).await?;
+        let is_one = |pod: &Pod| pods.iter().any(|it| it.uid() == pod.uid());
+        let goes_on = |pod: &&Pod| is_one(pod) && pod.metadata.deletion_timestamp.is_none();
+        let left = there.iter().filter(goes_on).count();
+        ensure!(left == 0, "{left} are not");
+        Ok(())
+    })
+    .await
+}
 
 #[tokio::test]
 async fn a_job_that_is_resumed_as_soon_as_it_is_suspended_has_one_attempt_and_counts_all_pods()
@@ -32,6 +47,7 @@ async fn a_job_that_is_resumed_as_soon_as_it_is_suspended_has_one_attempt_and_co
                 Ok(())
             })
             .await?;
+            are_stopped(tenant, "hasty", &pods).await?;
             tenant.patch("hasty", &json!({"spec": {"suspend": false}})).await?;
             // Suspended again before, it would stay as it was.
             until_ok("it is resumed", PATIENCE, || async {
@@ -88,8 +104,9 @@ async fn pods_of_a_job_that_is_suspended_and_resumed_count_as_suspended_and_wast
 async fn pods_that_the_deadline_of_their_job_ends_count_so() -> Result<()> {
     judged("deadline", async |tenant| {
         let mut spec = nodes(2);
-        spec["activeDeadlineSeconds"] = json!(5);
+        spec["activeDeadlineSeconds"] = json!(20);
         tenant.create("deadline", RUNS, spec).await?;
+        run_held(tenant, "deadline", 2).await?;
         tenant.fails_by_deadline("deadline").await?;
         let status = becomes_final(tenant, "deadline").await?;
         ensure!(status.outcome == "DeadlineExceeded", "{status:#?}");

@@ -38,7 +38,7 @@ impl OwnBox {
         let proxy = Proxy::start(cluster, Scope::Cluster).await?;
         let proxied = proxy.kubeconfig(&direct)?;
         let kubeconfig = which(direct.clone(), proxied.clone());
-        let program = Accounting::short_lived(cluster, SETTINGS, kubeconfig).await?;
+        let program = Accounting::start_as(cluster, SETTINGS, kubeconfig).await?;
         program.leads().await?;
         start_operator(&world, mode).await?;
         Ok(Self { program, proxy, direct, proxied, world })

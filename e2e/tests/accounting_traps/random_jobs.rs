@@ -13,9 +13,10 @@ use e2e::until::until_ok;
 use explorer::random::Random;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use invariants::accounting::{AccountingHistory, Terms, check, gpu_seconds};
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
-use kube::api::{DeleteParams, EvictParams};
+use kube::api::{Api, DeleteParams, EvictParams, ListParams};
 use serde_json::{Value, json};
 
 use super::{SETTINGS, scaled};
@@ -217,19 +218,30 @@ impl Drawn {
     /// Waits until its record is final, or it went before it had a Pod.
     async fn over(&self, tenant: &Tenant<'_>) -> Result<()> {
         until_ok("all is counted", WITHIN, || async {
+            // Before the record: a Pod that goes meanwhile has one.
+            let is_gone = self.is_gone(tenant).await?;
             let records = records(tenant, &self.name).await?;
             let mut all = records.iter().map(|it| it.status.as_ref());
             let final_ones = all.all(|it| it.is_some_and(|status| holds(status, "Final")));
-            let there = tenant.jobs.get_opt(&self.name).await?.is_some();
-            let pods = tenant.pods_of(&self.name).await?.len();
-            let never_had_one = records.is_empty() && !there && pods == 0;
-            ensure!(
-                never_had_one || final_ones && !records.is_empty(),
-                "{pods} Pods, {records:#?}"
-            );
+            let is_over = if records.is_empty() { is_gone } else { final_ones };
+            ensure!(is_over, "gone: {is_gone}, {records:#?}");
             Ok(())
         })
         .await
+    }
+
+    /// Whether there is neither a Pod of it nor what makes one. Who makes others is looked for before them.
+    async fn is_gone(&self, tenant: &Tenant<'_>) -> Result<bool> {
+        let name = &self.name;
+        let is_there = tenant.jobs.get_opt(name).await?.is_some()
+            || tenant.job_sets.get_opt(name).await?.is_some();
+        if is_there {
+            return Ok(false);
+        }
+        let jobs: Api<Job> = Api::namespaced(tenant.client.clone(), &tenant.namespace);
+        let label = format!("jobset.sigs.k8s.io/jobset-name={name}");
+        let jobs = jobs.list(&ListParams::default().labels(&label)).await?.items;
+        Ok(jobs.is_empty() && tenant.pods_of(name).await?.is_empty())
     }
 }
 

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::accounting::{becomes_final, holds, reason, records};
-use e2e::fixtures::{COMPLETES, Tenant, consistently};
+use e2e::accounting::{Accounting, becomes_final, holds, reason, records};
+use e2e::fixtures::{COMPLETES, PATIENCE, Tenant, consistently};
 use e2e::proxy::{Call, Fault, Proxy};
 use e2e::recorder::AccountingRecorder;
+use e2e::until::until_ok;
 use invariants::accounting::Terms;
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
@@ -79,7 +80,7 @@ const STEPS: [Step; 6] = [
 
 #[tokio::test]
 async fn ag12_a_record_that_is_deleted_at_any_step_is_made_anew_and_no_pod_is_held() -> Result<()> {
-    let OwnBox { program: _program, proxy, world, .. } = OwnBox::proxied("Exact").await?;
+    let OwnBox { program, proxy, world, .. } = OwnBox::proxied("Exact").await?;
     for step in STEPS {
         let lived = async |tenant: &Tenant<'_>| {
             let recorder = AccountingRecorder::start(tenant.client.clone()).await?;
@@ -91,7 +92,7 @@ async fn ag12_a_record_that_is_deleted_at_any_step_is_made_anew_and_no_pod_is_he
     world
         .test("final", async |tenant| {
             let recorder = AccountingRecorder::start(tenant.client.clone()).await?;
-            after_the_end(tenant).await?;
+            after_the_end(&program, tenant).await?;
             recorder.judge(&[&tenant.namespace], &[], &terms()).await
         })
         .await
@@ -132,11 +133,19 @@ async fn delete_record(tenant: &Tenant<'_>) -> Result<Option<String>> {
 }
 
 /// Whoever deletes a record that is final wants it to be gone.
-async fn after_the_end(tenant: &Tenant<'_>) -> Result<()> {
+async fn after_the_end(program: &Accounting, tenant: &Tenant<'_>) -> Result<()> {
     tenant.create("job", COMPLETES, nodes(2)).await?;
     let status = becomes_final(tenant, "job").await?;
     ensure!(status.totals.pods.succeeded == 2 && holds(&status, "Exact"), "{status:#?}");
     released(tenant, "job").await?;
+    // Before it knows that its last store was carried out, it takes a record that goes for one that is needed.
+    until_ok("the program has seen it", PATIENCE, || async {
+        let known = "trainjob_accounting_records";
+        let open = program.labelled_metric(known, r#"state="open""#).await?;
+        ensure!(open < 0.5, "to it {open} records are not final");
+        Ok(())
+    })
+    .await?;
     delete_record(tenant).await?;
     let seen = Patch::Merge(json!({"metadata": {"labels": {"e2e.trainjob.dev/seen": "1"}}}));
     for pod in tenant.pods_of("job").await? {

@@ -3,11 +3,11 @@
 use anyhow::{Context, Result, ensure};
 use e2e::accounting::{becomes_final, holds};
 use e2e::apply::apply;
-use e2e::fixtures::{COMPLETES_AFTER, RUNS, runtime};
+use e2e::fixtures::{COMPLETES_AFTER, PATIENCE, RUNS, runtime};
 use serde_json::{Value, json};
 use trainjob_api::lifecycle::v1alpha1::record::PodCounts;
 
-use super::{judged, nodes, run_held};
+use super::{judged, nodes, others_come, run_held};
 
 /// A runtime whose nodes fail a second after they were started, and whose JobSets are restarted once. Another job, `first`,
 /// does what these annotations say. `more` is in the JobSet, `of_node` in the job of the nodes.
@@ -85,8 +85,9 @@ async fn all_pods_of_a_job_set_that_starts_its_jobs_in_order_are_counted() -> Re
 async fn a_job_set_that_is_made_anew_is_another_one_of_the_same_record() -> Result<()> {
     judged("anew", async |tenant| {
         tenant.create("anew", RUNS, nodes(2)).await?;
-        run_held(tenant, "anew", 2).await?;
+        let first = run_held(tenant, "anew", 2).await?;
         tenant.delete_job_set("anew").await?;
+        others_come(tenant, "anew", &first, PATIENCE).await?;
         run_held(tenant, "anew", 2).await?;
         tenant.delete("anew").await?;
         let status = becomes_final(tenant, "anew").await?;

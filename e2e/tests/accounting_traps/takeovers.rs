@@ -2,12 +2,14 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::accounting::{Accounting, becomes_final, holds};
-use e2e::fixtures::{COMPLETES, PATIENCE};
+use e2e::apply::apply;
+use e2e::fixtures::{COMPLETES, COMPLETES_AFTER, PATIENCE, runtime};
 use e2e::proxy::{Call, Fault};
 use e2e::until::until_ok;
+use serde_json::json;
 use trainjob_api::lifecycle::v1alpha1::record::PodCounts;
 
-use super::{SETTINGS, nodes, own_box::OwnBox, released};
+use super::{SETTINGS, nodes, own_box::OwnBox, released, run_held};
 
 const RECORDS: &str = "trainjobrecords";
 
@@ -43,7 +45,7 @@ async fn writes_last(with_frozen_caches: bool) -> Result<()> {
             // It cannot renew its Lease, and does not know that it does not lead.
             let leases = |call: &Call| call.resource == "leases";
             let renewals = proxy.inject(leases, 1..=usize::MAX, Fault::HoldRequest);
-            let second = Accounting::short_lived(&world.cluster, SETTINGS, direct).await?;
+            let second = Accounting::start_as(&world.cluster, SETTINGS, direct).await?;
             second.leads().await?;
             let status = becomes_final(tenant, "last").await?;
             let succeeded = PodCounts { succeeded: 4, ..PodCounts::default() };
@@ -74,11 +76,14 @@ async fn ag5_a_leader_whose_watch_of_pods_stands_still_counts_nothing_twice() ->
     // The second stands by, and its watch of Pods stops while the first counts.
     let pods = |call: &Call| call.verb == "watch" && call.resource == "pods";
     let watch = proxy.inject(pods, 1..=usize::MAX, Fault::FreezeWatch);
-    let second = Accounting::short_lived(&world.cluster, SETTINGS, proxied).await?;
+    let second = Accounting::start_as(&world.cluster, SETTINGS, proxied).await?;
     world
         .test("frozen", async |tenant| {
-            tenant.create("frozen", COMPLETES, nodes(4)).await?;
-            super::run_held(tenant, "frozen", 4).await?;
+            // All of them are to be seen to run at once.
+            let later = runtime("later", &json!({COMPLETES_AFTER: "10s"}), 3, None);
+            apply(&tenant.client, "default", vec![later]).await?;
+            tenant.create("frozen", "later", nodes(4)).await?;
+            run_held(tenant, "frozen", 4).await?;
             watch.freeze();
             let status = becomes_final(tenant, "frozen").await?;
             let succeeded = PodCounts { succeeded: 4, ..PodCounts::default() };
@@ -86,9 +91,7 @@ async fn ag5_a_leader_whose_watch_of_pods_stands_still_counts_nothing_twice() ->
             first.kill9();
             second.leads().await?;
             // It has seen these Pods run, and not what became of them.
-            tenant
-                .patch("frozen", &serde_json::json!({"metadata": {"labels": {"seen": "1"}}}))
-                .await?;
+            tenant.patch("frozen", &json!({"metadata": {"labels": {"seen": "1"}}})).await?;
             watch.release();
             released(tenant, "frozen").await?;
             let status = becomes_final(tenant, "frozen").await?;

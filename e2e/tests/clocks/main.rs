@@ -22,7 +22,7 @@ use times::Times;
 const HOUR: i64 = 3_600;
 
 /// Time enough for a job to run before it.
-const DEADLINE: i64 = 6;
+const DEADLINE: i64 = 20;
 
 const TTL: i64 = 2;
 

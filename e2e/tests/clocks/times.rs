@@ -7,8 +7,8 @@ use e2e::fixtures::LATE;
 use invariants::{Change, Condition, History, Job, Millis, Request, State, Terms};
 use launcher::say;
 
-/// How far what is written down as the time of a change may be off.
-const OFF: Millis = 2_000;
+/// How far what is written down as the time of a change may be off: little beside the hour that a clock is off here.
+const OFF: Millis = LATE * 1_000;
 
 /// How late what was due happened, and what was written down of when it did.
 #[derive(Debug)]

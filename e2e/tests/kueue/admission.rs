@@ -9,7 +9,7 @@ use e2e::recorder::Recorder;
 use invariants::State;
 use serde_json::{Value, json};
 
-use super::{DEADLINE, TTL};
+use super::{DEADLINE, KEPT, LONG, TTL};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queued_job_is_resumed_with_the_node_selector_of_its_flavor() -> Result<()> {
@@ -86,8 +86,7 @@ async fn job_of_a_queue_that_does_not_exist_waits_until_its_deadline_and_is_dele
     setting
         .test("nowhere", QueueOptions::default(), async |case| {
             let labels = json!({QUEUE_LABEL: "nowhere"});
-            // Long enough for Kueue on a busy machine to say it before.
-            let both = json!({DEADLINE: 20, TTL: 3});
+            let both = json!({DEADLINE: LONG, TTL: KEPT});
             case.submit_labelled("lost", RUNS, &labels, Ask::low(1), both).await?;
             let workload =
                 case.workload_is("lost", "told", |it| it.condition("QuotaReserved").is_some());

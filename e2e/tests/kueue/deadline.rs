@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::status::{created_at, finished_at, is_failed_by_deadline, on_time, time_until};
-use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, STUBBORN, consistently};
+use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, consistently, runtime};
 use e2e::kueue::{Ask, Case, Clock, QueueOptions, Setting, Workload, single_node};
 use e2e::until::until_ok;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -10,10 +10,14 @@ use serde_json::json;
 use trainjob_api::conditions::FAILED;
 use trainjob_api::time::Timestamp;
 
-use super::{DEADLINE, TTL};
+use super::{DEADLINE, KEPT, LONG, TTL};
 
-/// Long enough to be preempted in, on a busy machine.
-const LONG: i64 = 20;
+/// Long enough to be queued or to run before, on a busy machine.
+const BRIEF: i64 = 15;
+/// A runtime whose Pods do not react to SIGTERM.
+const STUBBORN: &str = "stubborn-for-long";
+/// How long they take to end; longer than Kueue takes to admit the next job, on a busy machine.
+const GRACE: i64 = 25;
 
 /// Waits until a job was failed by its deadline, which started at `start`.
 async fn fails(case: &Case<'_>, name: &str, start: Timestamp, seconds: i64) -> Result<()> {
@@ -41,7 +45,7 @@ async fn deadline_by_creation_fails_a_job_in_the_queue_and_its_workload_with_it(
         .test("queue-deadline", QueueOptions::default(), async |case| {
             case.submit("runs", RUNS, Ask::low(8), json!({})).await?;
             case.runs("runs").await?;
-            case.submit("waits", RUNS, Ask::low(8), json!({DEADLINE: 6, TTL: 5})).await?;
+            case.submit("waits", RUNS, Ask::low(8), json!({DEADLINE: BRIEF, TTL: KEPT})).await?;
             case.queued("waits").await?;
             case.tenant.fails_by_deadline("waits").await?;
             case.workload_is("waits", "finished as failed", failed).await?;
@@ -58,12 +62,13 @@ async fn deadline_by_last_resume_starts_when_the_queue_lets_the_job_go() -> Resu
         .test("resume-deadline", QueueOptions::default(), async |case| {
             case.submit("holds", RUNS, Ask::low(8), json!({})).await?;
             case.runs("holds").await?;
-            let job = case.submit("waits", RUNS, Ask::low(8), json!({DEADLINE: 6, TTL: 5})).await?;
+            let both = json!({DEADLINE: BRIEF, TTL: KEPT});
+            let job = case.submit("waits", RUNS, Ask::low(8), both).await?;
             case.queued("waits").await?;
-            waits_beyond(case, "waits", created_at(&job).plus(6)).await?;
+            waits_beyond(case, "waits", created_at(&job).plus(BRIEF)).await?;
             case.finish("holds").await?;
             let resumed = case.runs("waits").await?;
-            fails(case, "waits", resumed, 6).await?;
+            fails(case, "waits", resumed, BRIEF).await?;
             case.workload_is("waits", "finished as failed", failed).await?;
             case.tenant.released("waits").await?;
             case.both_gone("waits").await
@@ -76,7 +81,7 @@ async fn deadline_by_last_resume_starts_anew_after_preemption() -> Result<()> {
     let setting = Setting::shared(Clock::LastResume).await?;
     setting
         .test("anew", QueueOptions::default(), async |case| {
-            case.submit("low", RUNS, Ask::low(8), json!({DEADLINE: LONG, TTL: 5})).await?;
+            case.submit("low", RUNS, Ask::low(8), json!({DEADLINE: LONG, TTL: KEPT})).await?;
             let first = case.runs("low").await?;
             case.submit("high", RUNS, Ask::high(8), json!({})).await?;
             case.runs("high").await?;
@@ -112,6 +117,13 @@ async fn deadline_by_creation_goes_on_while_a_job_is_preempted() -> Result<()> {
         .await
 }
 
+async fn install_stubborn(setting: &Setting) -> Result<()> {
+    let ignores = json!({"e2e.trainjob.dev/sigterm": "ignore"});
+    let manifest = runtime(STUBBORN, &ignores, GRACE, None).to_string();
+    setting.world.cluster.apply_yaml("default", &manifest).await?;
+    Ok(())
+}
+
 /// When the last process of the Pod of a job is killed at the latest, as soon as that is known.
 async fn is_killed_at(case: &Case<'_>, job: &str) -> Result<Timestamp> {
     until_ok(format!("the Pod of {job} is being stopped"), PATIENCE, || async {
@@ -135,15 +147,16 @@ async fn is_admitted_at(case: &Case<'_>, job: &str) -> Result<Timestamp> {
 #[tokio::test(flavor = "multi_thread")]
 async fn deadline_frees_quota_at_once_and_gpus_when_the_pods_are_gone() -> Result<()> {
     let setting = Setting::shared(Clock::LastResume).await?;
+    install_stubborn(&setting).await?;
     setting
         .test("quota", single_node(), async |case| {
-            let both = json!({DEADLINE: 5, TTL: 60});
+            let both = json!({DEADLINE: LONG, TTL: 60});
             case.submit("stubborn", STUBBORN, Ask::low(8), both).await?;
             let resumed = case.runs("stubborn").await?;
             case.submit("next", COMPLETES, Ask::low(8), json!({})).await?;
             case.queued("next").await?;
             let killed = is_killed_at(case, "stubborn").await?;
-            fails(case, "stubborn", resumed, 5).await?;
+            fails(case, "stubborn", resumed, LONG).await?;
             let admitted = is_admitted_at(case, "next").await?;
             ensure!(admitted < killed, "admitted at {admitted}, the GPUs were free at {killed}");
             case.workload_is("stubborn", "finished as failed", failed).await?;
@@ -159,6 +172,7 @@ async fn deadline_frees_quota_at_once_and_gpus_when_the_pods_are_gone() -> Resul
 #[tokio::test(flavor = "multi_thread")]
 async fn preemption_frees_quota_while_pods_are_being_stopped() -> Result<()> {
     let setting = Setting::shared(Clock::Creation).await?;
+    install_stubborn(&setting).await?;
     setting
         .test("grace", single_node(), async |case| {
             case.submit("stubborn", STUBBORN, Ask::low(8), json!({})).await?;

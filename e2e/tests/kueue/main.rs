@@ -16,3 +16,7 @@ mod ttl;
 const DEADLINE: &str = "activeDeadlineSeconds";
 /// The field of the TTL.
 const TTL: &str = "ttlSecondsAfterFinished";
+/// A deadline that is long enough for what comes before it, on a busy machine.
+const LONG: i64 = 20;
+/// A TTL that is long enough for what is to be seen of a finished job and its Workload, on a busy machine.
+const KEPT: i64 = 15;

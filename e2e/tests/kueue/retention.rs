@@ -9,7 +9,7 @@ use e2e::kueue::{Ask, Case, Clock, Kueue, KueueOptions, NAMESPACE, QueueOptions,
 use e2e::yaml;
 use serde_json::{Value, json};
 
-use super::{DEADLINE, TTL};
+use super::{DEADLINE, KEPT, TTL};
 
 /// The label of a job whose Workload Kueue deactivates after so many seconds of running.
 const MAX_EXEC_TIME: &str = "kueue.x-k8s.io/max-exec-time-seconds";
@@ -62,7 +62,7 @@ async fn zero(case: &Case<'_>) -> Result<()> {
 async fn seconds(case: &Case<'_>) -> Result<()> {
     case.submit("kept", COMPLETES, Ask::low(4), json!({})).await?;
     let labels = limited(case)?;
-    let both = json!({DEADLINE: 25, TTL: 2});
+    let both = json!({DEADLINE: 25, TTL: KEPT});
     case.submit_labelled("slow", RUNS, &labels, Ask::low(4), both).await?;
     case.tenant.completes("kept").await?;
     case.workload_is_gone("kept").await?;

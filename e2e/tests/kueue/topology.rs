@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::Api;
 use serde_json::{Value, json};
 
-use super::{DEADLINE, TTL};
+use super::{DEADLINE, KEPT, LONG, TTL};
 
 /// The annotation that asks for nodes of one domain.
 const REQUIRED: &str = "kueue.x-k8s.io/podset-required-topology";
@@ -38,7 +38,7 @@ async fn job_that_requires_a_block_is_placed_in_one_and_meets_its_deadline() -> 
             let taken = blocks(case, "one").await?;
 
             let ask = Ask { priority: "low", nodes: 2, gpus: 8 };
-            case.submit("two", "near", ask, json!({DEADLINE: 8, TTL: 5})).await?;
+            case.submit("two", "near", ask, json!({DEADLINE: LONG, TTL: KEPT})).await?;
             let job_set = case.tenant.has_job_set("two").await?;
             case.runs("two").await?;
             let gates = "/spec/replicatedJobs/0/template/spec/template/spec/schedulingGates";

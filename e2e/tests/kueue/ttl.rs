@@ -5,7 +5,7 @@ use e2e::fixtures::{COMPLETES, FAILS};
 use e2e::kueue::{Ask, Clock, QueueOptions, Setting};
 use serde_json::json;
 
-use super::TTL;
+use super::{KEPT, TTL};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ttl_deletes_a_job_with_its_workload_whatever_its_end() -> Result<()> {
@@ -14,7 +14,7 @@ async fn ttl_deletes_a_job_with_its_workload_whatever_its_end() -> Result<()> {
         .test("ttl", QueueOptions::default(), async |case| {
             let jobs = [("completes", COMPLETES, "Succeeded"), ("fails", FAILS, "Failed")];
             for (name, runtime, _) in jobs {
-                case.submit(name, runtime, Ask::low(4), json!({TTL: 15})).await?;
+                case.submit(name, runtime, Ask::low(4), json!({TTL: KEPT})).await?;
             }
             for (name, _, reason) in jobs {
                 let workload = case.workload_is(name, "finished", |it| it.is("Finished")).await?;

@@ -46,8 +46,10 @@ async fn by_default_a_job_that_its_ttl_deletes_stays_visible_until_its_dependent
 -> Result<()> {
     test("foreground", async |tenant| {
         tenant.create("job", COMPLETES, json!({"ttlSecondsAfterFinished": 2})).await?;
-        let job = tenant.completes("job").await?;
+        tenant.has_job_set("job").await?;
+        // Before it completes: the TTL counts from then on.
         hold(&tenant.job_sets, "job").await?;
+        let job = tenant.completes("job").await?;
         let deleted = until("its deletion is asked for", PATIENCE, || async {
             deleted_at(&tenant.jobs.get("job").await.ok()?)
         })

@@ -116,7 +116,7 @@ async fn a_deadline_fails_its_job_and_leaves_a_foreign_jobset_and_its_pods_alone
         let foreign = foreign_job_set("job", None)?;
         let before = tenant.job_sets.create(&PostParams::default(), &foreign).await?;
         tenant.runs("job").await?;
-        let spec = json!({"activeDeadlineSeconds": 3, "ttlSecondsAfterFinished": 1});
+        let spec = json!({"activeDeadlineSeconds": 3, "ttlSecondsAfterFinished": 8});
         tenant.create("job", RUNS, spec).await?;
         tenant.fails_by_deadline("job").await?;
         // Nothing of its own runs, so it counts as released, and its TTL may delete it.

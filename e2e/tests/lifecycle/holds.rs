@@ -11,6 +11,9 @@ use trainjob_api::time::Timestamp;
 
 use super::test;
 
+/// So many seconds before an instant a test ceases to see that nothing happens before it: the last look takes its time.
+const MARGIN: i64 = 3;
+
 /// Gives a job this hold; `null` removes it.
 async fn hold(tenant: &Tenant<'_>, name: &str, text: Value) -> Result<TrainJob> {
     tenant.patch(name, &json!({"metadata": {"annotations": {HOLD_ANNOTATION: text}}})).await
@@ -56,7 +59,7 @@ async fn a_held_job_outlives_its_ttl_and_goes_when_the_hold_ends() -> Result<()>
         ensure!(finished_at(&job)?.plus(1 + LATE) < until, "it finished too late for this test");
         let note = tenant.tells("job", "Held").await?;
         ensure!(note.contains(&format!("held until {until}")), "{note}");
-        stays(tenant, "job", until.plus(-1)).await?;
+        stays(tenant, "job", until.plus(-MARGIN)).await?;
         goes(tenant, &job, until).await?;
         ensure!(tenant.told("job", "Held").await?.len() == 1, "told more than once");
         Ok(())
@@ -84,7 +87,7 @@ async fn a_job_goes_when_its_hold_is_removed_and_stays_longer_when_it_is_moved()
         hold(tenant, "removed", json!(null)).await?;
         goes(tenant, &removed, at).await?;
 
-        stays(tenant, "moved", later.plus(-1)).await?;
+        stays(tenant, "moved", later.plus(-MARGIN)).await?;
         goes(tenant, &moved, later).await?;
         let told = tenant.told("moved", "Held").await?;
         ensure!(told.len() == 2, "one event for each hold: {told:#?}");

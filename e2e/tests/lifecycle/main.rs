@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use e2e::fixtures::{Tenant, World};
+use kube::api::DeleteParams;
 
 mod defaults;
 mod foreign;
@@ -25,4 +26,15 @@ const WINDOW: Duration = Duration::from_secs(5);
 
 async fn test(prefix: &str, body: impl AsyncFnOnce(&Tenant<'_>) -> Result<()>) -> Result<()> {
     World::shared().await?.test(prefix, body).await
+}
+
+/// Takes the JobSet of a TrainJob away from its Jobs and Pods, which outlive it.
+async fn orphan(tenant: &Tenant<'_>, name: &str) -> Result<()> {
+    let deletion = tenant.job_sets.delete(name, &DeleteParams::background()).await;
+    deletion.map(drop).or_else(|error| match error {
+        // It may have gone before them by itself.
+        kube::Error::Api(status) if status.code == 404 => Ok(()),
+        error => Err(error),
+    })?;
+    tenant.job_set_gone(name).await
 }

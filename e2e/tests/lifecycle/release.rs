@@ -8,12 +8,15 @@ use anyhow::{Context, Result, anyhow, ensure};
 use e2e::fixtures::finalizer::{hold, let_go};
 use e2e::fixtures::status::{deleted_at, finished_at, is_failed_by_deadline, now};
 use e2e::fixtures::{Operation, PATIENCE, RUNS, STUBBORN, Verdict, consistently};
-use e2e::until::until;
+use e2e::until::{until, until_ok};
 use futures::future;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::{WINDOW, test};
+use super::{WINDOW, orphan, test};
+
+/// The deadline of jobs that have their JobSet, or run, before it comes.
+const DEADLINE: i64 = 10;
 
 // Trap 1: the deadline's deletion of the JobSet fails.
 
@@ -22,7 +25,7 @@ async fn a_jobset_deletion_denied_by_admission_is_retried_until_the_job_is_relea
 {
     test("denied", async |tenant| {
         let denial = tenant.deny(Operation::Delete).await?;
-        let spec = json!({"activeDeadlineSeconds": 3, "ttlSecondsAfterFinished": 0});
+        let spec = json!({"activeDeadlineSeconds": DEADLINE, "ttlSecondsAfterFinished": 0});
         tenant.create("job", RUNS, spec).await?;
         tenant.runs("job").await?;
         tenant.fails_by_deadline("job").await?;
@@ -63,7 +66,8 @@ async fn a_jobset_deletion_refused_with_whatever_code_is_tried_again_until_it_su
             .await?;
         let names = ["by-403", "by-409", "by-422", "by-429", "by-500", "by-503", "by-504"];
         future::try_join_all(names.map(async |name| {
-            tenant.create(name, RUNS, json!({"activeDeadlineSeconds": 3})).await?;
+            tenant.create(name, RUNS, json!({"activeDeadlineSeconds": DEADLINE})).await?;
+            tenant.has_job_set(name).await?;
             tenant.fails_by_deadline(name).await?;
             tenant.released(name).await?;
             // One that was let through may still be about a JobSet that has changed meanwhile.
@@ -96,7 +100,8 @@ async fn a_jobset_deletion_behind_a_dead_webhook_is_retried_until_the_job_is_rel
 {
     test("dead", async |tenant| {
         let webhook = tenant.dead_webhook().await?;
-        tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 3})).await?;
+        tenant.create("job", RUNS, json!({"activeDeadlineSeconds": DEADLINE})).await?;
+        tenant.runs("job").await?;
         tenant.fails_by_deadline("job").await?;
         let note = tenant.tells("job", "ReleaseFailed").await?;
         ensure!(note.contains("webhook.e2e.trainjob.dev"), "which webhook it was: {note}");
@@ -114,7 +119,8 @@ async fn a_jobset_deletion_that_gets_no_answer_is_given_up_and_tried_again() -> 
         let seconds = 30;
         let hang_once = |_: &str, time| if time == 1 { Verdict::Hang } else { Verdict::Allow };
         let webhook = tenant.test_webhook(seconds, hang_once).await?;
-        tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 3})).await?;
+        tenant.create("job", RUNS, json!({"activeDeadlineSeconds": DEADLINE})).await?;
+        tenant.has_job_set("job").await?;
         let job = tenant.fails_by_deadline("job").await?;
         until("the operator was left waiting", PATIENCE, || async {
             (webhook.asked("job") == 1).then_some(())
@@ -138,11 +144,22 @@ async fn a_webhook_that_times_out_does_not_keep_a_job_from_its_release() -> Resu
             if does_answer.load(Ordering::SeqCst) { Verdict::Allow } else { Verdict::Hang }
         };
         let webhook = tenant.test_webhook(1, judge).await?;
-        tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 3})).await?;
+        tenant.create("job", RUNS, json!({"activeDeadlineSeconds": DEADLINE})).await?;
+        tenant.has_job_set("job").await?;
         tenant.fails_by_deadline("job").await?;
         tenant.tells("job", "ReleaseFailed").await?;
+        let event = tenant.told("job", "ReleaseFailed").await?.pop().context("not told")?;
+        // In whole seconds, and each try takes one.
+        let told_at = event.metadata.creation_timestamp.context("never created")?.0;
+        // The webhook is served by this thread, which may count later than the API server tries.
+        until_ok("the tries before are noted", PATIENCE, || async {
+            let mut tries = tenant.requests("delete", "jobsets", "job")?;
+            tries.retain(|it| it.at.0 <= told_at);
+            ensure!(tries.len() >= 3, "told after {} tries", tries.len());
+            Ok(())
+        })
+        .await?;
         let hung = webhook.asked("job");
-        ensure!(hung >= 3, "told after {hung} tries");
         answers.store(true, Ordering::SeqCst);
         tenant.released("job").await?;
         ensure!(webhook.asked("job") > hung, "what hung was called a success");
@@ -156,7 +173,7 @@ async fn a_webhook_that_times_out_does_not_keep_a_job_from_its_release() -> Resu
 #[tokio::test]
 async fn a_job_that_others_change_all_the_time_is_still_stopped_by_its_deadline() -> Result<()> {
     test("busy", async |tenant| {
-        tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 5})).await?;
+        tenant.create("job", RUNS, json!({"activeDeadlineSeconds": DEADLINE})).await?;
         tenant.has_job_set("job").await?;
         let adversary = async {
             for change in 0_u64.. {
@@ -195,17 +212,11 @@ async fn a_job_that_others_change_all_the_time_is_still_stopped_by_its_deadline(
 async fn a_job_whose_jobset_went_before_its_pods_is_not_called_released_while_one_runs()
 -> Result<()> {
     test("orphans", async |tenant| {
-        let spec = json!({"activeDeadlineSeconds": 10, "ttlSecondsAfterFinished": 1});
+        let spec = json!({"activeDeadlineSeconds": DEADLINE, "ttlSecondsAfterFinished": 1});
         tenant.create("job", STUBBORN, spec).await?;
         tenant.runs("job").await?;
         let job = tenant.fails_by_deadline("job").await?;
-        // Whoever does this takes the JobSet away from its Jobs and Pods. It may have gone before them by itself.
-        let deletion = tenant.job_sets.delete("job", &DeleteParams::background()).await;
-        deletion.map(drop).or_else(|error| match error {
-            kube::Error::Api(status) if status.code == 404 => Ok(()),
-            error => Err(error),
-        })?;
-        tenant.job_set_gone("job").await?;
+        orphan(tenant, "job").await?;
         ensure!(tenant.running_pods_of("job").await? == 1, "the Pod went too fast for this test");
         let last_seen = until("the Pod is gone", PATIENCE, || async {
             let kept = tenant.jobs.get_opt("job").await.ok()?.map(|job| deleted_at(&job));

@@ -37,7 +37,7 @@ async fn the_timers_of_a_deleted_job_do_nothing_to_a_new_one_of_its_name() -> Re
         )?;
         tenant.create("stopped", RUNS, json!({"activeDeadlineSeconds": 3_600})).await?;
         tenant.create("kept", COMPLETES, json!({"ttlSecondsAfterFinished": 3_600})).await?;
-        tokio::try_join!(tenant.runs("stopped"), tenant.runs("kept"))?;
+        tenant.runs("stopped").await?;
         let kept_new = tenant.completes("kept").await?;
 
         let due = created_at(&stopped).plus(8).max(finished_at(&kept)?.plus(8));
@@ -147,6 +147,7 @@ async fn a_job_that_a_finalizer_keeps_is_deleted_once_and_not_again() -> Result<
         .await?;
         on_time(due, deleted)?;
         tenant.poke("job", 20).await?;
+        tenant.deletion("job").await?;
         consistently("the one DELETE is all", WINDOW, async || {
             let again = deleted_at(&tenant.jobs.get("job").await?);
             ensure!(again == Some(deleted), "it was deleted again, at {again:?}");

@@ -6,11 +6,11 @@ use e2e::fixtures::{PATIENCE, RUNS, runtime};
 use e2e::until::until_ok;
 use e2e::yaml;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::PostParams;
 use serde_json::json;
 use trainjob_api::conditions::{self, WAITING};
 
-use super::test;
+use super::{orphan, test};
 
 /// A runtime whose Pods take longer to end than a release may without being told of.
 const SLOW: &str = "slow-to-end";
@@ -27,7 +27,7 @@ async fn a_hand_made_pod_with_the_label_of_a_jobset_is_told_of_once_and_holds_up
             "spec": {"containers": [{"name": "node", "image": "example.com/train:1"}]},
         }))?;
         tenant.pods.create(&PostParams::default(), &pod).await?;
-        let spec = json!({"activeDeadlineSeconds": 3, "ttlSecondsAfterFinished": 1});
+        let spec = json!({"activeDeadlineSeconds": 3, "ttlSecondsAfterFinished": 8});
         tenant.create("job", RUNS, spec).await?;
         tenant.fails_by_deadline("job").await?;
         let note = tenant.tells("job", "StrayPod").await?;
@@ -49,24 +49,20 @@ async fn a_job_that_is_not_released_says_which_pod_runs_where_since_when_and_why
         let ignores = json!({"e2e.trainjob.dev/sigterm": "ignore"});
         let slow = runtime(SLOW, &ignores, SLOW_SECONDS, None);
         tenant.world.cluster.apply_yaml("default", &yaml::stream(&[slow])).await?;
-        tenant.create("job", SLOW, json!({"activeDeadlineSeconds": 3})).await?;
+        tenant.create("job", SLOW, json!({"activeDeadlineSeconds": 10})).await?;
         let pod = tenant.runs("job").await?;
         let name = pod.metadata.name.context("a Pod without a name")?;
         let node = pod.spec.and_then(|spec| spec.node_name).context("a Pod without a node")?;
         tenant.fails_by_deadline("job").await?;
-        // Whoever does this takes the JobSet away from its Jobs and Pods.
-        tenant.job_sets.delete("job", &DeleteParams::background()).await?;
-        tenant.job_set_gone("job").await?;
+        orphan(tenant, "job").await?;
 
         let said = tenant.tells("job", "ReleaseDelayed").await?;
         let expected = format!("Pod {name} on node {node} since 2");
         ensure!(said.contains(&expected) && said.contains("grace period"), "it says: {said}");
-        let job = tenant.jobs.get("job").await?;
-        let stored = conditions_of(&job);
-        let waiting = conditions::find_true(stored, WAITING).context("it has no such condition")?;
-        ensure!(waiting.reason == "PodsRunning", "its reason is {}", waiting.reason);
+        let waiting = tenant.waits_because("job", "PodsRunning").await?;
         ensure!(waiting.message.contains(&expected), "it says: {}", waiting.message);
-        let last = stored.last().map(|condition| &*condition.type_);
+        let job = tenant.jobs.get("job").await?;
+        let last = conditions_of(&job).last().map(|condition| &*condition.type_);
         ensure!(last == Some(conditions::FAILED), "the last condition is {last:?}");
 
         until_ok("it says no more that it waits", PATIENCE, || async {

@@ -44,19 +44,18 @@ async fn namespaces_beyond_the_limit_are_counted_as_one() -> Result<()> {
         second.create("job", COMPLETES, json!({})).await?;
         second.completes("job").await?;
         let complete = format!("{},state=\"complete\"}}", of("_other", "trainjob_jobs"));
+        let ended = "outcome=\"complete\",reason=\"AllJobsCompleted\"}";
+        let finished =
+            |namespace: &str| format!("{},{ended}", of(namespace, "trainjob_finished_total"));
         let shown = until_ok("the second has none", PATIENCE, || async {
             let shown = Exposition::of(&operator).await?;
             ensure!(shown.count(&complete)? == 1, "none is complete");
+            ensure!(shown.count(&finished("_other"))? == 1, "the end of the second is missing");
             Ok(shown)
         })
         .await?;
-        let finished = "outcome=\"complete\",reason=\"AllJobsCompleted\"}";
-        let finished = |namespace| {
-            shown.count(&format!("{},{finished}", of(namespace, "trainjob_finished_total")))
-        };
-        ensure!(finished("_other")? == 1, "the end of the second job is missing");
         // Prometheus has to see a counter before it grows.
-        ensure!(finished(name)? == 0, "the first job has not finished");
+        ensure!(shown.count(&finished(name))? == 0, "the first job has not finished");
         ensure!(!shown.samples.keys().any(|it| it.contains(&second.namespace)), "it has a name");
         second.clear().await?;
         Ok(())

@@ -14,9 +14,9 @@ use super::gangs::Scheduler;
 use super::scenario::Scenario;
 use super::{Play, Player, each_is_missed};
 
-/// Short, so that a leader has to renew its Lease soon.
+/// A leader has to renew its Lease soon, and on a slow machine it may be late.
 const ELECTION: &str = "leaderElection:
-  {leaderElect: true, leaseDuration: 3s, renewDeadline: 2s, retryPeriod: 500ms}";
+  {leaderElect: true, leaseDuration: 15s, renewDeadline: 10s, retryPeriod: 500ms}";
 const NO_ELECTION: &str = "leaderElection: {leaderElect: false}";
 
 /// What is seen of no request: the admission plugin asks for it when children are made.

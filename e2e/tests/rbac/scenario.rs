@@ -124,8 +124,9 @@ impl Scenario {
                 tenant.gone(JOB).await
             }
             Self::Deadline => {
-                let spec = json!({"activeDeadlineSeconds": 2, "ttlSecondsAfterFinished": 1});
+                let spec = json!({"activeDeadlineSeconds": 10, "ttlSecondsAfterFinished": 1});
                 tenant.create(JOB, RUNS, spec).await?;
+                tenant.has_job_set(JOB).await?;
                 tenant.gone(JOB).await?;
                 tenant.tells(JOB, "DeadlineExceeded").await.map(|_| ())
             }

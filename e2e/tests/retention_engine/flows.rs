@@ -14,7 +14,7 @@ use super::{TTL, WINDOW, condition, policy, status};
 
 /// So many failures in a row, and the flow backs off.
 const FAILURES: usize = 5;
-/// So many requests may have been on their way by then, or probe the flow within the window.
+/// So many requests may probe the flow until the window is over.
 const MORE: usize = 6;
 
 /// Denies the deletion of Jobs in this namespace.
@@ -73,7 +73,8 @@ async fn where_all_deletions_are_denied_one_at_a_time_probes_and_others_are_on_t
     .await?;
     consistently("one request at a time probes", WINDOW, async || {
         let asked = denied.deletions()?.len();
-        ensure!(asked <= FAILURES + MORE, "{asked} requests");
+        // All may have been on their way by the time that the flow backed off.
+        ensure!(asked <= names.len() + MORE, "{asked} requests");
         Ok(())
     })
     .await?;

@@ -13,6 +13,7 @@ mod told;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use e2e::fixtures::status::now;
 use e2e::fixtures::{LATE, PATIENCE, consistently};
 use e2e::until::until_ok;
 use serde_json::{Value, json};
@@ -72,14 +73,18 @@ async fn audit_shows_what_enforce_then_deletes_in_time_with_uid_and_version() ->
     place.create("running", &json!({})).await?;
 
     place.apply(policy("Audit", TTL)).await?;
-    let seen = status(&place, |status| {
-        status["wouldDelete"]["now"] == 3 && condition(status, "Ready").0 == "True"
+    status(&place, |status| {
+        let counts = &status["counts"];
+        status["wouldDelete"]["now"] == 3
+            && counts["finished"] == 4
+            && counts["held"] == 1
+            && status["rules"] == json!([{"name": "all", "matched": 4, "due": 3}])
+            && status["next"][0]["source"] == "Policy"
+            && status["servedVersion"] == "v1"
+            && condition(status, "Ready").0 == "True"
+            && condition(status, "Enforcing") == (&json!("False"), &json!("AuditMode"))
     })
     .await?;
-    ensure!(seen["counts"]["finished"] == 4 && seen["counts"]["held"] == 1, "{seen}");
-    ensure!(seen["rules"] == json!([{"name": "all", "matched": 4, "due": 3}]), "{seen}");
-    ensure!(seen["next"][0]["source"] == "Policy" && seen["servedVersion"] == "v1", "{seen}");
-    ensure!(condition(&seen, "Enforcing") == (&json!("False"), &json!("AuditMode")), "{seen}");
     let everything = ["done-a", "done-b", "done-c", "held", "running"];
     consistently("nothing is deleted in Audit", WINDOW, async || place.has(&everything).await)
         .await?;
@@ -121,8 +126,12 @@ async fn a_policy_with_more_due_than_its_breaker_allows_waits_for_an_acknowledge
         place.create(name, &json!({})).await?;
         place.finish(name).await?;
     }
-    let mut enforced = policy("Enforce", 0);
+    let mut enforced = policy("Audit", 0);
     enforced["spec"]["breaker"] = json!({"maxCount": 2});
+    place.apply(enforced.clone()).await?;
+    // What ends under a policy that enforces trips nothing, so the engine has to know all before.
+    status(&place, |status| status["wouldDelete"]["now"] == 3).await?;
+    enforced["spec"]["mode"] = json!("Enforce");
     place.apply(enforced.clone()).await?;
     let seen = status(&place, |status| condition(status, "Tripped").0 == "True").await?;
     ensure!(condition(&seen, "Enforcing") == (&json!("False"), &json!("Tripped")), "{seen}");
@@ -163,11 +172,13 @@ async fn a_policy_without_a_right_names_it_and_goes_on_when_it_is_given() -> Res
     ensure!(seen["missingRules"] == missing, "{seen}");
     place.told("Forbidden", "jobs").await?;
 
-    let refused = place.deletions()?.len();
+    // A request that was received before may be noted only after this.
+    let since = now();
     consistently("nothing more is asked for", WINDOW, async || {
         place.has(&["a", "b"]).await?;
-        let asked = place.deletions()?.len();
-        ensure!(asked == refused, "{asked} instead of {refused}");
+        let mut asked = place.deletions()?;
+        asked.retain(|deletion| deletion.at > since);
+        ensure!(asked.is_empty(), "{asked:?}");
         Ok(())
     })
     .await?;

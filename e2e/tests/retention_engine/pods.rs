@@ -1,6 +1,7 @@
 //! Pods that go before their Jobs (R22).
 
 use anyhow::{Result, ensure};
+use e2e::fixtures::status::now;
 use e2e::fixtures::{LATE, PATIENCE, consistently};
 use e2e::until::until_ok;
 use serde_json::json;
@@ -29,6 +30,8 @@ async fn ended_pods_go_before_their_job_and_others_stay() -> Result<()> {
         place.create_pod(name, job, phase, annotations).await?;
     }
     let due = place.finish("done").await?.plus(TTL);
+    // It ends at its creation, which may have been long ago by now.
+    let known = now();
     let left = ["foreign", "held", "runs"];
     until_ok("ended Pods are gone", PATIENCE, || async { place.has_pods(&left).await }).await?;
     consistently("all else stays", WINDOW, async || {
@@ -42,7 +45,8 @@ async fn ended_pods_go_before_their_job_and_others_stay() -> Result<()> {
     for deletion in &deletions {
         ensure!(deletion.name.starts_with("ended") && deletion.code == 200, "{deletion:?}");
         ensure!(!deletion.uid.is_empty() && !deletion.resource_version.is_empty(), "{deletion:?}");
-        ensure!(deletion.at >= due && deletion.at.since(due) <= LATE, "due {due}: {deletion:?}");
+        let late = deletion.at.since(due.max(known));
+        ensure!(deletion.at >= due && late <= LATE, "due {due}, known {known}: {deletion:?}");
     }
     place.told("RetentionPodsDeleted", "done").await
 }

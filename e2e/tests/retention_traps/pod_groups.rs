@@ -66,7 +66,9 @@ async fn workload_of_a_group_of_pods_that_has_finished_goes_and_kueue_makes_no_o
         .await?;
         place.asks_for_nothing_more(WINDOW).await?;
         let deleted = place.deleted();
-        ensure!(deleted.get("group") == Some(&(1, 1)) && deleted.len() == 1, "{deleted:?}");
+        // A version that Kueue has replaced meanwhile is refused, and it is asked for again.
+        let is_once = matches!(deleted.get("group"), Some((1..=3, 1)));
+        ensure!(is_once && deleted.len() == 1, "{deleted:?}");
         let made = case.workloads.list(&ListParams::default()).await?.items.len();
         ensure!(made == 0, "Kueue has made {made} Workloads");
         let pods = case.tenant.pods.list(&ListParams::default()).await?.items.len();

@@ -91,14 +91,16 @@ fn time(value: &Value) -> Option<Timestamp> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_sent_into_a_namespace_that_is_being_deleted() -> Result<()> {
+    // Longer than it takes to store all Jobs and to delete their namespace.
+    const TTL: i64 = 15;
     let place = place("ending").await?;
-    place.apply(policy("jobs", "Job", &ttl(3))).await?;
+    place.apply(policy("jobs", "Job", &ttl(TTL))).await?;
     place.launch().await?;
     place.status("jobs", is_enforcing).await?;
     place.finished(named("job", 30), &Value::Null).await?;
     let namespaces: Api<Namespace> = Api::all(place.client.clone());
     namespaces.delete(&place.namespace, &DeleteParams::default()).await?;
-    let due = now().plus(4);
+    let due = now().plus(TTL + 1);
     until_ok("all are due", PATIENCE, || async {
         ensure!(now() > due, "not yet");
         Ok(())

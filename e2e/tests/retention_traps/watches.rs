@@ -27,7 +27,12 @@ async fn stops_when_frozen(
     one_by_one["spec"]["overrides"] = json!({"annotation": true});
     place.apply(one_by_one).await?;
     // Before there are any: a watch that began earlier would go on, and its end in time would tell of a connection.
-    let watches = place.proxy.inject(
+    let of_policies = place.proxy.inject(
+        |call| call.is_watch() && call.resource == "retentionpolicies",
+        1..=usize::MAX,
+        Fault::FreezeWatch,
+    );
+    let others = place.proxy.inject(
         move |call| call.is_watch() && frozen(call),
         1..=usize::MAX,
         Fault::FreezeWatch,
@@ -43,8 +48,10 @@ async fn stops_when_frozen(
         Ok(())
     };
     until_ok("it deletes", PATIENCE, goes_on).await?;
-    watches.freeze();
-    watches.reached().await?;
+    of_policies.freeze();
+    others.freeze();
+    of_policies.reached().await?;
+    others.reached().await?;
     place.delete_policy("jobs").await?;
 
     // One becomes due every second, so silence shows that it has stopped.
@@ -55,7 +62,15 @@ async fn stops_when_frozen(
         Ok(())
     })
     .await?;
-    watches.remove();
+    // Else the end of another watch of policies may tell of a connection before this one tells that the policy is gone.
+    of_policies.remove();
+    until_ok("the engine knows of no policy", PATIENCE, || async {
+        let policies = place.metric("trainjob_retention_policies").await?;
+        ensure!(policies == 0.0, "{policies} are known");
+        Ok(())
+    })
+    .await?;
+    others.remove();
     place.asks_for_nothing_more(WINDOW).await?;
     let left = place.names("jobs").await?;
     ensure!(!left.is_empty(), "all were due before it could stop");

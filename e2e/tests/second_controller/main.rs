@@ -73,7 +73,7 @@ async fn another_controller_on_the_engine_removes_finished_config_maps_when_due(
             beside_controller(tenant, async || {
                 left(tenant, &["kept"]).await?;
                 // What comes while it runs: one due soon, one due at once.
-                let due = Timestamp(now().0 + 4);
+                let due = Timestamp(now().0 + 10);
                 finished(tenant, "soon", due, 0).await?;
                 finished(tenant, "at-once", now(), 0).await?;
                 left(tenant, &["kept", "soon"]).await?;
@@ -87,14 +87,14 @@ async fn another_controller_on_the_engine_removes_finished_config_maps_when_due(
                     .patch("kept", &PatchParams::default(), &Patch::Merge(&ttl))
                     .await?;
                 left(tenant, &[]).await?;
-                finished(tenant, "held", Timestamp(now().0 + 2), 0).await?;
+                finished(tenant, "held", Timestamp(now().0 + 6), 0).await?;
                 let ttl =
                     json!({"metadata": {"annotations": {"e2e.trainjob.dev/ttl-seconds": null}}});
                 tenant
                     .config_maps
                     .patch("held", &PatchParams::default(), &Patch::Merge(&ttl))
                     .await?;
-                consistently("it stays", Duration::from_secs(4), async || {
+                consistently("it stays", Duration::from_secs(8), async || {
                     ensure!(names(tenant).await? == ["held"]);
                     Ok(())
                 })
