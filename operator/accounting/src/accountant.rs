@@ -14,9 +14,7 @@ use std::{
 use kube::Client;
 use tokio::sync::Notify;
 use trainjob_accounting_core::{
-    answer::Failure,
     clock::Now,
-    job::Job,
     keeper::{Answer, Call},
     settings::Settings,
     tracked::Tracked,
@@ -227,13 +225,10 @@ impl Accountant {
                 Ok(listed.take(&job.uid))
             }
             Call::ReadJob => {
-                let is_there = self.read_job(&requests).await?;
-                // What the watch has yet to tell may decide, such as that it was suspended before it was deleted.
-                if !is_there && matches!(self.book().jobs.job(job), Job::Running { .. }) {
-                    let failure = Failure::NotFound;
-                    return Ok(Answer::Failed { failure, retry_after: Duration::ZERO });
+                if self.read_job(&requests).await? {
+                    return Ok(Answer::Job);
                 }
-                Ok(Answer::Job)
+                Ok(Answer::without_job(&self.book().jobs.job(job)))
             }
             Call::Store(store) => {
                 self.leader.check()?;
@@ -247,8 +242,7 @@ impl Accountant {
         }
     }
 
-    /// Whether it is there. That there is none proves nothing: an API server that has just started says so of every custom
-    /// resource. The watch shows that one has gone.
+    /// Whether it is there.
     async fn read_job(&self, requests: &Requests<'_>) -> Result<bool, RequestError> {
         let read = requests.train_job().await?;
         if let Some(read) = &read {

@@ -11,7 +11,7 @@ use trainjob_accounting_core::{
     settings::Settings,
 };
 
-use super::{defect::Defect, history::History, request::failed};
+use super::{defect::Defect, history::History};
 
 /// How often the TrainJob may not be read before the watch is believed.
 const JOB_READS: u32 = 2;
@@ -167,14 +167,13 @@ impl Process {
         }
     }
 
-    /// The TrainJob was read. That there is none proves nothing: the watch tells, and is asked for again where it is behind.
+    /// The TrainJob was read.
     pub(super) fn read_job(&mut self, version: usize, job: &Job) -> Answer {
         let is_there = !matches!(job, Job::Gone { .. });
         if is_there && version > self.job_version && self.defect != Some(Defect::BelievesWatch) {
             (self.job, self.job_version) = (job.clone(), version);
         }
-        let is_behind = !is_there && matches!(self.job, Job::Running { .. });
-        if is_behind { failed(Failure::NotFound) } else { Answer::Job }
+        if is_there { Answer::Job } else { Answer::without_job(&self.job) }
     }
 
     /// The watch shows the next version of the TrainJob. Whether there was one.

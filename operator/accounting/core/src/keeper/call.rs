@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use trainjob_api::lifecycle::v1alpha1::record::TrainJobRecordStatus;
 
-use crate::{answer::Failure, pod::Pod};
+use crate::{answer::Failure, job::Job, pod::Pod};
 
 /// A request.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,6 +94,21 @@ pub enum Answer {
     },
 }
 
+impl Answer {
+    /// There is no TrainJob, where the watch has shown this one. An API server that has just started says so of every custom
+    /// resource, so only the watch shows that one has gone. Where it does not yet, it may have more to tell, such as that the
+    /// TrainJob was suspended before it was deleted.
+    #[must_use]
+    pub const fn without_job(watched: &Job) -> Self {
+        match watched {
+            Job::Running { .. } => {
+                Self::Failed { failure: Failure::NotFound, retry_after: Duration::ZERO }
+            }
+            Job::Finished(_) | Job::Gone { .. } => Self::Job,
+        }
+    }
+}
+
 /// What is to be sent now, and when to ask again.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Calls {
@@ -101,4 +116,28 @@ pub struct Calls {
     pub now: Vec<Call>,
     /// After how long to ask again, if there are no news before.
     pub after: Option<Duration>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        job::{Finish, FinishedHow, Suspension},
+        testing::at,
+    };
+
+    #[test]
+    fn that_there_is_no_train_job_is_an_answer_unless_the_watch_shows_that_it_runs() {
+        let suspension = Suspension::Never;
+        let (reason, message) = (String::new(), String::new());
+        let finish =
+            Finish { how: FinishedHow::Complete, at: at(1_000), reason, message, suspension };
+        for (watched, is_answer) in [
+            (Job::Running { suspension }, false),
+            (Job::Finished(finish), true),
+            (Job::Gone { suspension }, true),
+        ] {
+            assert_eq!(Answer::without_job(&watched) == Answer::Job, is_answer, "{watched:?}");
+        }
+    }
 }
