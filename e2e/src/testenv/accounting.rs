@@ -69,11 +69,10 @@ impl Accounting {
         Ok(program)
     }
 
-    /// Starts one as it ships, but that another takes over a few seconds after it was killed, and waits until it is ready.
+    /// Starts one as it ships, and waits until it is ready.
     pub async fn as_shipped(cluster: &Cluster, kubeconfig: PathBuf) -> Result<Self> {
-        let mut options =
+        let options =
             Options { kubeconfig: Some(kubeconfig), extra_args: Vec::new(), ..options("{}") };
-        options.config_yaml.push_str(SHORT_LIVED);
         let program = Self::run(cluster, options).await?;
         program.wait_ready().await?;
         Ok(program)
