@@ -33,7 +33,7 @@ pub use requests::{Request, audit_flags, noted_requests, requests_of};
 pub use reviews::Reviews;
 pub use runtimes::{
     COMPLETES, FAILS, LITTLE_ROOM, MPI, RUNS, STUBBORN, STUBBORN_SECONDS, VANISHES, fillers, mpi,
-    runtime, train_job,
+    runtime, stubborn, train_job,
 };
 pub use tenant::Tenant;
 pub use test_webhook::{TestWebhook, Verdict};

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use e2e::fixtures::finalizer::{hold, let_go};
 use e2e::fixtures::shared::Shared;
 use e2e::fixtures::status::{created_at, finished_at};
-use e2e::fixtures::{COMPLETES, PATIENCE, POOL, PooledBox, RUNS, runtime};
+use e2e::fixtures::{COMPLETES, PATIENCE, POOL, PooledBox, RUNS, stubborn};
 use e2e::until::until_ok;
 use e2e::workspace;
 use serde_json::{Value, json};
@@ -200,8 +200,7 @@ async fn why_says_what_is_left_of_a_job_after_its_end() -> Result<()> {
     in_the_box(async |user| {
         let tenant = user.tenant;
         let empty = json!({});
-        let ignores = json!({"e2e.trainjob.dev/sigterm": "ignore"});
-        let stubborn = runtime(STUBBORN, &ignores, 25, None).to_string();
+        let stubborn = stubborn(STUBBORN, 25).to_string();
         tenant.world.cluster.apply_yaml("default", &stubborn).await?;
         let deadline = json!({"activeDeadlineSeconds": 20});
         user.create(gpu_job("stubborn", STUBBORN, &empty, 2, &deadline)?).await?;

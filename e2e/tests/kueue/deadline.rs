@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::status::{created_at, finished_at, is_failed_by_deadline, on_time, time_until};
-use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, consistently, runtime};
+use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, consistently, stubborn};
 use e2e::kueue::{Ask, Case, Clock, QueueOptions, Setting, Workload, single_node};
 use e2e::until::until_ok;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -118,8 +118,7 @@ async fn deadline_by_creation_goes_on_while_a_job_is_preempted() -> Result<()> {
 }
 
 async fn install_stubborn(setting: &Setting) -> Result<()> {
-    let ignores = json!({"e2e.trainjob.dev/sigterm": "ignore"});
-    let manifest = runtime(STUBBORN, &ignores, GRACE, None).to_string();
+    let manifest = stubborn(STUBBORN, GRACE).to_string();
     setting.world.cluster.apply_yaml("default", &manifest).await?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::status::{conditions_of, now};
-use e2e::fixtures::{PATIENCE, RUNS, runtime};
+use e2e::fixtures::{PATIENCE, RUNS, stubborn};
 use e2e::until::until_ok;
 use e2e::yaml;
 use k8s_openapi::api::core::v1::Pod;
@@ -46,8 +46,7 @@ async fn a_hand_made_pod_with_the_label_of_a_jobset_is_told_of_once_and_holds_up
 #[tokio::test]
 async fn a_job_that_is_not_released_says_which_pod_runs_where_since_when_and_why() -> Result<()> {
     test("slow", async |tenant| {
-        let ignores = json!({"e2e.trainjob.dev/sigterm": "ignore"});
-        let slow = runtime(SLOW, &ignores, SLOW_SECONDS, None);
+        let slow = stubborn(SLOW, SLOW_SECONDS);
         tenant.world.cluster.apply_yaml("default", &yaml::stream(&[slow])).await?;
         tenant.create("job", SLOW, json!({"activeDeadlineSeconds": 10})).await?;
         let pod = tenant.runs("job").await?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use e2e::faults::retention::{Place, policy};
 use e2e::fixtures::PATIENCE;
 use e2e::proxy::{Call, Fault};
@@ -37,7 +37,7 @@ async fn edit_wins_over_a_deletion_that_is_on_its_way() -> Result<()> {
             let deletion = place.proxy.inject(is_deletion, 1..=usize::MAX, Fault::HoldRequest);
             place.finished([name.clone()], &due).await?;
             deletion.reached().await?;
-            wins(&place, edit, &name, &due).await?;
+            make_undue(&place, edit, &name, &due).await?;
             deletion.remove();
             left.push(name);
             let refused = left.len();
@@ -60,17 +60,18 @@ async fn edit_wins_over_a_deletion_that_is_on_its_way() -> Result<()> {
 }
 
 /// Makes a Job anew with this metadata, or edits it so that it is not due any more.
-async fn wins(place: &Place, edit: &str, name: &str, metadata: &Value) -> Result<()> {
+async fn make_undue(place: &Place, edit: &str, name: &str, metadata: &Value) -> Result<()> {
     let annotate = |name: &str, value: &str| json!({"metadata": {"annotations": {format!("lifecycle.trainjob.dev/{name}"): value}}});
     let patch = match edit {
         "hold" => annotate("hold-until", "2100-01-01T00:00:00Z"),
         "label" => json!({"metadata": {"labels": {"due": null}}}),
         "ttl" => annotate("ttl-seconds-after-finished", "3600"),
-        _ => {
+        "anew" => {
             place.delete("jobs", name).await?;
             place.create(name, metadata, &Value::Null).await?;
             return Ok(());
         }
+        other => bail!("there is no edit {other}"),
     };
     place.edit("jobs", name, &patch).await
 }

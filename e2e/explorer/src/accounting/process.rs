@@ -167,7 +167,7 @@ impl Process {
         }
     }
 
-    /// The TrainJob was read.
+    /// The TrainJob was read. What that means to the keeper.
     pub(super) fn read_job(&mut self, version: usize, job: &Job) -> Answer {
         let is_there = !matches!(job, Job::Gone { .. });
         if is_there && version > self.job_version && self.defect != Some(Defect::BelievesWatch) {

@@ -42,8 +42,8 @@ impl LetGo {
         self.under_way.insert(uid.to_owned());
     }
 
-    /// It was answered, or failed; or its Pod had gone by itself. How many Pods that were missing are now known to have gone
-    /// unseen, since fewer answers are left than they are.
+    /// It was answered, or failed; maybe because its Pod had gone by itself. How many of the missing Pods are now known to have
+    /// gone unseen: those beyond the answers that are still to come.
     pub(super) fn answered(&mut self, uid: &str, went_by_itself: bool) -> u64 {
         self.under_way.remove(uid);
         if self.unlisted.remove(uid) && !went_by_itself {
