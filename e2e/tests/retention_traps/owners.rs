@@ -52,6 +52,26 @@ fn reads_object(call: &Call) -> bool {
     call.verb == "list" && call.resource == "jobs" && !call.namespace.is_empty()
 }
 
+/// An edit of an object that is to be held until then.
+fn hold(until: Value) -> Value {
+    json!({"metadata": {"annotations": {"lifecycle.trainjob.dev/hold-until": until}}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn owner_is_kept_if_it_is_held_by_the_time_at_which_it_is_read() -> Result<()> {
+    let place = owned("owner-held-late").await?;
+    // The first read is for the plan.
+    let reads = place.proxy.inject(reads_owner, 2..=2, Fault::HoldRequest);
+    launch(&place).await?;
+    reads.reached().await?;
+    place.edit("jobs", "owner", &hold(json!("2100-01-01T00:00:00Z"))).await?;
+    reads.remove();
+    place.asks_for_nothing_more(WINDOW).await?;
+    ensure!(place.deletions() == 0, "{} deletions", place.deletions());
+    place.judge(&Terms::default()).await?;
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn owner_is_kept_if_its_object_is_held_while_the_owner_is_read() -> Result<()> {
     let place = owned("held-late").await?;
@@ -59,7 +79,6 @@ async fn owner_is_kept_if_its_object_is_held_while_the_owner_is_read() -> Result
     let reads = place.proxy.inject(reads_owner, 2..=2, Fault::HoldRequest);
     launch(&place).await?;
     reads.reached().await?;
-    let hold = |until: Value| json!({"metadata": {"annotations": {"lifecycle.trainjob.dev/hold-until": until}}});
     place.edit("jobs", "owned", &hold(json!("2100-01-01T00:00:00Z"))).await?;
     reads.remove();
     place.asks_for_nothing_more(WINDOW).await?;

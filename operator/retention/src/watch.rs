@@ -128,12 +128,21 @@ pub async fn follow(source: &Source, mut take: impl FnMut(News<'_>)) -> Ended {
                 error
             }
             Ok(version) => {
-                (wait, page) = (BACKOFF.0, PAGE.0);
+                page = PAGE.0;
                 if said {
                     tracing::info!(path = source.path, "watching {}", source.path);
                     said = false;
                 }
-                watch(source, version, &mut take).await
+                let mut has_told = false;
+                let error = watch(source, version, |news| {
+                    has_told = true;
+                    take(news);
+                });
+                let error = error.await;
+                if has_told {
+                    wait = BACKOFF.0;
+                }
+                error
             }
         };
         source.restarts.inc();
@@ -178,12 +187,8 @@ async fn list_all(
 }
 
 /// Watches from a version on, until that does not go on.
-async fn watch(
-    source: &Source,
-    mut version: String,
-    take: &mut impl FnMut(News<'_>),
-) -> WatchError {
-    let mut failures = 0_u32;
+async fn watch(source: &Source, mut version: String, mut take: impl FnMut(News<'_>)) -> WatchError {
+    let (mut failures, mut wait) = (0_u32, BACKOFF.0);
     loop {
         let mut heard = false;
         let span = if failures == 0 { source.span } else { Span::Short };
@@ -192,7 +197,14 @@ async fn watch(
             take(news);
         });
         match ended.await {
-            Ok(()) => failures = 0,
+            Ok(()) => (failures, wait) = (0, BACKOFF.0),
+            // So an API server answers while it fills its cache of the kind, and another list would delay that (KEP-4568).
+            Err(error) if error.status() == Some(429) => {
+                source.restarts.inc();
+                tracing::debug!(path = source.path, %error, "watches later");
+                sleep(jitter(wait)).await;
+                wait = wait.saturating_mul(2).min(BACKOFF.1);
+            }
             // A watch that was cut says nothing about the version.
             Err(WatchError::Broken(_) | WatchError::Silent | WatchError::Early)
                 if heard || failures < 3 =>

@@ -250,24 +250,25 @@ impl<'a> Picture<'_, 'a> {
         by_rule: bool,
     ) -> Result<Timestamp, &'static str> {
         let mode = governing.policy.owned;
+        let is_workload = object.state.plural() == "workloads";
+        let outcome = object.target().and_then(|it| it.end).map(|end| end.outcome);
+        // The job of such a Workload may be running, and without it Kueue would make another one (R26).
+        let waits = is_workload && outcome == Some(Outcome::Other);
         if governing.rule.delete == Delete::Owner {
             let owner = self.owner(object).ok_or("has no owner that could go instead")?;
             let is_kept = owner.owner.is_some() && mode != Owned::Any;
             return [
                 (owner.deleting.is_some(), "has an owner that is terminating"),
                 (is_kept, "has an owner that belongs to somebody"),
+                (waits && owner.start().is_none(), "has an owner that may be running"),
             ]
             .into_iter()
             .find_map(|(holds, reason)| holds.then_some(Err(reason)))
             .unwrap_or(Ok(Timestamp(0)));
         }
-        let is_workload = object.state.plural() == "workloads";
-        let outcome = object.target().and_then(|it| it.end).map(|end| end.outcome);
         if is_workload && outcome == Some(Outcome::Deactivated) {
             return Err("goes only with its owner");
         }
-        // Kueue would make another one, and the job would run again (R26).
-        let waits = is_workload && outcome == Some(Outcome::Other);
         match (&object.owner, mode) {
             (Some(_), Owned::Skip) if by_rule => Err("belongs to somebody"),
             (Some(_), Owned::AfterOwner) if by_rule => self.end_of_owner(object),

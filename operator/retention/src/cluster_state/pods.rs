@@ -18,6 +18,7 @@ use super::{
     looked_at,
     object::{ObjectPods, Progress},
     pod_hints::{PodHints, PodsLeft, PodsReply, PodsToList},
+    step::{PodsDeletion, Step},
 };
 use crate::key::{Key, TargetId};
 
@@ -42,11 +43,17 @@ impl ClusterState {
         Effects { evaluate: hints.is_some(), ..Effects::default() }
     }
 
-    /// Whether the Pods of the object with this UID may be deleted at this moment (R4 and R34).
-    pub fn may_delete_pods(&mut self, key: &Key, uid: &Uid, now: Now, monotonic: Duration) -> bool {
-        let object = self.kinds.get(key.target.0).and_then(|kind| kind.objects.get(&key.object));
-        let is_it = object.is_some_and(|object| object.facts.uid == *uid);
-        is_it && matches!(self.look(key, now, monotonic), super::Step::DeletePods(_))
+    /// Whether the same Pods of the same object would be deleted at this moment (R4 and R34).
+    pub fn may_delete_pods(
+        &mut self,
+        key: &Key,
+        wanted: &PodsDeletion,
+        now: Now,
+        monotonic: Duration,
+    ) -> bool {
+        let planned = self.look(key, now, monotonic);
+        let is_it = |it: &PodsDeletion| it.of.uid == wanted.of.uid && it.pods == wanted.pods;
+        matches!(planned, Step::DeletePods(planned) if is_it(&planned))
     }
 
     /// Takes in what came of the deletion of the Pods of the object with this UID.

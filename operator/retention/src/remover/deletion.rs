@@ -7,7 +7,8 @@ use trainjob_process::server_time::boot_time;
 use trainjob_retention_core::facts;
 
 use super::{
-    Place, Remover, events, owners,
+    Place, Remover, events,
+    owners::{self, Current},
     path::{Collection, collection},
     requests::{self, Fence, delete_fenced},
     served::Served,
@@ -87,7 +88,8 @@ impl Remover {
         self.delete_owner(key, &objects, deletion, owner).await
     }
 
-    /// Deletes the owner, if the object is still in the version that the deletion was planned on, and is still to go.
+    /// Deletes the owner, if the object is still in the version that the deletion was planned on, and is still to go by
+    /// how the owner is now: it may have a hold that it had not then (R25).
     ///
     /// The version of the owner is read before the object. Whatever runs the owner again changes the object first, as Kueue
     /// admits a Workload before it resumes the job: if the object has not changed by then, the owner was not running in the
@@ -99,10 +101,15 @@ impl Remover {
         deletion: &Deletion,
         owner: &facts::Controller,
     ) -> Result<Outcome, RequestError> {
-        let (path, fence) = owners::fence(&self.client, &key.object.namespace, owner).await?;
+        let namespace = &key.object.namespace;
+        let Current { path, fence, answer } = owners::read(&self.client, namespace, owner).await?;
         let found = requests::fence_of(&self.client, objects, &key.object.name).await?;
         let is_unchanged = found.is_some_and(|found| found == Fence::of(deletion));
-        let is_wanted = || self.state().still_wants(key, deletion, self.clock.now(), boot_time());
+        let is_wanted = || {
+            let (mut state, now, monotonic) = (self.state(), self.clock.now(), boot_time());
+            state.answered(key, &owner.uid, answer, now, monotonic);
+            state.still_wants(key, deletion, now, monotonic)
+        };
         if !is_unchanged || !is_wanted() {
             return Ok(Outcome::Outdated);
         }

@@ -29,13 +29,26 @@ struct Bare {
     metadata: Metadata,
 }
 
-/// How the controller owner of an object in this namespace is.
+/// A controller owner as it is now.
+pub(super) struct Current {
+    /// Where it is.
+    pub(super) path: Collection,
+    /// What fences its deletion.
+    pub(super) fence: Fence,
+    /// What follows from it for its object.
+    pub(super) answer: OwnerAnswer,
+}
+
+/// How the controller owner of an object in this namespace is. One that is in no namespace, such as the Node of a static
+/// Pod, is of no kind whose end is known.
 pub(crate) async fn ask(
     client: &Client,
     namespace: &str,
     owner: &Controller,
 ) -> Result<OwnerAnswer, RequestError> {
-    let path = path(client, namespace, owner).await?;
+    let Some(path) = path(client, namespace, owner).await? else {
+        return Ok(OwnerAnswer::Found(FoundOwner::default()));
+    };
     match get(client, &path, owner).await {
         Ok(text) => answer(&text, owner).map_err(requests::unreadable),
         Err(error) if error.says_absent() => Ok(OwnerAnswer::Gone),
@@ -43,19 +56,21 @@ pub(crate) async fn ask(
     }
 }
 
-/// Where the owner is, and what fences its deletion, if it is still that one.
-pub(super) async fn fence(
+/// Reads the owner that is to be deleted, if it is still that one.
+pub(super) async fn read(
     client: &Client,
     namespace: &str,
     owner: &Controller,
-) -> Result<(Collection, Fence), RequestError> {
-    let path = path(client, namespace, owner).await?;
+) -> Result<Current, RequestError> {
+    let in_none = || RequestError::Unbuildable("the owner is in no namespace".into());
+    let path = path(client, namespace, owner).await?.ok_or_else(in_none)?;
     let text = get(client, &path, owner).await?;
+    let answer = answer(&text, owner).map_err(requests::unreadable)?;
     let Metadata { uid, resource_version, .. } = metadata(&text).map_err(requests::unreadable)?;
     if Uid::from(uid.as_str()) != owner.uid {
         return Err(RequestError::Unbuildable("the owner is another object by now".into()));
     }
-    Ok((path, Fence { uid, resource_version }))
+    Ok(Current { path, fence: Fence { uid, resource_version }, answer })
 }
 
 fn answer(text: &str, owner: &Controller) -> Result<OwnerAnswer, serde_json::Error> {
@@ -94,25 +109,27 @@ async fn get(
     timed(client.request_text(request)).await
 }
 
-/// Where the owner is.
+/// Where the owner is; `None` if its kind is in no namespace.
 async fn path(
     client: &Client,
     namespace: &str,
     owner: &Controller,
-) -> Result<Collection, RequestError> {
+) -> Result<Option<Collection>, RequestError> {
     let (group, version) = group_and_version(owner);
     let resource = resource(client, owner).await?;
-    Ok(collection(group, version, &resource.name).in_namespace(namespace))
+    let path = |it: Resource| collection(group, version, &it.name).in_namespace(namespace);
+    Ok(resource.map(path))
 }
 
-/// The resource of an owner. The plural name of a kind that is not built in is looked up.
+/// The resource of an owner; `None` if it is in no namespace. The plural name of a kind that is not built in is looked up.
 pub(super) async fn resource(
     client: &Client,
     owner: &Controller,
-) -> Result<Resource, RequestError> {
+) -> Result<Option<Resource>, RequestError> {
     let (group, version) = group_and_version(owner);
+    let named = |name: &str| Resource { group: group.into(), name: name.into() };
     if let Some(kind) = built_in(owner) {
-        return Ok(Resource { group: group.into(), name: plural(kind).into() });
+        return Ok(Some(named(plural(kind))));
     }
     let resources = if group.is_empty() {
         timed(client.list_core_api_resources(version)).await?
@@ -122,8 +139,8 @@ pub(super) async fn resource(
     let is_it = |name: &str, kind: &str| *kind == *owner.kind && !name.contains('/');
     let found = resources.resources.into_iter().find(|it| is_it(&it.name, &it.kind));
     let unknown = || RequestError::Unbuildable("the kind of the owner is not served".into());
-    let name = found.ok_or_else(unknown)?.name;
-    Ok(Resource { group: group.into(), name: name.into() })
+    let found = found.ok_or_else(unknown)?;
+    Ok(found.namespaced.then(|| named(&found.name)))
 }
 
 fn group_and_version(owner: &Controller) -> (&str, &str) {

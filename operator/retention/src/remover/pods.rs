@@ -129,7 +129,8 @@ impl Remover {
         let found = self.find_pods(key, &served, deletion, now);
         let found = place.ask().answer(found).await.flatten();
         let reply = match found {
-            Ok(found) => self.delete_found(key, &served, deletion, found, place).await,
+            Ok(Some(found)) => self.delete_found(key, &served, deletion, found, place).await,
+            Ok(None) => PodsReply { deleted: 0, left: PodsLeft::Unknown(Reply::Conflict) },
             Err(error) => {
                 self.pods_failed(key, &served, deletion, &error);
                 PodsReply { deleted: 0, left: PodsLeft::Unknown(requests::reply(&error)) }
@@ -157,8 +158,8 @@ impl Remover {
     ) -> PodsReply {
         let mut deleted = 0;
         for (name, fence) in found.due {
-            let (now, uid) = (self.clock.now(), &deletion.of.uid);
-            if !self.state().may_delete_pods(key, uid, now, boot_time()) {
+            let now = self.clock.now();
+            if !self.state().may_delete_pods(key, deletion, now, boot_time()) {
                 // Whatever it is now is found out by the next look.
                 return PodsReply { deleted, left: PodsLeft::Due };
             }
@@ -217,19 +218,31 @@ impl Remover {
         }
     }
 
+    /// The Pods that go; `None` if the object has changed, of which the watch will tell: a hold of it is one of its Pods, too
+    /// (R32), and no Pod's own version says so.
     async fn find_pods(
         &self,
         key: &Key,
         served: &Served,
         deletion: &PodsDeletion,
         now: Timestamp,
-    ) -> Result<Found, RequestError> {
+    ) -> Result<Option<Found>, RequestError> {
         if !served.target.pods {
             return Err(RequestError::Unbuildable(
                 "the configuration lets no Pods be deleted".into(),
             ));
         }
-        find(&self.client, &key.object, deletion, now).await
+        let Some(version) = &served.version else {
+            return Err(RequestError::Unbuildable("the kind is not served".into()));
+        };
+        let found = find(&self.client, &key.object, deletion, now).await?;
+        if found.due.is_empty() {
+            return Ok(Some(found));
+        }
+        let objects = collection(&served.target.api_group, version, &served.target.resource);
+        let objects = objects.in_namespace(&key.object.namespace);
+        let current = requests::fence_of(&self.client, &objects, &key.object.name).await?;
+        Ok(current.is_some_and(|it| it == Fence::of(&deletion.of)).then_some(found))
     }
 }
 

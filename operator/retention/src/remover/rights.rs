@@ -59,18 +59,14 @@ impl Remover {
         self.state().refused(key, rights, boot_time());
     }
 
-    /// The rights that these requests about an owner need; none if its resource cannot be found out.
+    /// The rights that these requests about an owner need; none if its resource cannot be found out, or is in no namespace.
     pub(super) async fn rights_about(&self, owner: &Controller, verbs: &[Verb]) -> Vec<Right> {
-        match owners::resource(&self.client, owner).await {
-            Ok(resource) => {
-                let right = |verb: &Verb| Right { resource: resource.clone(), verb: *verb };
-                verbs.iter().map(right).collect()
-            }
-            Err(error) => {
-                tracing::debug!(kind = %owner.kind, %error, "cannot ask for the resource of a kind");
-                Vec::new()
-            }
-        }
+        let resource = owners::resource(&self.client, owner).await.unwrap_or_else(|error| {
+            tracing::debug!(kind = %owner.kind, %error, "cannot ask for the resource of a kind");
+            None
+        });
+        let right = |verb: &Verb| Some(Right { resource: resource.clone()?, verb: *verb });
+        verbs.iter().filter_map(right).collect()
     }
 }
 

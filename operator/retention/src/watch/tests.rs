@@ -150,6 +150,29 @@ async fn all_is_listed_again_when_a_watch_cannot_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nothing_is_listed_again_because_a_watch_is_to_wait() {
+    let mut script = vec![page("5", "", &["a"])];
+    script.extend(vec![status(429); 8]);
+    script.push((200, event("ADDED", "b", "6")));
+    let (asked, told, _) = followed_so(How { seconds: 60, ..How::default() }, script).await;
+    let (watches, lists): (Vec<_>, Vec<_>) =
+        asked.iter().partition(|asked| asked.contains("watch=true"));
+    assert_eq!((watches.len(), lists.len()), (10, 1), "{asked:?}");
+    assert_eq!(told[2..], ["ListEnds", "changed b", "Alive"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_become_rarer_as_long_as_no_watch_tells_anything() {
+    let mut script = Vec::new();
+    for _ in 0..40 {
+        script.extend([page("5", "", &["a"]), status(503)]);
+    }
+    let (asked, ..) = followed(script).await;
+    let lists = asked.iter().filter(|asked| !asked.contains("watch=true")).count();
+    assert!((5..=12).contains(&lists), "{lists} in 20 s");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_page_that_is_cut_off_does_not_count_and_is_asked_for_smaller() {
     let (code, mut cut) = page("5", "", &["a", "b"]);
     cut.truncate(cut.len() - 1);

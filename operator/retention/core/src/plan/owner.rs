@@ -65,9 +65,12 @@ pub(super) fn step(
 }
 
 fn instead(governed: &Governed<'_, '_>, owner: FoundOwner) -> OwnerStep {
+    // What finished its Workload has not finished the job, which may be running (R26).
+    let may_run = governed.finish.bond == Bond::UntilOwnerFinished && owner.finished.is_none();
+    let is_owned = owner.owned && governed.policy.owned != Owned::Any;
     if owner.terminating {
         OwnerStep::Kept(State::Terminating)
-    } else if owner.owned && governed.policy.owned != Owned::Any {
+    } else if may_run || is_owned {
         OwnerStep::Kept(State::Owned)
     } else {
         OwnerStep::Instead(owner.hold)

@@ -195,6 +195,19 @@ fn a_workload_that_would_make_its_job_run_again_stays_without_it() {
         let plan = plan_with(&object, answer, &policies, 60);
         assert_eq!((plan.state, plan.act), (state, act), "{object:?} {owned_is:?} {answer:?}");
     }
+    let instead = there(vec![Policy { owned: Owned::Any, ..policy(delete_owner(0)) }]);
+    for (object, answer, state, act) in [
+        (replaced(controller()), found(None), owned, Act::Nothing),
+        (replaced(controller()), found(Some(0)), State::Due, Act::DeleteOwner),
+        (deactivated(controller()), found(None), State::Due, Act::DeleteOwner),
+    ] {
+        let plan = plan_with(&object, Some(answer), &instead, 60);
+        assert_eq!(
+            (plan.state, plan.act),
+            (state, act),
+            "its owner instead: {object:?} {answer:?}"
+        );
+    }
     let asking = Wishes { ttl: Seconds::new(0).map(TtlWish::Seconds), hold: None };
     let object = Facts { wishes: asking, ..replaced(controller()) };
     let policies = there(vec![by(Owned::Skip)]);

@@ -1,6 +1,6 @@
 //! Pods that go before their Jobs.
 
-use trainjob_retention_core::pod_label::PodLabelValue;
+use trainjob_retention_core::{pod_label::PodLabelValue, policy::Phases};
 
 use super::*;
 
@@ -58,6 +58,26 @@ fn pods_go_at_their_time_and_the_object_at_its_own() {
     let waits = Step::Wait(Wait { until: Some(END.plus(3_600)), longest: None });
     assert_eq!(scene.look("j", at(61)), waits);
     assert!(scene.deletes("j", at(3_600)));
+}
+
+#[test]
+fn pods_go_only_as_long_as_the_same_ones_are_to_go() {
+    let mut scene = scene(&["j"], &["j"], at(0));
+    let Step::DeletePods(deletion) = scene.step("j", at(60)) else { panic!() };
+    let may = |scene: &mut Scene, deletion: &PodsDeletion| {
+        let monotonic = scene.monotonic;
+        scene.state.may_delete_pods(&key("j"), deletion, at(60), monotonic)
+    };
+    assert!(may(&mut scene, &deletion));
+    let (mut ended, mut other) = (deletion.clone(), deletion.clone());
+    ended.pods.stage.phases = match ended.pods.stage.phases {
+        Phases::All => Phases::Terminal,
+        Phases::Terminal => Phases::All,
+    };
+    other.of.uid = Uid::from("another");
+    assert!(!may(&mut scene, &ended), "of other phases");
+    assert!(!may(&mut scene, &other), "of another object");
+    assert!(may(&mut scene, &deletion), "to ask changes nothing");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What is looked at again right before an owner is deleted.
 
+use trainjob_retention_core::wish::HoldWish;
+
 use super::*;
 
 /// A Job that is to be deleted by way of its owner, and the deletion.
@@ -32,7 +34,7 @@ fn a_deletion_is_still_wanted_as_long_as_nothing_has_changed() {
 #[test]
 fn a_deletion_is_not_wanted_any_more_once_something_speaks_against_it() {
     type Change = fn(&mut Scene);
-    let changes: [(&str, Change); 7] = [
+    let changes: [(&str, Change); 9] = [
         ("another version", |scene| {
             let text = of_job_set("j").replace("\"7\"", "\"8\"");
             scene.see("j", &text, at(61));
@@ -51,6 +53,15 @@ fn a_deletion_is_not_wanted_any_more_once_something_speaks_against_it() {
         }),
         ("a policy that was not evaluated yet", |scene| {
             scene.set(audited(60));
+        }),
+        ("a hold of the owner", |scene| {
+            let hold = Some(HoldWish::Until(END.plus(3_600)));
+            let held = FoundOwner { finished: Some(END), hold, ..FoundOwner::default() };
+            scene.owner_is("j", OwnerAnswer::Found(held), at(61));
+        }),
+        ("an owner that goes already", |scene| {
+            let owner = FoundOwner { terminating: true, ..FoundOwner::default() };
+            scene.owner_is("j", OwnerAnswer::Found(owner), at(61));
         }),
         ("silent watches", |scene| scene.monotonic += Duration::from_secs(91)),
         ("a DELETE that was refused meanwhile", |scene| {
