@@ -21,6 +21,16 @@ async fn change(tenant: &Tenant<'_>, pod: &Pod, metadata: Value) -> Result<Pod> 
     Ok(tenant.pods.patch(&pod.name_any(), &PatchParams::default(), &patch).await?)
 }
 
+/// Takes both of our labels.
+fn without_labels() -> Value {
+    json!({"labels": {TRAIN_JOB_NAME_LABEL: null, TRAIN_JOB_UID_LABEL: null}})
+}
+
+/// Takes that with the name of the TrainJob, so that the Pod is watched and nobody knows whose it is.
+fn without_name() -> Value {
+    json!({"labels": {TRAIN_JOB_NAME_LABEL: null}})
+}
+
 /// All but our finalizer.
 fn others(pod: &Pod) -> Vec<&String> {
     pod.finalizers().iter().filter(|finalizer| *finalizer != ACCOUNTING_FINALIZER).collect()
@@ -82,20 +92,22 @@ async fn ag10_a_pod_that_loses_our_labels_is_counted_and_not_held() -> Result<()
     let counted = counted().await?;
     counted
         .test("labels", async |tenant| {
-            let none = json!({"labels": {TRAIN_JOB_NAME_LABEL: null, TRAIN_JOB_UID_LABEL: null}});
-            tenant.create("running", RUNS, nodes(1)).await?;
-            let pod = the_pod(tenant, "running").await?;
-            change(tenant, &pod, none.clone()).await?;
-            released(tenant, "running").await?;
-            ensure!(tenant.pods.get(&pod.name_any()).await?.uid() == pod.uid(), "it was remade");
-            tenant.delete("running").await?;
-            is_unprotected(&becomes_final(tenant, "running").await?)?;
+            for (job, labels) in [("running", without_labels()), ("unnamed", without_name())] {
+                tenant.create(job, RUNS, nodes(1)).await?;
+                let pod = the_pod(tenant, job).await?;
+                change(tenant, &pod, labels).await?;
+                released(tenant, job).await?;
+                let found = tenant.pods.get(&pod.name_any()).await?;
+                ensure!(found.uid() == pod.uid(), "{job} was remade");
+                tenant.delete(job).await?;
+                is_unprotected(&becomes_final(tenant, job).await?)?;
+            }
 
             // Here it is being deleted already, which takes it eight seconds.
             tenant.create("terminating", STUBBORN, nodes(1)).await?;
             let pod = the_pod(tenant, "terminating").await?;
             tenant.pods.delete(&pod.name_any(), &DeleteParams::default()).await?;
-            change(tenant, &pod, none).await?;
+            change(tenant, &pod, without_labels()).await?;
             until_ok("it is not held", PATIENCE, || async {
                 let found = tenant.pods.get_opt(&pod.name_any()).await?;
                 ensure!(!found.is_some_and(|it| it.uid() == pod.uid() && is_held(&it)), "it is");
@@ -110,16 +122,17 @@ async fn ag10_a_pod_that_loses_our_labels_is_counted_and_not_held() -> Result<()
 
 #[tokio::test]
 async fn ag11_what_people_change_while_nobody_watches_holds_nothing_and_is_told_of() -> Result<()> {
-    const JOBS: [&str; 3] = ["emptied", "gone", "unlabelled"];
+    const JOBS: [&str; 4] = ["emptied", "gone", "unlabelled", "unnamed"];
     let mut counted = Box::pin(Counted::start("Exact", SETTINGS)).await?;
     let tenant = counted.world.tenant("unwatched").await?;
     for job in JOBS {
         tenant.create(job, RUNS, nodes(1)).await?;
     }
-    let [emptied, gone, unlabelled] = [
+    let [emptied, gone, unlabelled, unnamed] = [
         the_pod(&tenant, "emptied").await?,
         the_pod(&tenant, "gone").await?,
         the_pod(&tenant, "unlabelled").await?,
+        the_pod(&tenant, "unnamed").await?,
     ];
     for job in JOBS {
         until_ok("the record tells of its Pod", PATIENCE, || async {
@@ -134,22 +147,27 @@ async fn ag11_what_people_change_while_nobody_watches_holds_nothing_and_is_told_
     change(&tenant, &gone, json!({"finalizers": others(&gone)})).await?;
     tenant.delete("gone").await?;
     no_pods(&tenant, "gone").await?;
-    let none = json!({"labels": {TRAIN_JOB_NAME_LABEL: null, TRAIN_JOB_UID_LABEL: null}});
-    change(&tenant, &unlabelled, none).await?;
+    change(&tenant, &unlabelled, without_labels()).await?;
+    change(&tenant, &unnamed, without_name()).await?;
 
     counted.program = Accounting::start(&counted.world.cluster, SETTINGS).await?;
-    until_ok("the Pod without our labels is not held", PATIENCE, || async {
-        let pod = tenant.pods.get(&unlabelled.name_any()).await?;
-        ensure!(pod.uid() == unlabelled.uid() && !is_held(&pod), "{pod:#?}");
-        Ok(())
-    })
-    .await?;
-    for job in ["emptied", "unlabelled"] {
+    for left in [unlabelled, unnamed] {
+        until_ok("a Pod without our labels is not held", PATIENCE, || async {
+            let pod = tenant.pods.get(&left.name_any()).await?;
+            ensure!(pod.uid() == left.uid() && !is_held(&pod), "{pod:#?}");
+            Ok(())
+        })
+        .await?;
+    }
+    for job in ["emptied", "unlabelled", "unnamed"] {
         tenant.delete(job).await?;
     }
-    for (job, deleted, lost) in
-        [("emptied", 1, None), ("gone", 0, Some(&1)), ("unlabelled", 0, Some(&1))]
-    {
+    for (job, deleted, lost) in [
+        ("emptied", 1, None),
+        ("gone", 0, Some(&1)),
+        ("unlabelled", 0, Some(&1)),
+        ("unnamed", 0, Some(&1)),
+    ] {
         let status = becomes_final(&tenant, job).await?;
         let expected = PodCounts { deleted, ..PodCounts::default() };
         ensure!(status.totals.pods == expected, "{job}: {status:#?}");

@@ -34,7 +34,7 @@ use crate::{
     key::{JobKey, Key, Position, Priority},
     metrics::{LostReason, Metrics},
     news,
-    requests::{Requests, failed, list},
+    requests::{Listed, Requests, failed, list},
 };
 
 /// The queue.
@@ -164,7 +164,8 @@ impl Accountant {
             match listed {
                 Ok(mut listed) => {
                     for (job, call) in &asked {
-                        self.take(job, call, listed.take(&job.uid));
+                        let answer = self.pods_of(job, &mut listed);
+                        self.take(job, call, answer);
                     }
                 }
                 Err(error) => {
@@ -222,7 +223,7 @@ impl Accountant {
             Call::Get { long_name } => requests.get(*long_name).await,
             Call::List { .. } => {
                 let mut listed = list(&self.client, &job.namespace, &[&job.uid]).await?;
-                Ok(listed.take(&job.uid))
+                Ok(self.pods_of(job, &mut listed))
             }
             Call::ReadJob => {
                 if self.read_job(&requests).await? {
@@ -240,6 +241,11 @@ impl Accountant {
                 requests.release(name, uid).await
             }
         }
+    }
+
+    fn pods_of(&self, job: &JobKey, listed: &mut Listed) -> Answer {
+        let book = self.book();
+        listed.take(&job.uid, |pod| book.belongs(job, pod))
     }
 
     /// Whether it is there.

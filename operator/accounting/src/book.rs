@@ -131,7 +131,9 @@ impl Book {
 impl Book {
     /// The watch shows one; returns the record that this is news for.
     pub fn pod_seen(&mut self, stored: &StoredPod, now: Now) -> Option<JobKey> {
-        let (version, mut pod) = versioned(stored)?;
+        let Some((version, mut pod)) = versioned(stored) else {
+            return self.pod_unnamed(stored, now);
+        };
         let key = match self.pods.get_key_value(&pod.uid) {
             // One whose labels somebody changed stays with the record that knows it.
             Some((uid, key)) => {
@@ -170,6 +172,22 @@ impl Book {
         let is_there = has_finalizer && stored.metadata.deletion_timestamp.is_none();
         self.left(&key, uid, is_there, now);
         Some(JobKey::clone(&key))
+    }
+
+    /// The watch shows one that has lost the name of its TrainJob, and not its UID.
+    fn pod_unnamed(&mut self, stored: &StoredPod, now: Now) -> Option<JobKey> {
+        let uid = stored.metadata.uid.as_deref()?;
+        let key = self.pods.remove(uid)?;
+        self.left(&key, uid, true, now);
+        Some(JobKey::clone(&key))
+    }
+
+    /// Whether a Pod of the same TrainJob is one of this record. One whose labels somebody changed stays with the record
+    /// that knows it.
+    #[must_use]
+    pub fn belongs(&self, key: &JobKey, pod: &Pod) -> bool {
+        let by_name = || pod.template.job_name == key.name;
+        self.pods.get(&pod.uid).map_or_else(by_name, |known| **known == *key)
     }
 
     fn left(&mut self, key: &JobKey, uid: &str, is_there: bool, now: Now) {

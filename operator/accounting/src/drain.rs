@@ -14,7 +14,10 @@ use kube::{
     api::{ApiResource, DynamicObject, ListParams},
 };
 use thiserror::Error;
-use tokio::{sync::watch, time::sleep};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
 use trainjob_accounting_core::{
     end::{Ended, ended},
     holding::drains,
@@ -22,7 +25,7 @@ use trainjob_accounting_core::{
 };
 use trainjob_api::{
     JobSet,
-    lifecycle::v1alpha1::{ACCOUNTING_FINALIZER, TRAIN_JOB_UID_LABEL},
+    lifecycle::v1alpha1::{ACCOUNTING_FINALIZER, TRAIN_JOB_NAME_LABEL, TRAIN_JOB_UID_LABEL},
 };
 use trainjob_core::mark::LEASE_BELIEVED;
 use trainjob_engine::{
@@ -126,22 +129,38 @@ pub async fn run(
     clients: Clients,
     mut stop: watch::Receiver<bool>,
 ) -> Result<ExitCode, DrainError> {
-    let unfinished = unfinished(&clients.work).await?;
-    if !unfinished.is_empty() && !config.abandon {
-        tracing::error!(
-            job_sets = unfinished.len(),
-            "unfinished JobSets would make Pods again that wait to be counted; nothing is released"
-        );
-        let mut output = std::io::stdout();
-        for name in unfinished {
-            writeln!(output, "{name}")?;
-        }
-        return Ok(ExitCode::from(UNFINISHED));
+    if let Some(kept) = kept(&config, &clients).await? {
+        return Ok(kept);
     }
+    let drained = async {
+        drain(&config, &clients).await?;
+        // One may have been made meanwhile: the operator goes on.
+        Ok(kept(&config, &clients).await?.unwrap_or(ExitCode::SUCCESS))
+    };
     tokio::select! {
-        drained = drain(&config, &clients) => drained.map(|()| ExitCode::SUCCESS),
+        drained = drained => drained,
         _ = stop.wait_for(|stop| *stop) => Err(DrainError::Stopped),
     }
+}
+
+/// Tells of the JobSets that forbid to go on, if there are any.
+async fn kept(config: &DrainConfig, clients: &Clients) -> Result<Option<ExitCode>, DrainError> {
+    if config.abandon {
+        return Ok(None);
+    }
+    let unfinished = unfinished(&clients.work).await?;
+    if unfinished.is_empty() {
+        return Ok(None);
+    }
+    tracing::error!(
+        job_sets = unfinished.len(),
+        "unfinished JobSets would make Pods again that wait to be counted"
+    );
+    let mut output = std::io::stdout();
+    for name in unfinished {
+        writeln!(output, "{name}")?;
+    }
+    Ok(Some(ExitCode::from(UNFINISHED)))
 }
 
 /// The JobSets that have not finished and whose Pods get our finalizer.
@@ -215,7 +234,12 @@ async fn drain(config: &DrainConfig, clients: &Clients) -> Result<(), DrainError
             let has_ended = held.pod.as_ref().is_some_and(|pod| ended(pod, now) == Ended::Yes);
             drains(lives, has_ended, since)
         });
-        stream::iter(due).for_each_concurrent(AT_ONCE, |held| held.release(&clients.work)).await;
+        let round =
+            stream::iter(due).for_each_concurrent(AT_ONCE, |held| held.release(&clients.work));
+        let left = config.timeout.saturating_sub(since);
+        if timeout(left, round).await.is_err() {
+            tracing::debug!("the time was over before all were tried");
+        }
         sleep(BETWEEN).await;
     }
 }
@@ -253,7 +277,8 @@ impl Held {
 /// All Pods with our finalizer that have our labels or are of a JobSet.
 async fn held(client: &Client) -> Result<Vec<Held>, RequestError> {
     let pods: Api<StoredPod> = Api::all(client.clone());
-    let mut params = ListParams::default().labels(TRAIN_JOB_UID_LABEL).limit(PAGE);
+    let labels = format!("{TRAIN_JOB_UID_LABEL},{TRAIN_JOB_NAME_LABEL}");
+    let mut params = ListParams::default().labels(&labels).limit(PAGE);
     let mut held = Vec::new();
     loop {
         let page = timed(pods.list(&params)).await?;

@@ -63,13 +63,12 @@ impl Feed {
                 Ok(Event::Init) => book().pods_relist(),
                 Ok(Event::InitApply(pod) | Event::Apply(pod)) => {
                     let key = book().pod_seen(&pod, now);
+                    self.tell_lost_labels();
                     self.look(key);
                 }
                 Ok(Event::Delete(pod)) => {
                     let key = book().pod_gone(&pod, now);
-                    if book().take_lost_labels() {
-                        self.accountant.lost_labels.notify_one();
-                    }
+                    self.tell_lost_labels();
                     self.look(key);
                 }
                 Ok(Event::InitDone) => {
@@ -82,6 +81,13 @@ impl Feed {
         })
         .await;
         pending().await
+    }
+
+    /// Has Pods without our labels looked for, if one may have lost them.
+    fn tell_lost_labels(&self) {
+        if self.accountant.book().take_lost_labels() {
+            self.accountant.lost_labels.notify_one();
+        }
     }
 
     /// Watches TrainJobs, for ever.
@@ -98,11 +104,13 @@ impl Feed {
         follow(api, subject, &self.unreachable, |event| {
             let changed =
                 |key: &ObjectKey| self.accountant.book().keys_of(&key.namespace, &key.name);
+            if let Ok(Event::InitApply(job)) = &event {
+                listed.push(ObjectKey::of(job.meta()));
+            }
             match event {
                 Ok(Event::Init) => listed.clear(),
                 Ok(Event::InitApply(job) | Event::Apply(job)) => {
                     let key = ObjectKey::of(job.meta());
-                    listed.push(key.clone());
                     // One that cannot be read is there, as it was before.
                     let Ok(job) = job.0 else { return };
                     let is_news = self.accountant.book().jobs.saw(&job);

@@ -169,9 +169,12 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// Those of one TrainJob, once.
-    pub fn take(&mut self, uid: &str) -> Answer {
-        Answer::Pods { version: self.version, pods: self.pods.remove(uid).unwrap_or_default() }
+    /// Those of the TrainJob with this UID that belong to one record, once. Somebody may give a Pod the UID of a TrainJob and
+    /// another name, which makes another record.
+    pub fn take(&mut self, uid: &str, belongs: impl Fn(&Pod) -> bool) -> Answer {
+        let all = self.pods.get_mut(uid);
+        let taken = all.map(|all| all.extract_if(.., |(_, pod)| belongs(pod)).collect());
+        Answer::Pods { version: self.version, pods: taken.unwrap_or_default() }
     }
 }
 

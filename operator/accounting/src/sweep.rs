@@ -18,7 +18,11 @@ use std::{
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Pod};
 use kube::{Api, Client, runtime::watcher::Event};
-use tokio::{sync::watch, task::JoinSet, time::sleep};
+use tokio::{
+    sync::watch,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 use trainjob_accounting_core::{
     clock::Now,
     job::{Job, Suspension},
@@ -66,6 +70,9 @@ const BOUNDS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from
 const LOOK: Duration = Duration::from_secs(1);
 /// How many Pods are released at once.
 const AT_ONCE: usize = 16;
+/// How long a round takes at most: longer than a request, so that those that hang are known to fail, and what became due
+/// meanwhile has its turn.
+const LONGEST_ROUND: Duration = Duration::from_secs(20);
 /// What readiness waits for.
 const LISTED: &str = "Pods";
 
@@ -213,7 +220,10 @@ impl Sweeper {
             let now = self.now();
             let changed = self.heartbeat.changed_at().unwrap_or_else(|| self.heartbeat.begun());
             let due = self.candidates().due(now, changed, self.after);
-            stream::iter(due).for_each_concurrent(AT_ONCE, |due| self.release(due)).await;
+            let round = stream::iter(due).for_each_concurrent(AT_ONCE, |due| self.release(due));
+            if timeout(LONGEST_ROUND, round).await.is_err() {
+                tracing::debug!("some Pods are left to the next round");
+            }
             sleep(LOOK).await;
         }
     }

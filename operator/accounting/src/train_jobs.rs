@@ -59,6 +59,11 @@ impl TrainJobs {
         if self.known.get(&key).is_some_and(|known| known.version >= version) {
             return false;
         }
+        // What was asked for before it went may be answered after.
+        let departed = job.metadata.uid.as_ref().and_then(|uid| self.departed.get(uid));
+        if departed.is_some_and(|departed| departed.version >= version) {
+            return false;
+        }
         let known = self.read(job, version);
         let before = self.known.insert(self.namespaces.key(&key), known);
         if let Some(before) = before.filter(|before| Some(&before.uid) != job.metadata.uid.as_ref())
@@ -299,6 +304,16 @@ mod tests {
         assert_eq!(jobs.departed().collect::<BTreeSet<_>>(), ["u1", "u2"].into());
         jobs.forget("u2");
         assert!(!jobs.has(&key("u2")));
+    }
+
+    #[test]
+    fn an_answer_that_comes_late_does_not_bring_a_job_back() {
+        let mut jobs = TrainJobs::new(Vec::new());
+        jobs.saw(&job("u1", 8, &json!({})));
+        jobs.gone(&key("u1").object(), "u1");
+        assert!(!jobs.saw(&job("u1", 7, &json!({}))));
+        assert_eq!(jobs.job(&key("u1")), UNKNOWN, "it is gone");
+        assert!(jobs.saw(&job("u2", 9, &json!({}))), "another of its name");
     }
 
     #[test]

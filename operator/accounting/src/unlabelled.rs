@@ -1,4 +1,5 @@
-//! Pods with our finalizer and none of our labels (`docs/accounting.md`, AH7): no watch shows them, so they are looked for.
+//! Pods with our finalizer and without one of our labels (`docs/accounting.md`, AH7): no watch shows whose they are, so they
+//! are looked for.
 //!
 //! Somebody took their labels while no program watched, or before it was known what their record says; or an operator that
 //! does not know them took them from the template of a suspended JobSet, in which the finalizer stays. Nobody knows which
@@ -15,7 +16,7 @@ use kube::{
 use tokio::time::{Instant, sleep};
 use trainjob_api::{
     constants::JOBSET_UID_LABEL,
-    lifecycle::v1alpha1::{ACCOUNTING_FINALIZER, TRAIN_JOB_UID_LABEL},
+    lifecycle::v1alpha1::{ACCOUNTING_FINALIZER, TRAIN_JOB_NAME_LABEL, TRAIN_JOB_UID_LABEL},
 };
 use trainjob_engine::{answer::timed, error::RequestError};
 
@@ -42,8 +43,17 @@ pub async fn release(accountant: Arc<Accountant>) -> Infallible {
     loop {
         accountant.leader.granted().await;
         let begun = Instant::now();
-        let wait = match look(&accountant).await {
-            Ok(()) => until_next(begun.elapsed()),
+        let wait = match unlabelled(&accountant.client).await {
+            Ok(found) => {
+                let took = begun.elapsed();
+                match release_all(&accountant, found).await {
+                    Ok(()) => until_next(took, SOONEST),
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot release Pods that have lost our labels");
+                        until_next(took, AGAIN)
+                    }
+                }
+            }
             Err(error) => {
                 tracing::warn!(%error, "cannot look for Pods that have lost our labels");
                 AGAIN
@@ -57,13 +67,15 @@ pub async fn release(accountant: Arc<Accountant>) -> Infallible {
     }
 }
 
-/// How long to wait after a search that took so long.
-fn until_next(took: Duration) -> Duration {
-    took.saturating_mul(SHARE).clamp(SOONEST, LATEST)
+/// How long to wait after a search that took so long, at least so long.
+fn until_next(took: Duration, soonest: Duration) -> Duration {
+    took.saturating_mul(SHARE).clamp(soonest, LATEST)
 }
 
-async fn look(accountant: &Accountant) -> Result<(), RequestError> {
-    let found = unlabelled(&accountant.client).await?;
+async fn release_all(
+    accountant: &Accountant,
+    found: Vec<PartialObjectMeta<Pod>>,
+) -> Result<(), RequestError> {
     let releases = found.into_iter().map(|pod| async move {
         accountant.leader.check()?;
         let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
@@ -86,15 +98,23 @@ async fn look(accountant: &Accountant) -> Result<(), RequestError> {
     results.into_iter().collect()
 }
 
-/// The Pods of JobSets that have our finalizer and none of our labels.
+/// The Pods of JobSets that have our finalizer, and of our labels not both.
 ///
 /// # Errors
 ///
 /// What a request fails with.
 pub async fn unlabelled(client: &Client) -> Result<Vec<PartialObjectMeta<Pod>>, RequestError> {
+    let without_uid = format!("{JOBSET_UID_LABEL},!{TRAIN_JOB_UID_LABEL}");
+    let without_name = format!("{JOBSET_UID_LABEL},{TRAIN_JOB_UID_LABEL},!{TRAIN_JOB_NAME_LABEL}");
+    let mut found = held(client, &without_uid).await?;
+    found.extend(held(client, &without_name).await?);
+    Ok(found)
+}
+
+/// Those of the Pods with these labels that have our finalizer.
+async fn held(client: &Client, labels: &str) -> Result<Vec<PartialObjectMeta<Pod>>, RequestError> {
     let pods: Api<Pod> = Api::all(client.clone());
-    let labels = format!("{JOBSET_UID_LABEL},!{TRAIN_JOB_UID_LABEL}");
-    let mut params = ListParams::default().labels(&labels).limit(PAGE);
+    let mut params = ListParams::default().labels(labels).limit(PAGE);
     let mut found = Vec::new();
     loop {
         let page = timed(pods.list_metadata(&params)).await?;
@@ -117,7 +137,7 @@ mod tests {
     fn ah7_a_search_is_repeated_soon_unless_it_is_expensive() {
         for (took, expected) in [(0, 120), (1, 120), (10, 1_000), (60, 3_600)] {
             let expected = Duration::from_secs(expected);
-            assert_eq!(until_next(Duration::from_secs(took)), expected, "{took} s");
+            assert_eq!(until_next(Duration::from_secs(took), SOONEST), expected, "{took} s");
         }
     }
 }

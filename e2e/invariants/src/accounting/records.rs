@@ -5,9 +5,12 @@ use std::{
     ops::RangeInclusive,
 };
 
-use trainjob_api::lifecycle::v1alpha1::record::{
-    ATTEMPTS, FAILURES, JOB_SETS, NAMES, PodCounts, RESOURCES, SETTLING, Seconds,
-    TrainJobRecordStatus,
+use trainjob_api::lifecycle::v1alpha1::{
+    record::{
+        ATTEMPTS, FAILURES, JOB_SETS, NAMES, PodCounts, PodSums, RESOURCES, SETTLING, Seconds,
+        TrainJobRecordStatus,
+    },
+    record_words::Outcome,
 };
 
 use super::{
@@ -189,13 +192,17 @@ fn is_final(version: &RecordVersion) -> bool {
 
 /// What fell and may not.
 fn fallen(before: &TrainJobRecordStatus, after: &TrainJobRecordStatus) -> Option<String> {
+    // One leader saw the TrainJob go and stored that it was deleted, by which all is wasted; another knows how it had finished.
+    let is_corrected =
+        before.outcome == Outcome::Deleted.as_str() && after.outcome != before.outcome;
     let mut numbers = numbers(before).into_iter().zip(numbers(after));
-    let fallen = numbers.find(|((_, was), (_, is))| is < was);
+    let may_fall = |name: &str| is_corrected && name == "wastedGpuSeconds";
+    let fallen = numbers.find(|((name, was), (_, is))| is < was && !may_fall(name));
     let [was, is] = [before, after].map(|status| &status.totals);
     fallen
         .map(|((name, was), (_, is))| format!("{name} fell from {was} to {is}"))
         .or_else(|| fallen_resource("seconds", &was.seconds, &is.seconds))
-        .or_else(|| fallen_resource("wasted", &was.wasted, &is.wasted))
+        .or_else(|| fallen_resource("wasted", &was.wasted, &is.wasted).filter(|_| !is_corrected))
 }
 
 /// A resource whose seconds fell. Where others have come that take all room, one may go altogether.
@@ -240,6 +247,9 @@ fn parts(status: &TrainJobRecordStatus) -> PodCounts {
 fn beyond(status: &TrainJobRecordStatus) -> Option<String> {
     let jobs = &status.replicated_jobs;
     let attempts = jobs.iter().flat_map(|job| &job.attempts);
+    let earlier = jobs.iter().filter_map(|job| job.earlier.as_ref());
+    let sums = attempts.map(|it| &it.sums).chain(earlier.map(|it| &it.sums));
+    let resources = |sums: &PodSums| sums.seconds.len().max(sums.wasted.len());
     let most = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or_default();
     let lengths = [
         ("settling", status.settling.len(), SETTLING),
@@ -249,7 +259,7 @@ fn beyond(status: &TrainJobRecordStatus) -> Option<String> {
         ("exitCodes", status.exit_codes.len(), NAMES + 1),
         ("firstFailures", status.first_failures.len(), FAILURES),
         ("attempts", most(&mut jobs.iter().map(|job| job.attempts.len())), ATTEMPTS),
-        ("resources", most(&mut attempts.map(|it| it.sums.seconds.len())), RESOURCES),
+        ("resources", most(&mut sums.map(resources)), RESOURCES),
     ];
     let long = lengths.into_iter().find(|(_, length, most)| length > most)?;
     Some(format!("has {} {}, not {} at most", long.1, long.0, long.2))

@@ -191,6 +191,18 @@ fn a4_sums_that_fall_or_do_not_add_up() {
 }
 
 #[test]
+fn a4_what_was_wasted_falls_only_if_a_deletion_is_corrected() {
+    let found = |after: &str| {
+        broken(|it| {
+            of_record(it, 7).outcome = "Deleted".into();
+            of_record(it, 7).totals.wasted_gpu_seconds = 40;
+            of_record(it, 11).outcome = after.into();
+        })
+    };
+    assert_eq!((found("Complete"), found("Deleted")), (vec![], vec![Invariant::A4]));
+}
+
+#[test]
 fn a4_a_resource_goes_only_when_others_take_all_room() {
     for (others, expected) in [("abcdef", vec![Invariant::A4]), ("abcdefg", vec![])] {
         let found = broken(|it| {

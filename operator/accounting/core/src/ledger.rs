@@ -215,13 +215,14 @@ impl<'a> Ledger<'a> {
 
     /// Keeps entries for the last attempts and the first names, and sums the others.
     fn make_room(&mut self) {
+        let (settings, mut dropped) = (self.settings, false);
         if let Some(first) = self.window() {
             for job in &mut self.status.replicated_jobs {
                 let kept = job.attempts.partition_point(|attempt| key_of(attempt) < first);
                 for attempt in job.attempts.drain(..kept) {
                     let cause = totals::cause(&self.status.causes, &attempt);
                     let earlier = job.earlier.get_or_insert_default();
-                    fold(earlier, &attempt, cause, self.settings);
+                    dropped |= fold(earlier, &attempt, cause, settings);
                 }
             }
             self.status.causes.retain(|cause| (cause.job_set, cause.restart) >= first);
@@ -233,9 +234,12 @@ impl<'a> Ledger<'a> {
             let mut other = surplus.pop_if(|last| last.name == OTHER).unwrap_or_default();
             OTHER.clone_into(&mut other.name);
             for job in surplus {
-                merge(&mut other, job);
+                dropped |= merge(&mut other, job, settings);
             }
             jobs.push(other);
+        }
+        if dropped {
+            self.note(RecordReason::TooManyResources);
         }
     }
 }
@@ -253,27 +257,40 @@ fn entry(attempts: &mut Vec<Attempt>, key: Key) -> &mut Attempt {
     )
 }
 
-/// Sums an attempt that gets no entry any more. All of it was lost, since another attempt followed (AW2).
-fn fold(earlier: &mut EarlierAttempts, attempt: &Attempt, cause: &str, settings: &Settings) {
+/// Sums an attempt that gets no entry any more. All of it was lost, since another attempt followed (AW2). Whether there was no
+/// room for a resource.
+fn fold(
+    earlier: &mut EarlierAttempts,
+    attempt: &Attempt,
+    cause: &str,
+    settings: &Settings,
+) -> bool {
     earlier.attempts = add(earlier.attempts, 1);
-    sums::merge(&mut earlier.sums, &attempt.sums);
     let lost = sums::gpu_seconds(&attempt.sums.seconds, settings);
     sums::add_to(&mut earlier.wasted_by_cause, cause, lost);
+    sums::merge(&mut earlier.sums, &attempt.sums, settings)
 }
 
-fn merge(into: &mut RecordedReplicatedJob, from: RecordedReplicatedJob) {
+/// Sums a replicated job that gets no entry any more. Whether there was no room for a resource.
+fn merge(
+    into: &mut RecordedReplicatedJob,
+    from: RecordedReplicatedJob,
+    settings: &Settings,
+) -> bool {
+    let mut dropped = false;
     for attempt in from.attempts {
-        let key = key_of(&attempt);
-        sums::merge(&mut entry(&mut into.attempts, key).sums, &attempt.sums);
+        let sums = &mut entry(&mut into.attempts, key_of(&attempt)).sums;
+        dropped |= sums::merge(sums, &attempt.sums, settings);
     }
     if let Some(from) = from.earlier {
         let into = into.earlier.get_or_insert_default();
         into.attempts = into.attempts.max(from.attempts);
-        sums::merge(&mut into.sums, &from.sums);
+        dropped |= sums::merge(&mut into.sums, &from.sums, settings);
         for (cause, seconds) in &from.wasted_by_cause {
             sums::add_to(&mut into.wasted_by_cause, cause, *seconds);
         }
     }
+    dropped
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use trainjob_api::{
 };
 
 pub use self::template::{REPLICATED_JOB_LABEL, Template};
+use crate::amounts::MOST;
 
 /// Label of a Pod: the restart of the JobSet that it belongs to.
 pub const RESTART_LABEL: &str = "jobset.sigs.k8s.io/restart-attempt";
@@ -190,7 +191,9 @@ impl Pod {
         Some(Self {
             name: metadata.name.as_deref()?.into(),
             uid: uid.as_str().into(),
-            restart: restart.and_then(|text| text.parse().ok()).unwrap_or_default(),
+            restart: restart
+                .and_then(|text| text.parse().ok())
+                .map_or(0, |restart: u64| restart.min(MOST)),
             created_at: metadata.creation_timestamp.as_ref().map(Timestamp::from)?,
             grace_period: pod
                 .spec

@@ -106,6 +106,33 @@ fn ag10_a_pod_that_leaves_with_our_finalizer_may_be_there_without_our_labels() {
 }
 
 #[test]
+fn ag10_a_pod_that_loses_the_name_of_its_job_has_lost_our_labels() {
+    let unnamed = pod(6, json!({"labels": {TRAIN_JOB_UID_LABEL: "u1"}}));
+    let mut book = leader();
+    book.pod_seen(&running(), NOW);
+    assert_eq!(book.pod_seen(&unnamed, NOW), Some(key()));
+    assert_eq!(book.pod(&key(), "p1").unwrap().presence, Presence::Stripped);
+    assert!(book.take_lost_labels() && book.pods.is_empty());
+    assert_eq!(book.pod_seen(&unnamed, NOW), None, "nobody knows whose it is");
+}
+
+#[test]
+fn a_pod_with_the_uid_of_a_job_and_another_name_is_of_another_record() {
+    let labels = json!({TRAIN_JOB_NAME_LABEL: "foo", TRAIN_JOB_UID_LABEL: "u1"});
+    let of_foo = pod(6, json!({"uid": "p2", "labels": labels}));
+    let foo = JobKey { name: "foo".into(), ..key() };
+    let read = |stored: &StoredPod| versioned(stored).unwrap().1;
+    let (own, foreign) = (read(&running()), read(&of_foo));
+    let mut book = leader();
+    assert!(book.belongs(&key(), &own) && !book.belongs(&foo, &own));
+    assert!(book.belongs(&foo, &foreign) && !book.belongs(&key(), &foreign));
+    book.pod_seen(&running(), NOW);
+    let renamed =
+        read(&pod(6, json!({"labels": {TRAIN_JOB_NAME_LABEL: "foo", TRAIN_JOB_UID_LABEL: "u1"}})));
+    assert!(book.belongs(&key(), &renamed), "the record that knows it keeps it");
+}
+
+#[test]
 fn what_a_list_of_the_watch_does_not_show_has_left() {
     let mut book = leader();
     book.pod_seen(&running(), NOW);

@@ -86,9 +86,10 @@ impl Candidates {
         }
     }
 
-    /// The Pods to release now, if the Lease was last seen to change at `lease_changed`.
+    /// The Pods to release now, if the Lease was last seen to change at `lease_changed`. Namespaces take turns, and what
+    /// failed comes last: where one webhook hangs, others do not wait for it.
     pub(super) fn due(&mut self, now: Now, lease_changed: Duration, after: Duration) -> Vec<Due> {
-        let mut due = Vec::new();
+        let (mut due, mut turns) = (Vec::new(), HashMap::<_, usize>::new());
         for Candidate { namespace, tracked } in self.known.values_mut() {
             if ended(&tracked.pod, now.server) != Ended::Yes {
                 continue;
@@ -96,12 +97,17 @@ impl Candidates {
             let seen = *tracked.ended_seen.get_or_insert(now.clock);
             match sweep(now.clock, lease_changed, seen, after) {
                 Sweep::Release if tracked.backoff.wait(now.clock).is_zero() => {
-                    due.push(Due { namespace: namespace.clone(), tracked: tracked.clone() });
+                    let turn = turns.entry(namespace.clone()).or_default();
+                    let order = (tracked.backoff.has_failed(), *turn);
+                    *turn += 1;
+                    let pod = Due { namespace: namespace.clone(), tracked: tracked.clone() };
+                    due.push((order, pod));
                 }
                 Sweep::Release | Sweep::Leave | Sweep::At(_) => {}
             }
         }
-        due
+        due.sort_by_key(|(order, _)| *order);
+        due.into_iter().map(|(_, pod)| pod).collect()
     }
 
     /// How many have ended and are held, and for how long the first of them.
@@ -171,6 +177,26 @@ mod tests {
         assert_eq!(due(&mut candidates, 121, 0), ["due"]);
         candidates.released("due");
         assert_eq!(due(&mut candidates, 130, 0), Vec::<String>::new());
+    }
+
+    #[test]
+    fn namespaces_take_turns_and_what_failed_comes_last() {
+        let mut candidates = Candidates::default();
+        let mut deleted = |uid: &str, namespace: &str| {
+            let mut pod = pod(uid, "Failed", true, &[ACCOUNTING_FINALIZER]);
+            pod.metadata.namespace = Some(namespace.into());
+            candidates.saw(&pod, at(0));
+        };
+        for number in 0..9 {
+            deleted(&format!("many-{number}"), "hangs");
+        }
+        deleted("failed", "other");
+        deleted("alone", "another");
+        due(&mut candidates, 120, 0);
+        candidates.failed("failed", Duration::from_mins(2));
+        let due = due(&mut candidates, 130, 0);
+        assert!(due[..2].contains(&"alone".to_owned()), "{due:?}");
+        assert_eq!((due.len(), due.last().map(String::as_str)), (11, Some("failed")));
     }
 
     #[test]

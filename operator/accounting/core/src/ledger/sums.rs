@@ -28,13 +28,11 @@ pub(super) fn count(sums: &mut PodSums, share: &Share, settings: &Settings) -> b
     if share.verdict.is_wasted() {
         add_all(&mut sums.wasted, &share.seconds);
     }
-    // One after the other: both are cut.
-    let dropped = cut(&mut sums.seconds, settings);
-    cut(&mut sums.wasted, settings) || dropped
+    cut_both(sums, settings)
 }
 
-/// Adds other Pods.
-pub(super) fn merge(sums: &mut PodSums, more: &PodSums) {
+/// Adds other Pods. Whether there was no room for a resource.
+pub(super) fn merge(sums: &mut PodSums, more: &PodSums, settings: &Settings) -> bool {
     sums.container_restarts = add(sums.container_restarts, more.container_restarts);
     earlier(&mut sums.started_at, more.started_at.as_ref());
     later(&mut sums.ended_at, more.ended_at.as_ref());
@@ -42,6 +40,13 @@ pub(super) fn merge(sums: &mut PodSums, more: &PodSums) {
     add_all(&mut sums.reasons, &more.reasons);
     add_all(&mut sums.seconds, &more.seconds);
     add_all(&mut sums.wasted, &more.wasted);
+    cut_both(sums, settings)
+}
+
+fn cut_both(sums: &mut PodSums, settings: &Settings) -> bool {
+    // One after the other: both are cut.
+    let dropped = cut(&mut sums.seconds, settings);
+    cut(&mut sums.wasted, settings) || dropped
 }
 
 pub(super) fn add_pods(sum: &mut PodCounts, more: &PodCounts) {

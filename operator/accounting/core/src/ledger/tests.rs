@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::{prelude::*, sample::subsequence};
 use trainjob_api::lifecycle::v1alpha1::{
-    record::Totals,
+    record::{RESOURCES, Totals},
     record_words::{DeletedReason as D, FailedReason as F},
 };
 
@@ -207,6 +207,30 @@ fn however_much_there_is_a_record_stays_within_its_bounds() {
     assert_eq!((record.totals.pods.failed, record.totals.restarts), (6_000, 199));
     let bytes = serde_json::to_vec(&record).unwrap().len();
     assert!(bytes < 160_000, "{bytes} bytes");
+}
+
+#[test]
+fn what_is_summed_of_many_has_room_for_as_many_resources_as_a_part() {
+    let mut shares = Vec::new();
+    for restart in 0..10 {
+        for job in 0..30 {
+            let mut share = gpu(restart, ERROR, 0, 10);
+            share.replicated_job = format!("job-{job:02}");
+            let names = (0..3).map(|n| format!("example.com/{job:02}-{restart}-{n}"));
+            share.seconds = names.map(|name| (name, 1)).collect();
+            shares.push(share);
+        }
+    }
+    for shares in [shares.clone(), shares.into_iter().rev().collect()] {
+        let record = of(&shares, Outcome::Failed);
+        let attempts = record.replicated_jobs.iter().flat_map(|job| &job.attempts);
+        let earlier = record.replicated_jobs.iter().filter_map(|job| job.earlier.as_ref());
+        let sums = attempts.map(|it| &it.sums).chain(earlier.map(|it| &it.sums));
+        let most = sums.flat_map(|sums| [sums.seconds.len(), sums.wasted.len()]).max();
+        assert_eq!(most, Some(RESOURCES));
+        assert_eq!(record.inexact, ["TooManyResources"]);
+        assert_eq!(record.totals.seconds.keys().next().unwrap(), "example.com/00-0-0");
+    }
 }
 
 fn any_share() -> impl Strategy<Value = Share> {

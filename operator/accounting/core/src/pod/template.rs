@@ -5,13 +5,17 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Pod as StoredPod, PodSpec};
 use trainjob_api::{
     constants::JOBSET_UID_LABEL,
-    lifecycle::v1alpha1::{TRAIN_JOB_NAME_LABEL, TRAIN_JOB_UID_LABEL},
+    lifecycle::v1alpha1::{TRAIN_JOB_NAME_LABEL, TRAIN_JOB_UID_LABEL, record::OTHER},
 };
 
 use crate::amounts::{self, Amounts};
 
 /// Label of a Pod: its replicated job.
 pub const REPLICATED_JOB_LABEL: &str = "jobset.sigs.k8s.io/replicatedjob-name";
+
+/// In place of the UID of a JobSet, for a Pod that does not say it: somebody took its label, or made it by hand. A record
+/// with an empty one would be refused.
+const UNKNOWN: &str = "unknown";
 
 /// What a Pod has from its template. There may be 100,000 open Pods, and this is most of what is known of one, so those of
 /// a replicated job share it.
@@ -36,10 +40,11 @@ impl Template {
     pub(super) fn read(pod: &StoredPod) -> Option<Self> {
         let labels = pod.metadata.labels.as_ref()?;
         let label = |key: &str| labels.get(key).map(String::as_str);
+        let named = |key: &str| label(key).filter(|name| !name.is_empty());
         let spec = pod.spec.as_ref();
         Some(Self {
-            replicated_job: label(REPLICATED_JOB_LABEL).unwrap_or_default().into(),
-            job_set: label(JOBSET_UID_LABEL).unwrap_or_default().into(),
+            replicated_job: named(REPLICATED_JOB_LABEL).unwrap_or(OTHER).into(),
+            job_set: named(JOBSET_UID_LABEL).unwrap_or(UNKNOWN).into(),
             job_name: label(TRAIN_JOB_NAME_LABEL)?.into(),
             job_uid: label(TRAIN_JOB_UID_LABEL)?.into(),
             container_names: spec.map(container_names).unwrap_or_default(),

@@ -112,10 +112,25 @@ fn a_pod_is_read_whatever_is_missing_but_the_labels_of_the_mark() {
     let bare = json!({"metadata": {"name": "p", "uid": "u", "creationTimestamp": created, "labels": labels}});
     let pod = read(&bare).unwrap();
     assert_eq!((pod.phase, pod.restart, pod.node, pod.bound_at), (Phase::Open, 0, None, None));
+    let Template { replicated_job, job_set, .. } = &*pod.template;
+    assert_eq!(
+        (&**replicated_job, &**job_set),
+        ("other", "unknown"),
+        "a record has no empty names"
+    );
     for label in [TRAIN_JOB_NAME_LABEL, TRAIN_JOB_UID_LABEL] {
         let mut unmarked = bare.clone();
         unmarked["metadata"]["labels"].as_object_mut().unwrap().remove(label);
         assert_eq!(read(&unmarked), None, "{label}");
+    }
+}
+
+#[test]
+fn a_restart_is_no_more_than_a_record_can_hold() {
+    for (label, expected) in [("7", 7), ("18446744073709551615", MOST), ("-1", 0), ("x", 0)] {
+        let mut pod = stored();
+        pod["metadata"]["labels"][RESTART_LABEL] = json!(label);
+        assert_eq!(read(&pod).unwrap().restart, expected, "{label}");
     }
 }
 
