@@ -324,6 +324,29 @@ TrainJob is released (docs/retention.md, 9).
 {{- toYaml $rules -}}
 {{- end }}
 
+{{/* Where the programs may connect to, as a YAML list of egress rules: the API server, and the name it is looked up by. */}}
+{{- define "trainjob-operator.egress" -}}
+{{- with .Values.networkPolicy.egress -}}
+- ports:
+    {{- range .apiServer.ports }}
+    - protocol: TCP
+      port: {{ . }}
+    {{- end }}
+  {{- with .apiServer.to }}
+  to:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+- ports:
+    - protocol: UDP
+      port: 53
+    - protocol: TCP
+      port: 53
+{{- with .extra }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+{{- end }}
+
 {{/* "true" where the templates are rendered for a cluster that has been asked what it serves. */}}
 {{- define "trainjob-operator.clusterIsKnown" -}}
 {{- if .Capabilities.APIVersions.Has "v1/Pod" }}true{{ end -}}
@@ -347,14 +370,15 @@ these Jobs their rights.
 
 {{/*
 What values of Kubeflow Trainer's chart mean nothing here, a line each. That JobSet is to be installed is an error where it
-is missing: without it nothing works.
+is missing: without it nothing works. Kubernetes 1.31 takes only 0.10 of it (docs/compatibility.md).
 */}}
 {{- define "trainjob-operator.withoutEffect" -}}
 {{- with .Values.jobset }}
 {{- if not (kindIs "bool" (default false .install)) }}{{ fail (printf "jobset.install: %v, expected true or false" .install) }}{{ end }}
 {{- if .install }}
 {{- if and (include "trainjob-operator.clusterIsKnown" $) (not ($.Capabilities.APIVersions.Has "jobset.x-k8s.io/v1alpha2/JobSet")) }}
-{{- fail "jobset.install: true, but JobSet is not part of this chart, and the cluster does not have it, expected an installation of it before:\n  kubectl apply --server-side -f https://github.com/kubernetes-sigs/jobset/releases/download/v0.12.0/manifests.yaml\n  kubectl --namespace jobset-system rollout status deployment/jobset-controller-manager" }}
+{{- $version := ternary "0.10.1" "0.12.0" (semverCompare "<1.32.0-0" $.Capabilities.KubeVersion.Version) }}
+{{- fail (printf "jobset.install: true, but JobSet is not part of this chart, and the cluster does not have it, expected an installation of it before:\n  kubectl apply --server-side -f https://github.com/kubernetes-sigs/jobset/releases/download/v%s/manifests.yaml\n  kubectl --namespace jobset-system rollout status deployment/jobset-controller-manager" $version) }}
 {{- end }}
 jobset.install: JobSet is not part of this chart; {{ if include "trainjob-operator.clusterIsKnown" $ }}the one that is installed stays as it is{{ else }}install it before{{ end }}
 {{- end }}
@@ -446,7 +470,7 @@ the first comparison has the threshold, for instance.
 {{- $places := dict
   "threshold" "(?s)^(.*?[<>] )[0-9.]+"
   "rate" "(?s)(and .*[<>] )[0-9.]+"
-  "objective" "(le=\")[0-9.]+"
+  "objective" "(le=~\")[0-9.]+"
   "window" "(offset |\\[)[0-9]+[a-z]+"
   "stop" "(lane=\"stop\"}\\) > )[0-9.]+"
   "live" "(lane=\"live\"}\\) > )[0-9.]+"

@@ -99,6 +99,13 @@ impl<'a> Trial<'a> {
         let refusal = self.tools.helm_offline(&arguments).await.err();
         let refusal = format!("{:#}", refusal.context("JobSet need not be there")?);
         ensure!(refusal.contains("kubectl apply --server-side -f https://"), "{refusal}");
+        // Which a cluster without runtimes has: Jobs create them.
+        let jobs = ["--set", "networkPolicy.enabled=true,runtimes.defaultEnabled=true"];
+        let policies = ["--show-only", "templates/network-policies.yaml"];
+        let known = ["--api-versions", "v1/Pod"];
+        let arguments = [&["template", RELEASE, &self.chart][..], &jobs, &policies, &known];
+        let policies = self.tools.helm_offline(&arguments.concat()).await?;
+        ensure!(policies.contains("component: runtimes"), "none is about the Jobs: {policies}");
         tell(&format!("{} mistakes, all refused by name", MISTAKES.len() + 1));
         // An installation brings them itself.
         let files = workspace::path(&format!("{CHART}/files/crds")).display().to_string();

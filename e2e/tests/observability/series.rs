@@ -39,7 +39,13 @@ pub(crate) fn complaint(
     };
     for matcher in &selector.matchers {
         let label = matcher.label.as_str();
-        if OF_TARGETS.contains(&label) || (label == "le" && is_bucket) {
+        if label == "le" && is_bucket {
+            if matcher.is_literal && is_whole(&matcher.value) {
+                return Some(format!("le of {name} is not {} to every Prometheus", matcher.value));
+            }
+            continue;
+        }
+        if OF_TARGETS.contains(&label) {
             continue;
         }
         let Some(values) = metric.labels.get(label) else {
@@ -51,6 +57,12 @@ pub(crate) fn complaint(
         }
     }
     None
+}
+
+/// Whether Prometheus 3 writes this bound of a bucket as 5.0, and an earlier one as 5.
+fn is_whole(bound: &str) -> bool {
+    let digits = bound.strip_suffix(".0").unwrap_or(bound);
+    digits.chars().all(|digit| digit.is_ascii_digit())
 }
 
 enum Found<'a> {
@@ -106,7 +118,21 @@ fn a_metric_a_label_and_a_value_that_do_not_exist_are_found() {
     for (query, expected) in [
         ("trainjob_unreleased", None),
         ("up{job=\"trainjob-operator\"}", None),
-        ("trainjob_ttl_deletion_latency_seconds_bucket{le=\"30\"}", None),
+        ("trainjob_ttl_deletion_latency_seconds_bucket{le=~\"30([.]0)?\"}", None),
+        ("trainjob_ttl_deletion_latency_seconds_bucket{le=\"2.5\"}", None),
+        ("trainjob_ttl_deletion_latency_seconds_bucket{le=\"+Inf\"}", None),
+        (
+            "trainjob_ttl_deletion_latency_seconds_bucket{le=\"30\"}",
+            Some(
+                "le of trainjob_ttl_deletion_latency_seconds_bucket is not 30 to every Prometheus",
+            ),
+        ),
+        (
+            "trainjob_ttl_deletion_latency_seconds_bucket{le=\"30.0\"}",
+            Some(
+                "le of trainjob_ttl_deletion_latency_seconds_bucket is not 30.0 to every Prometheus",
+            ),
+        ),
         ("trainjob_unreleased_total", Some("no metric trainjob_unreleased_total")),
         (
             "trainjob_ttl_deletion_latency_seconds",
