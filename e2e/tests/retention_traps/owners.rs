@@ -52,8 +52,8 @@ fn reads_object(call: &Call) -> bool {
     call.verb == "list" && call.resource == "jobs" && !call.namespace.is_empty()
 }
 
-/// An edit of an object that is to be held until then.
-fn hold(until: Value) -> Value {
+/// An edit of an object that is to be held until then, or not any more.
+fn hold(until: Option<&str>) -> Value {
     json!({"metadata": {"annotations": {"lifecycle.trainjob.dev/hold-until": until}}})
 }
 
@@ -64,7 +64,7 @@ async fn owner_is_kept_if_it_is_held_by_the_time_at_which_it_is_read() -> Result
     let reads = place.proxy.inject(reads_owner, 2..=2, Fault::HoldRequest);
     launch(&place).await?;
     reads.reached().await?;
-    place.edit("jobs", "owner", &hold(json!("2100-01-01T00:00:00Z"))).await?;
+    place.edit("jobs", "owner", &hold(Some("2100-01-01T00:00:00Z"))).await?;
     reads.remove();
     place.asks_for_nothing_more(WINDOW).await?;
     ensure!(place.deletions() == 0, "{} deletions", place.deletions());
@@ -79,12 +79,12 @@ async fn owner_is_kept_if_its_object_is_held_while_the_owner_is_read() -> Result
     let reads = place.proxy.inject(reads_owner, 2..=2, Fault::HoldRequest);
     launch(&place).await?;
     reads.reached().await?;
-    place.edit("jobs", "owned", &hold(json!("2100-01-01T00:00:00Z"))).await?;
+    place.edit("jobs", "owned", &hold(Some("2100-01-01T00:00:00Z"))).await?;
     reads.remove();
     place.asks_for_nothing_more(WINDOW).await?;
     ensure!(place.deletions() == 0, "{} deletions", place.deletions());
 
-    place.edit("jobs", "owned", &hold(Value::Null)).await?;
+    place.edit("jobs", "owned", &hold(None)).await?;
     place.becomes("jobs", &["owned"]).await?;
     place.judge(&Terms::default()).await?;
     Ok(())

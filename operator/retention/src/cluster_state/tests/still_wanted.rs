@@ -56,8 +56,8 @@ fn a_deletion_is_not_wanted_any_more_once_something_speaks_against_it() {
         }),
         ("a hold of the owner", |scene| {
             let hold = Some(HoldWish::Until(END.plus(3_600)));
-            let held = FoundOwner { finished: Some(END), hold, ..FoundOwner::default() };
-            scene.owner_is("j", OwnerAnswer::Found(held), at(61));
+            let owner = FoundOwner { finished: Some(END), hold, ..FoundOwner::default() };
+            scene.owner_is("j", OwnerAnswer::Found(owner), at(61));
         }),
         ("an owner that goes already", |scene| {
             let owner = FoundOwner { terminating: true, ..FoundOwner::default() };
