@@ -320,9 +320,13 @@ impl Pass {
         let unsure =
             matches!(round.action(), Some(Action::CreateJobSet(_) | Action::UpdateJobSet(_)));
         memory.readings.applied_spec_hash = memory.readings.applied_spec_hash.filter(|_| !unsure);
-        // That the job cannot say what it waits for must not keep it waiting.
-        if matches!(round.action(), Some(Action::WriteWaiting(_))) {
+        // That the job cannot say what it waits for, or that something else fails, must not keep it waiting.
+        let asks_again = round.plan.waiting.as_ref().is_some_and(Waiting::must_ask_again);
+        if asks_again || matches!(round.action(), Some(Action::WriteWaiting(_))) {
             memory.forget_pods();
+        }
+        if asks_again {
+            memory.readings.name_conflict = None;
         }
         let (retry, tell) = if let Some(retry) = waits_out(memory, failure.class, now) {
             (retry, false)

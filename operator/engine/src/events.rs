@@ -212,8 +212,9 @@ impl EventRecorder {
     fn is_news(&self, event: &Event) -> bool {
         let (key, note, now) = ((event.uid(), event.reason), digest(&event.note), Instant::now());
         let mut warnings = self.state.warnings();
+        // An API server keeps an event for an hour by default. What is still so is told anew then.
         if let Some(last) = warnings.told.get(&key)
-            && (last.note == note || now.duration_since(last.at) < WARN_EVERY)
+            && now.duration_since(last.at) < if last.note == note { REMEMBER } else { WARN_EVERY }
         {
             return false;
         }

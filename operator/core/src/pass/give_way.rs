@@ -18,9 +18,18 @@ impl Pass {
             snapshot = Reading::Found(made.clone());
         }
         memory.forget_documents();
+        if self.is_about_to_check_pods() {
+            // It was noted as under way, and is not sent now.
+            memory.pod_check = None;
+        }
         if matches!(&snapshot, Reading::Found(config_map) if size(config_map) <= KEPT) {
             memory.readings.snapshot = snapshot;
         }
+    }
+
+    fn is_about_to_check_pods(&self) -> bool {
+        let State::Act(round) = &self.state else { return false };
+        matches!(round.action(), Some(Action::CheckPods { .. }))
     }
 
     fn snapshot_made(&self) -> Option<&ConfigMap> {
@@ -41,7 +50,10 @@ fn size(config_map: &ConfigMap) -> usize {
 mod tests {
     use std::{collections::BTreeMap, time::Duration};
 
-    use super::{super::Round, *};
+    use super::{
+        super::{Next, Round},
+        *,
+    };
     use crate::{action::Plan, priority::Priority};
 
     fn config_map(length: usize) -> ConfigMap {
@@ -79,6 +91,21 @@ mod tests {
             Pass::new(Priority::Live).give_way(&mut memory);
             assert_eq!(memory.readings.snapshot, expected, "{length} read");
         }
+    }
+
+    #[test]
+    fn check_for_pods_that_was_not_sent_is_not_under_way() {
+        let check = Action::CheckPods { except_job_set: None, name_them: false };
+        let (mut memory, mut pass) = (JobMemory::default(), pass(config_map(10)));
+        if let State::Act(round) = &mut pass.state {
+            round.plan.actions = vec![check];
+            round.next = 0;
+        }
+        let now = Duration::from_secs(1_000);
+        assert_eq!(pass.next(&mut memory, None, now), Next::Call);
+        assert_eq!(memory.pod_check, Some(now), "it is about to be sent");
+        pass.give_way(&mut memory);
+        assert_eq!(memory.pod_check, None);
     }
 
     #[test]
