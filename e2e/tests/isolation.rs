@@ -1,7 +1,8 @@
 //! One namespace whose requests hang delays no other.
 //!
 //! Behind the requests of a namespace there may be a webhook that accepts connections and never answers. Whoever can
-//! register one for a namespace of theirs must not stop the operator for everybody else.
+//! register one for a namespace of theirs must not stop the operator for everybody else. And requests of the same namespace
+//! that had to wait for those are sent once they are answered.
 
 use std::time::Duration;
 

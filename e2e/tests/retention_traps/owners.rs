@@ -57,33 +57,30 @@ fn hold(until: Option<&str>) -> Value {
     json!({"metadata": {"annotations": {"lifecycle.trainjob.dev/hold-until": until}}})
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn owner_is_kept_if_it_is_held_by_the_time_at_which_it_is_read() -> Result<()> {
-    let place = owned("owner-held-late").await?;
+/// Nothing is deleted if one of the two is held while the owner is read for its deletion.
+async fn held_while_the_owner_is_read(prefix: &str, held: &str) -> Result<Place> {
+    let place = owned(prefix).await?;
     // The first read is for the plan.
     let reads = place.proxy.inject(reads_owner, 2..=2, Fault::HoldRequest);
     launch(&place).await?;
     reads.reached().await?;
-    place.edit("jobs", "owner", &hold(Some("2100-01-01T00:00:00Z"))).await?;
+    place.edit("jobs", held, &hold(Some("2100-01-01T00:00:00Z"))).await?;
     reads.remove();
     place.asks_for_nothing_more(WINDOW).await?;
     ensure!(place.deletions() == 0, "{} deletions", place.deletions());
+    Ok(place)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn owner_is_kept_if_it_is_held_by_the_time_at_which_it_is_read() -> Result<()> {
+    let place = held_while_the_owner_is_read("owner-held-late", "owner").await?;
     place.judge(&Terms::default()).await?;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn owner_is_kept_if_its_object_is_held_while_the_owner_is_read() -> Result<()> {
-    let place = owned("held-late").await?;
-    // The first read is for the plan.
-    let reads = place.proxy.inject(reads_owner, 2..=2, Fault::HoldRequest);
-    launch(&place).await?;
-    reads.reached().await?;
-    place.edit("jobs", "owned", &hold(Some("2100-01-01T00:00:00Z"))).await?;
-    reads.remove();
-    place.asks_for_nothing_more(WINDOW).await?;
-    ensure!(place.deletions() == 0, "{} deletions", place.deletions());
-
+    let place = held_while_the_owner_is_read("held-late", "owned").await?;
     place.edit("jobs", "owned", &hold(None)).await?;
     place.becomes("jobs", &["owned"]).await?;
     place.judge(&Terms::default()).await?;

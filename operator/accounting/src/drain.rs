@@ -129,13 +129,13 @@ pub async fn run(
     clients: Clients,
     mut stop: watch::Receiver<bool>,
 ) -> Result<ExitCode, DrainError> {
-    if let Some(kept) = kept(&config, &clients).await? {
-        return Ok(kept);
+    if let Some(refusal) = refusal(&config, &clients).await? {
+        return Ok(refusal);
     }
     let drained = async {
         drain(&config, &clients).await?;
         // One may have been made meanwhile: the operator goes on.
-        Ok(kept(&config, &clients).await?.unwrap_or(ExitCode::SUCCESS))
+        Ok(refusal(&config, &clients).await?.unwrap_or(ExitCode::SUCCESS))
     };
     tokio::select! {
         drained = drained => drained,
@@ -143,8 +143,8 @@ pub async fn run(
     }
 }
 
-/// Tells of the JobSets that forbid to go on, if there are any.
-async fn kept(config: &DrainConfig, clients: &Clients) -> Result<Option<ExitCode>, DrainError> {
+/// The exit status if there are unfinished JobSets, which are listed on stdout, unless they are to be abandoned.
+async fn refusal(config: &DrainConfig, clients: &Clients) -> Result<Option<ExitCode>, DrainError> {
     if config.abandon {
         return Ok(None);
     }

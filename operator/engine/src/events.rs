@@ -49,7 +49,7 @@ const SEND_WITHIN: Duration = Duration::from_secs(4);
 const AFTER: Duration = Duration::from_millis(50);
 /// A new note for the same reason about the same object, at most this often.
 const WARN_EVERY: Duration = Duration::from_mins(1);
-/// How long a told warning is remembered.
+/// How long a told warning is remembered. The same note is told anew after that.
 const REMEMBER: Duration = Duration::from_hours(1);
 /// How many warnings are remembered before old ones are looked for.
 const REMEMBER_AT_LEAST: usize = 4_096;
@@ -213,9 +213,11 @@ impl EventRecorder {
         let (key, note, now) = ((event.uid(), event.reason), digest(&event.note), Instant::now());
         let mut warnings = self.state.warnings();
         // An API server keeps an event for an hour by default. What is still so is told anew then.
-        if let Some(last) = warnings.told.get(&key)
-            && now.duration_since(last.at) < if last.note == note { REMEMBER } else { WARN_EVERY }
-        {
+        let is_too_soon = warnings.told.get(&key).is_some_and(|last| {
+            let every = if last.note == note { REMEMBER } else { WARN_EVERY };
+            now.duration_since(last.at) < every
+        });
+        if is_too_soon {
             return false;
         }
         if warnings.told.len() >= warnings.sweep_at {

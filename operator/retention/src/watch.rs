@@ -134,11 +134,11 @@ pub async fn follow(source: &Source, mut take: impl FnMut(News<'_>)) -> Ended {
                     said = false;
                 }
                 let mut has_told = false;
-                let error = watch(source, version, |news| {
+                let watched = watch(source, version, |news| {
                     has_told = true;
                     take(news);
                 });
-                let error = error.await;
+                let error = watched.await;
                 if has_told {
                     wait = BACKOFF.0;
                 }
@@ -198,7 +198,7 @@ async fn watch(source: &Source, mut version: String, mut take: impl FnMut(News<'
         });
         match ended.await {
             Ok(()) => (failures, wait) = (0, BACKOFF.0),
-            // So an API server answers while it fills its cache of the kind, and another list would delay that (KEP-4568).
+            // An API server that fills its cache of the kind answers so. Another list would delay it (KEP-4568).
             Err(error) if error.status() == Some(429) => {
                 source.restarts.inc();
                 tracing::debug!(path = source.path, %error, "watches later");

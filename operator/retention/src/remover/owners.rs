@@ -67,7 +67,7 @@ pub(super) async fn read(
     let text = get(client, &path, owner).await?;
     let answer = answer(&text, owner).map_err(requests::unreadable)?;
     let Metadata { uid, resource_version, .. } = metadata(&text).map_err(requests::unreadable)?;
-    if Uid::from(uid.as_str()) != owner.uid {
+    if answer == OwnerAnswer::Gone {
         return Err(RequestError::Unbuildable("the owner is another object by now".into()));
     }
     Ok(Current { path, fence: Fence { uid, resource_version }, answer })

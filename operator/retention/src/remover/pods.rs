@@ -218,8 +218,8 @@ impl Remover {
         }
     }
 
-    /// The Pods that go; `None` if the object has changed, of which the watch will tell: a hold of it is one of its Pods, too
-    /// (R32), and no Pod's own version says so.
+    /// The Pods that go; `None` if the object has another version than was planned with, of which the watch will tell. A
+    /// hold of the object holds its Pods, too (R32), and the fence of a Pod does not see it.
     async fn find_pods(
         &self,
         key: &Key,
