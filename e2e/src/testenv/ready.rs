@@ -15,6 +15,8 @@ const START: Duration = Duration::from_mins(4);
 pub(crate) async fn answers(server: &str, path: &str, authority: &str) -> Result<()> {
     let mut config = Config::new(server.parse()?);
     config.root_cert = Some(vec![der(authority)?]);
+    // Who is not ready says 503, and by default the client asks again at ever longer intervals, up to a quarter of an hour.
+    config.default_retry = false;
     let client = Client::try_from(config)?;
     until_ok(format!("{server}{path} answers"), START, || async {
         let request = http::Request::get(path).body(Vec::new())?;
