@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::apply::established;
 use e2e::faults::retention::{definition, policy};
-use e2e::fixtures::PATIENCE;
+use e2e::fixtures::{PATIENCE, consistently};
 use e2e::until::until_ok;
 use e2e::{workspace, yaml};
 use invariants::retention::Terms;
@@ -84,6 +84,14 @@ async fn kind_that_comes_and_goes_is_told_and_never_acted_on_by_old_facts() -> R
     place.launch_with(&json!({"targets": target}), Vec::new()).await?;
     let is_gone = |status: &Value| condition(status, "Ready").1 == "KindNotServed";
     place.status("visits", is_gone).await?;
+    let patches = || place.requests().iter().filter(|request| request.verb == "patch").count();
+    let before = patches();
+    consistently("a status that says so is not written again", WINDOW, async || {
+        let now = patches();
+        ensure!(now == before, "{} times", now - before);
+        Ok(())
+    })
+    .await?;
 
     for version in ["v1", "v2"] {
         let defined = definition(group, version, kind, plural);

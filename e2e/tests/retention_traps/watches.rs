@@ -11,7 +11,7 @@ use kube::api::{DynamicObject, PostParams};
 use serde_json::json;
 
 use super::restarts::ever_tripped;
-use super::{WINDOW, is_enforcing, place, ttl};
+use super::{WINDOW, condition, is_enforcing, place, ttl};
 
 /// How long the engine goes on after it has heard nothing of its watches of policies, in seconds.
 const CONNECTED: i64 = 10;
@@ -134,5 +134,33 @@ async fn api_server_that_knows_no_custom_resources_for_a_moment_makes_nothing_fo
     ensure!(!ever_tripped(&history), "it has tripped");
     let accepted = place.deleted().values().map(|(_, accepted)| accepted).sum::<usize>();
     ensure!(accepted == 10, "{accepted} deletions were accepted");
+    Ok(())
+}
+
+/// The watch then tells of versions that the engine has written and replaced since.
+#[tokio::test(flavor = "multi_thread")]
+async fn status_is_written_again_after_the_watch_of_policies_was_behind_the_answers() -> Result<()>
+{
+    let place = place("behind").await?;
+    place.apply(policy("jobs", "Job", &ttl(600))).await?;
+    let of_policies = place.proxy.inject(
+        |call| call.is_watch() && call.resource == "retentionpolicies",
+        1..=usize::MAX,
+        Fault::FreezeWatch,
+    );
+    let of_jobs = place.proxy.inject(
+        |call| call.verb == "list" && call.resource == "jobs",
+        1..=usize::MAX,
+        Fault::Answer { status: 503, retry_after: None },
+    );
+    of_policies.freeze();
+    place.launch().await?;
+    // Two writes of which the watch is to tell: this one, and the one that stores the record of the breaker.
+    place.status("jobs", |status| condition(status, "Ready").1 == "Syncing").await?;
+    of_jobs.remove();
+    place.status("jobs", is_enforcing).await?;
+    of_policies.remove();
+    place.finished(["job".to_owned()], &json!({})).await?;
+    place.status("jobs", |status| status["counts"]["finished"] == 1).await?;
     Ok(())
 }

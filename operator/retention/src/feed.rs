@@ -86,13 +86,14 @@ impl Feed {
                 match news {
                     News::Listed(text) => {
                         if let Ok(named) = Named::read(text) {
+                            self.own_writes.forget(&policy_key(kind, &named));
                             self.policy(kind, &named, text, &mut definitions);
                         }
                     }
                     News::Changed(_, named)
                         if self
                             .own_writes
-                            .made(&policy_key(kind, &named), &named.resource_version) => {}
+                            .cover(&policy_key(kind, &named), &named.resource_version) => {}
                     News::Changed(text, named) => {
                         self.policy(kind, &named, text, &mut definitions);
                         definitions.forget_unused();

@@ -18,7 +18,6 @@ use std::{
     convert::Infallible,
     mem,
     sync::Arc,
-    time::Duration,
 };
 
 use futures::{StreamExt as _, stream};
@@ -37,7 +36,7 @@ use trainjob_api::{
     lifecycle::v1alpha1::status::{MissingRule, RetentionPolicyStatus},
     time::Timestamp,
 };
-use trainjob_core::Now;
+use trainjob_core::{Now, pass::Class};
 use trainjob_engine::{answer::timed, error::RequestError};
 use trainjob_process::server_time::boot_time;
 use trainjob_retention_core::{
@@ -62,8 +61,6 @@ use crate::{
     second::next_second,
 };
 
-/// How often the record of a breaker is stored that has nothing urgent, at most.
-const STORED_EVERY: Duration = Duration::from_mins(1);
 /// How many objects are counted at a time; others want the state, too.
 const SLICE: usize = 1_000;
 /// How many statuses are written at once: the process wakes up less often than for one after the other.
@@ -264,13 +261,11 @@ async fn write_one(
     let record = found.uid.as_ref().and_then(|uid| remover.state().record(uid));
     let version = found.target.and_then(|target| remover.served(target)?.1);
     let mut status = compose(found, tally, version.as_deref(), &written.seen, now);
-    let stores = written.is_urgent(record.as_ref(), found)
-        || written.stored.is_none_or(|stored| stored.elapsed() >= STORED_EVERY);
+    let stores = written.stores(record.as_ref(), found);
     if stores {
         put(record.as_ref(), found.is_audited, &mut status);
     }
-    let is_awaited = found.is_awaited || written.stored.is_none();
-    if status == written.seen.status && !(stores && is_awaited) {
+    if status == written.seen.status && !written.awaits(record.as_ref(), found) {
         return;
     }
     if tally.is_some() {
@@ -284,12 +279,13 @@ async fn write_one(
             {
                 remover.record(told::event(&found.key, &written.seen.uid, news));
             }
-            (written.seen.status, written.seen.resource_version) = (status, version);
+            written.wrote(status, version);
             if let (true, Some(uid), Some(record)) = (stores, &found.uid, record) {
                 written.stored = Some(Instant::now());
-                remover.state().stored_record(uid, record);
-                // Only now is nothing new in it: of a record that is removed, only the watch tells.
+                // Only now is nothing new in it: of a record that is removed, only the watch tells. First, so that what was
+                // replaced is not taken for the record of the status after this.
                 own_writes.note(&found.key, &written.seen.resource_version);
+                remover.state().stored_record(uid, record);
             }
         }
         Err(error) => {
@@ -297,7 +293,14 @@ async fn write_one(
                 // It may be stored all the same. Then the watch shows it, and nothing is new; but only an answer counts.
                 written.stored = None;
             }
-            tracing::debug!(policy = %found.key.name, %error, "status not written");
+            let PolicyKey { namespace, name, .. } = &found.key;
+            // After a conflict the watch tells of the version that is there.
+            let is_first = written.failed() && error.class() != Class::Conflict;
+            if is_first {
+                tracing::warn!(%namespace, policy = %name, %error, "status not written; trying again");
+            } else {
+                tracing::debug!(%namespace, policy = %name, %error, "status not written");
+            }
         }
     }
 }

@@ -64,8 +64,12 @@ pub(super) struct Breakers {
     judged: BTreeMap<Uid, Judged>,
     /// What the statuses of policies say, as far as it is for the breaker.
     records: BTreeMap<Uid, Record>,
-    /// Policies that enforced when the clock jumped, and were not judged then.
+    /// Policies that enforced when the clock jumped, and were not judged then, nor does their status tell of it.
     stepped: BTreeSet<Uid>,
+}
+
+fn is_step(trip: &Trip) -> bool {
+    trip.reason() == Reason::ClockStep
 }
 
 impl Breakers {
@@ -84,7 +88,6 @@ impl Breakers {
 
     /// Nothing is known of the objects of a kind any more.
     pub(super) fn forget_kind(&mut self, target: TargetId) {
-        let is_step = |trip: &Trip| trip.reason() == Reason::ClockStep;
         let of_kind = self.judged.iter().filter(|(_, judged)| judged.target == target);
         let stepped = of_kind.filter(|(_, judged)| judged.breaker.tripped().is_some_and(is_step));
         // No status may say yet that the clock jumped.
@@ -96,6 +99,11 @@ impl Breakers {
     pub(super) fn read(&mut self, policy: &Uid, record: Option<Record>) -> bool {
         let judged = self.judged.get(policy);
         let is_outdated = judged.is_some_and(|judged| judged.breaker.is_outdated(record.as_ref()));
+        if record.as_ref().and_then(|record| record.trip.as_ref()).is_some_and(is_step) {
+            // From then on the status tells what becomes of the jump. A standby sees neither the trip nor its acknowledgement
+            // otherwise.
+            self.stepped.remove(policy);
+        }
         match record {
             Some(record) => self.records.insert(policy.clone(), record),
             None => self.records.remove(policy),

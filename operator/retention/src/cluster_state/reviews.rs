@@ -78,6 +78,13 @@ impl ClusterState {
         }
     }
 
+    /// The list of all Pods was refused with 403. Whether that is for want of the right to it; else it has to be listed again.
+    pub fn pods_list_refused(&mut self, now: Duration) -> bool {
+        let right = Right::of_pods(Verb::List);
+        self.rights.doubt(&right, now);
+        self.rights.is_missing(&right)
+    }
+
     /// The RBAC rules that a policy lacks, one for each resource.
     #[must_use]
     pub fn missing_rules(&self, policy: &Uid) -> Vec<MissingRule> {

@@ -163,6 +163,11 @@ impl Rights {
         }
     }
 
+    /// Whether the API server has said that this right is missing.
+    pub(super) fn is_missing(&self, right: &Right) -> bool {
+        self.known.get(right).is_some_and(|known| known.is_missing)
+    }
+
     /// The rights that are to be asked about now.
     pub(super) fn to_ask(&self, now: Duration) -> impl Iterator<Item = &Right> {
         let is_due = move |known: &Known| known.ask_at.is_some_and(|at| at <= now);

@@ -9,13 +9,14 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use kube::{Api, Client, api::ListParams, core::Request};
 use serde::Deserialize;
-use tokio::time::sleep_until;
+use tokio::time::{sleep, sleep_until};
 use trainjob_api::{constants::JOBSET_NAME_LABEL, jobset::JobSet, time::Timestamp};
 use trainjob_core::facts::ObjectKey;
 use trainjob_engine::{
     answer::timed,
     controller::Passed,
     error::RequestError,
+    jitter,
     shares::{Flow, Operation, Verb},
 };
 use trainjob_process::server_time::boot_time;
@@ -50,6 +51,8 @@ const NOT_ENDED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 const PAGE: u32 = 100;
 /// How many Pods of all objects are asked for at a time.
 const LARGE_PAGE: u32 = 500;
+/// First and longest wait before all Pods are listed again after that failed: it is a large list.
+const LIST_AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
 /// How many Pods a pass deletes at most.
 const AT_ONCE: usize = 20;
 /// How long it is until another look when a request has no turn, or the time is not known.
@@ -89,24 +92,43 @@ struct Item {
 impl Remover {
     /// Lists the Pods of kinds whose rules ask for that, while this process leads, for ever.
     pub async fn list_pods(&self) -> Infallible {
+        let mut wait = LIST_AGAIN.0;
         loop {
             sleep_until(next_second()).await;
             if !self.leader.holds() {
                 continue;
             }
             let lists = self.state().pods_to_list();
+            let mut has_failed = false;
             for list in lists {
-                let hints = match hints(&self.client, &list).await {
-                    Ok(hints) => Some(hints),
-                    // The right is asked for, and Pods are listed anew once it is given. Until then nothing is deleted.
-                    Err(error) if requests::is_forbidden(&error) => Some(PodHints::default()),
-                    Err(error) => {
-                        tracing::warn!(%error, "cannot list Pods; trying again");
-                        None
-                    }
-                };
+                let hints = self.hints(&list).await;
+                has_failed |= hints.is_none();
                 let effects = self.state().pods_listed(&list, hints.as_ref());
                 self.apply(effects);
+            }
+            if has_failed {
+                sleep(jitter(wait)).await;
+                wait = wait.saturating_mul(2).min(LIST_AGAIN.1);
+            } else {
+                wait = LIST_AGAIN.0;
+            }
+        }
+    }
+
+    /// Which objects have Pods; `None`: that has to be asked again.
+    async fn hints(&self, list: &PodsToList) -> Option<PodHints> {
+        match hints(&self.client, list).await {
+            Ok(hints) => Some(hints),
+            // Pods are listed anew once the right is given. Until then nothing is deleted.
+            Err(error)
+                if requests::is_forbidden(&error)
+                    && self.state().pods_list_refused(boot_time()) =>
+            {
+                Some(PodHints::default())
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot list Pods; trying again");
+                None
             }
         }
     }

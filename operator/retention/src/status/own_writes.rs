@@ -5,6 +5,8 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use trainjob_engine::versions;
+
 use crate::cluster_state::PolicyKey;
 
 /// The version of each policy that was made by storing the record of its breaker.
@@ -21,13 +23,17 @@ impl OwnWrites {
         self.versions().insert(policy.clone(), version.to_owned());
     }
 
-    /// Whether this version was made so.
+    /// Whether this version was made so, or replaced: the answer to a write can come before the watch tells of the version
+    /// that it went on from.
     #[must_use]
-    pub fn made(&self, policy: &PolicyKey, version: &str) -> bool {
-        self.versions().get(policy).is_some_and(|made| made == version)
+    pub fn cover(&self, policy: &PolicyKey, version: &str) -> bool {
+        let is_covered =
+            |made: &str| made == version || versions::parse(version) < versions::parse(made);
+        self.versions().get(policy).is_some_and(|made| is_covered(made))
     }
 
-    /// The policy is gone.
+    /// The policy is gone, or a list has shown it: it may be older than what was written, and the watch that follows tells of
+    /// that.
     pub fn forget(&self, policy: &PolicyKey) {
         self.versions().remove(policy);
     }
@@ -45,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_version_that_was_written_last_is_ones_own_until_the_policy_is_gone() {
+    fn nothing_is_new_up_to_the_version_that_was_written_last_until_the_policy_is_gone() {
         let [mine, other] = ["mine", "other"].map(|name| PolicyKey {
             kind: PolicyKind::Namespaced,
             namespace: "team".into(),
@@ -55,11 +61,11 @@ mod tests {
         writes.note(&mine, "7");
         writes.note(&mine, "9");
         for (policy, version, expected) in
-            [(&mine, "9", true), (&mine, "7", false), (&mine, "10", false), (&other, "9", false)]
+            [(&mine, "9", true), (&mine, "8", true), (&mine, "10", false), (&other, "9", false)]
         {
-            assert_eq!(writes.made(policy, version), expected, "{} at {version}", policy.name);
+            assert_eq!(writes.cover(policy, version), expected, "{} at {version}", policy.name);
         }
         writes.forget(&mine);
-        assert!(!writes.made(&mine, "9"), "another policy of the name may come to that version");
+        assert!(!writes.cover(&mine, "9"), "another policy of the name may come to that version");
     }
 }

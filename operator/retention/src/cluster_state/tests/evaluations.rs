@@ -1,6 +1,9 @@
 //! What has to be known before anything is deleted, and what an edit changes.
 
-use trainjob_retention_core::policy::Policy;
+use trainjob_retention_core::{
+    breaker::{Reason, Scope, TripId},
+    policy::Policy,
+};
 
 use super::*;
 
@@ -318,6 +321,25 @@ fn a_policy_that_was_not_judged_before_the_clock_jumped_trips_as_soon_as_it_is()
     scene.evaluate(at(4_000));
     assert_eq!(scene.tripped(), Some(1));
     assert!(!scene.deletes("j", at(4_000)));
+}
+
+#[test]
+fn a_jump_that_another_leader_has_told_of_and_that_was_acknowledged_is_over() {
+    let digest = ttl(60).digest.to_string();
+    let record = |trip| Record { digest: digest.as_str().into(), through: END.plus(4_000), trip };
+    let scope = Scope::Policy { reason: Reason::ClockStep, count: 1 };
+    let trip = Trip { id: TripId::from("1"), at: END.plus(4_000), stock: 1, scope };
+    let mut scene = Scene::before_the_list(vec![ttl(60)]);
+    for now in [0, 4_000] {
+        scene.state.notice_time(at(now), scene.monotonic);
+    }
+    for trip in [Some(trip), None] {
+        scene.record = Some(record(trip));
+        scene.set(ttl(60));
+    }
+    scene.list(&[finished("j", 7, 0)], at(4_000));
+    scene.evaluate(at(4_000));
+    assert_eq!(scene.tripped(), None);
 }
 
 #[test]
