@@ -33,7 +33,7 @@ impl World {
             sender.is_leaking = true;
             let may_go_at = sender.good_at.max(self.rules.ended_at(uid)) + limit;
             let may = self.is_ending || self.seconds >= may_go_at;
-            self.rules.lets_go(process, uid, may, (self.seconds, may_go_at));
+            self.rules.lets_go((process, epoch), uid, may, (self.seconds, may_go_at));
         }
         let by = Sender { process, epoch, planned_at, knows_job };
         self.requests.push(Sent { by, call, given_up: false });

@@ -44,9 +44,9 @@ pub(super) struct Rules {
     /// UIDs that were let go.
     let_go: BTreeSet<String>,
     /// Which processes have decided to let a Pod go, by its UID.
-    given_up_by: BTreeMap<String, BTreeSet<usize>>,
+    given_up_by: BTreeMap<String, BTreeSet<Leader>>,
     /// How many Pods each process has told of as unwatched in the record that is there, or in the last one.
-    unwatched_by: [u64; 2],
+    unwatched_by: BTreeMap<Leader, u64>,
     /// UIDs of Pods that were deleted by force before their end was reported.
     forced: BTreeSet<String>,
     /// UIDs of Pods that a suspension deleted.
@@ -59,12 +59,15 @@ pub(super) struct Rules {
     deleted_records: usize,
 }
 
+/// A process that leads, or believes it does: its place, and how many there were before it in that place.
+pub(super) type Leader = (usize, u64);
+
 /// A version of the record, and what it was made from.
 pub(super) struct Change<'a> {
     pub(super) before: &'a TrainJobRecordStatus,
     pub(super) after: &'a TrainJobRecordStatus,
     /// Which process planned it.
-    pub(super) by: usize,
+    pub(super) by: Leader,
     /// The time of who planned it.
     pub(super) planned_at: Timestamp,
     /// Whether who planned it has to know of suspensions.
@@ -136,7 +139,7 @@ impl Rules {
     pub(super) fn created(&mut self, is_first: bool) {
         self.must(is_first, Rule::A12, || "there are two records".into());
         self.counted_here.clear();
-        self.unwatched_by = [0; 2];
+        self.unwatched_by.clear();
         // Those that the record before has freed are held no longer, so this one counts them as they were last seen.
         self.unprotected.append(&mut self.freed);
     }
@@ -161,7 +164,7 @@ impl Rules {
     /// A process decides to let a Pod go.
     pub(super) fn lets_go(
         &mut self,
-        process: usize,
+        process: Leader,
         uid: &str,
         may: bool,
         (now, from): (i64, i64),
@@ -181,9 +184,8 @@ impl Rules {
 
     pub(super) fn stored(&mut self, change: &Change<'_>) {
         let Change { before, after, by, .. } = *change;
-        if let Some(told) = self.unwatched_by.get_mut(by) {
-            *told += unwatched(after).saturating_sub(unwatched(before));
-        }
+        let told = unwatched(after).saturating_sub(unwatched(before));
+        *self.unwatched_by.entry(by).or_default() += told;
         let new = |uid: &&String| !before.settling.contains(uid);
         let entered: Vec<_> = after.settling.iter().filter(new).collect();
         for uid in &entered {

@@ -99,7 +99,7 @@ impl World {
         self.rules.stored(&Change {
             before: &record.status,
             after: &store.status,
-            by: by.process,
+            by: (by.process, by.epoch),
             planned_at: Timestamp(by.planned_at),
             knows_job: by.knows_job,
             pods: &self.pods,

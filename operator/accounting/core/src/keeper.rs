@@ -278,7 +278,7 @@ impl Keeper {
         }
         self.fence = Some(fence);
         self.record.status = Some(status);
-        self.record.evidence = Evidence::Unproven;
+        (self.record.evidence, self.record.has_released) = (Evidence::Unproven, false);
         self.due = Due::List;
         self.settle();
     }
@@ -299,10 +299,11 @@ impl Keeper {
                 // Those that were let go are told of as such.
                 let unseen = self.let_go.unseen(gone, listed());
                 let is_told = self.let_go.is_under_way() || !self.let_go.is_empty();
+                self.record.has_released = listed().any(|pod| self.has_released_before(pod));
                 let forget = if is_new { Forget::Nothing } else { Forget::All };
                 self.pods.listed(version, pods, forget, now);
                 // A record is made because of a Pod (AG11).
-                let is_told = is_told || self.record.recreated;
+                let is_told = is_told || self.record.is_recreated();
                 unseen.max(u64::from(is_new && self.pods.is_empty() && !is_told))
             }
             Evidence::Proven { unwatched, .. } => {

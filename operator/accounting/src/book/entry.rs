@@ -153,8 +153,9 @@ impl Entry {
             Call::Store(store) => {
                 self.call = None;
                 if let Answer::Stored { .. } = answer {
-                    answered.change = Some(Change {
-                        before: self.keeper.status().cloned().unwrap_or_default(),
+                    // There is none if somebody has deleted the record since. How it was before is not known any more.
+                    answered.change = self.keeper.status().map(|before| Change {
+                        before: before.clone(),
                         after: store.status.clone(),
                     });
                 }

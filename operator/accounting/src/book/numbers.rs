@@ -71,7 +71,8 @@ impl Book {
 impl Numbers {
     fn add(&mut self, entry: &Entry, now: Now) {
         self.unwritable += usize::from(entry.keeper.is_unwritable());
-        self.refused += entry.refused.len();
+        // One that has gone is not asked for again, so nothing tells that its refusal is over.
+        self.refused += entry.refused.iter().filter(|uid| entry.keeper.pod(uid).is_some()).count();
         let active = entry.keeper.status().map_or(0, |status| status.totals.pods.active);
         self.open = self.open.saturating_add(active);
         for tracked in entry.keeper.pods().filter(|tracked| is_held(tracked)) {

@@ -1,17 +1,25 @@
 //! What has to hold in the end, and after what happens before it.
 
+use std::collections::BTreeSet;
+
 use trainjob_accounting_core::job::{Finish, FinishedHow, Job};
 use trainjob_api::lifecycle::v1alpha1::{
     record::TrainJobRecordStatus,
     record_words::{Outcome, RecordCondition, RecordReason},
 };
 
-use super::{Rule, Rules};
+use super::{Leader, Rule, Rules};
 use crate::accounting::{
     history::History,
     plot::Plot,
     undisturbed::{comparable, undisturbed},
 };
+
+/// Whether a leader that lets a Pod go may not know that this other one has told of it as unwatched: in another place, or before
+/// it in the same one. What its own place has let go before, a process knows from the record.
+fn is_unaware((place, epoch): &Leader, (of_teller, epoch_of_teller): &Leader) -> bool {
+    place != of_teller || epoch > epoch_of_teller
+}
 
 impl Rules {
     /// A8: after the longest time for which the record may hold Pods, none is held.
@@ -58,15 +66,19 @@ impl Rules {
     }
 
     /// Of two leaders, or of a process and the one after it, one may let go what the other counts, has counted or lets go. If
-    /// no answer comes, it cannot know whose request was done, and tells of a loss. Or the other proves the record before that one tells of it, and finds a Pod less
-    /// than the record has: to it this one went unseen. How many Pods can have been told of once more in these ways.
+    /// no answer comes, it cannot know whose request was done, and tells of a loss. Or the other proves the record before that
+    /// one tells of it, and finds a Pod less than the record has: to it this one went unseen. How many Pods can have been told
+    /// of once more in these ways.
     fn told_of_twice(&self) -> usize {
         let more = |uid: &String| usize::from(self.counted_here.contains(uid));
-        let given_up = self.given_up_by.iter().map(|(uid, by)| by.len() - 1 + more(uid));
-        let [first, second] = self.unwatched_by;
-        let unseen = [(0, second), (1, first)].map(|(process, told_by_other)| {
-            let given_up = self.given_up_by.values().filter(|by| by.contains(&process)).count();
-            given_up.min(usize::try_from(told_by_other).unwrap_or(usize::MAX))
+        let places =
+            |by: &BTreeSet<Leader>| by.iter().map(|&(place, _)| place).collect::<BTreeSet<_>>();
+        let given_up = self.given_up_by.iter().map(|(uid, by)| places(by).len() - 1 + more(uid));
+        let unseen = self.unwatched_by.iter().map(|(teller, told)| {
+            let by_another =
+                |by: &BTreeSet<Leader>| by.iter().any(|leader| is_unaware(leader, teller));
+            let given_up = self.given_up_by.values().filter(|by| by_another(by)).count();
+            given_up.min(usize::try_from(*told).unwrap_or(usize::MAX))
         });
         given_up.chain(unseen).sum()
     }

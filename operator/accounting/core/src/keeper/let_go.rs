@@ -15,7 +15,7 @@ pub(super) struct LetGo {
     unsure: Vec<Store>,
     /// UIDs of Pods of which a request to let them go is under way.
     under_way: BTreeSet<String>,
-    /// Those of them that the last list did not show. Their answers tell whether they went unseen.
+    /// Those of them that the last list did not show, or as released. Their answers tell whether they went unseen.
     unlisted: BTreeSet<String>,
     /// How many Pods were missing in that list and are not told of as unwatched, because they may be among those. Others of
     /// those may have been counted before.
@@ -61,8 +61,10 @@ impl LetGo {
     }
 
     /// How many of the Pods that a list does not show went unseen: those that were let go did not, nor is that known of those of
-    /// which a request to let them go is under way, whose answers tell.
+    /// which a request to let them go is under way, whose answers tell. A Pod that is shown as released was let go by such a
+    /// request, and counts as one that is not shown ([`unwatched`](crate::plan::unwatched)).
     pub(super) fn unseen<'p>(&mut self, gone: u64, listed: impl Iterator<Item = &'p Pod>) -> u64 {
+        let listed = listed.filter(|pod| !pod.accounted);
         let listed: BTreeSet<_> = listed.map(|pod| &*pod.uid).collect();
         let unlisted = self.under_way.iter().filter(|uid| !listed.contains(uid.as_str()));
         self.unlisted = unlisted.cloned().collect();
@@ -86,6 +88,11 @@ impl LetGo {
     /// Whether one may have been carried out that failed.
     pub(super) fn may_have(&self, uid: &str) -> bool {
         self.unsure_of.contains(uid)
+    }
+
+    /// Whether a Pod was let go, or may be.
+    pub(super) fn has(&self, uid: &str) -> bool {
+        self.uids.iter().any(|it| it == uid) || self.under_way.contains(uid) || self.may_have(uid)
     }
 
     /// A Pod was let go.

@@ -100,6 +100,11 @@ impl Keeper {
         }
     }
 
+    /// Whether a Pod was released that this process does not let go. What it let go itself is told of as that.
+    pub(super) fn has_released_before(&self, pod: &Pod) -> bool {
+        pod.accounted && !self.let_go.has(&pod.uid)
+    }
+
     fn was_let_go(&mut self, uid: &str) {
         self.record.valve = self.record.valve.let_go();
         self.let_go.push(uid.to_owned());

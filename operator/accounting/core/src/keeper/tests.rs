@@ -94,6 +94,24 @@ fn ag12_a_record_that_somebody_deleted_is_made_anew_and_says_so() {
     assert_eq!(store.status.inexact, ["Recreated"]);
 }
 
+/// Who makes it anew may end before its first store. The next process finds nothing in it, and Pods that were released.
+#[test]
+fn ag12_a_record_in_which_nothing_is_stored_was_recreated_if_a_pod_was_released_before() {
+    for (accounted, finalizer, expected) in
+        [(false, true, None), (true, false, Some("Recreated")), (true, true, Some("Recreated"))]
+    {
+        let other = Pod { uid: "p2".into(), accounted, finalizer, ..ended() };
+        let mut keeper = without_record(ended());
+        answer(&mut keeper, 2, record());
+        let pods = vec![(5, ended()), (5, other)];
+        answer(&mut keeper, 3, Answer::Pods { version: 6, pods });
+        let calls = next(&mut keeper, 4);
+        let Some(Call::Store(store)) = calls.last() else { panic!("{calls:?}") };
+        let inexact = store.status.inexact.first().map(String::as_str);
+        assert_eq!(inexact, expected, "{accounted} {finalizer}");
+    }
+}
+
 #[test]
 fn a_pod_is_released_when_it_is_stored_and_again_when_that_failed() {
     let mut keeper = proven(ended());

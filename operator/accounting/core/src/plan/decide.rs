@@ -237,7 +237,7 @@ impl<'a> Round<'a> {
 
     fn is_recreated_untold(&self) -> bool {
         let recreated = RecordReason::Recreated.as_str();
-        self.record.recreated && !self.status.inexact.iter().any(|it| it == recreated)
+        self.record.is_recreated() && !self.status.inexact.iter().any(|it| it == recreated)
     }
 
     /// When `active` is written, if it has changed.

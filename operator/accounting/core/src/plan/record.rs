@@ -22,8 +22,10 @@ pub struct Record {
     pub stored_at: Option<Duration>,
     /// Pods that were let go since the last store, which no stored version tells of (AH2).
     pub let_go: u64,
-    /// Whether it was deleted and made anew.
+    /// Whether it was deleted and made anew, as this process has seen.
     pub recreated: bool,
+    /// Whether its Pods were listed since this version was read, and one had been released that this process has not let go.
+    pub has_released: bool,
 }
 
 impl Default for Record {
@@ -36,6 +38,7 @@ impl Default for Record {
             stored_at: None,
             let_go: 0,
             recreated: false,
+            has_released: false,
         }
     }
 }
@@ -49,6 +52,14 @@ impl Record {
         if let Evidence::Proven { unwatched, .. } = &mut self.evidence {
             *unwatched = 0;
         }
+    }
+
+    /// Whether it was deleted and made anew. If nothing is stored in it and a Pod was released, that Pod is told of in one that
+    /// is gone, and who made this one ended before it could say so.
+    #[must_use]
+    pub fn is_recreated(&self) -> bool {
+        let is_new = self.status.as_ref().is_some_and(|it| it.as_of.is_none());
+        self.recreated || is_new && self.has_released
     }
 
     /// Whether nothing will be added.

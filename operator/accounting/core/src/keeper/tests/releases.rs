@@ -102,7 +102,9 @@ fn what_is_being_let_go_when_its_record_is_proven_is_told_of_once() {
         // Its answer is lost, and the list shows that it was carried out.
         failed(Failure::Unanswered),
     ];
-    for released in told {
+    // It is gone, or others keep it.
+    let lists = [vec![], vec![(8, Pod { accounted: true, finalizer: false, ..ended() })]];
+    for (released, pods) in told.iter().flat_map(|told| lists.iter().map(move |it| (told, it))) {
         let mut keeper = Keeper::default();
         keeper.saw(5, ended(), now(0));
         answer(&mut keeper, 1, failed(Failure::NotServed));
@@ -115,8 +117,11 @@ fn what_is_being_let_go_when_its_record_is_proven_is_told_of_once() {
         status.as_of = Some(at(1_000).into());
         let fence = Fence { name: "llm-j1".into(), uid: "r1".into(), version: "7".into() };
         keeper.answered(get, Answer::Record(fence, Box::new(status)), now(302));
-        answer(&mut keeper, 303, Answer::Pods { version: 9, pods: vec![] });
-        keeper.answered(release, released, now(303));
+        answer(&mut keeper, 303, Answer::Pods { version: 9, pods: pods.clone() });
+        keeper.answered(release, released.clone(), now(303));
+        for (version, pod) in pods {
+            keeper.saw(*version, pod.clone(), now(303));
+        }
         let calls = next(&mut keeper, 304);
         let [Call::Store(store)] = &calls[..] else { panic!("{calls:?}") };
         assert_eq!(store.status.lost, [("RecordUnwritable".to_owned(), 1)].into());
