@@ -34,9 +34,7 @@ impl Access {
     ///
     /// There is no kubeconfig, it cannot be read, or it has no such context.
     pub async fn new(place: &Place) -> Result<Self, Failure> {
-        let mut config = config(place).await?;
-        config.connect_timeout = Some(CONNECT_TIMEOUT);
-        config.read_timeout = Some(READ_TIMEOUT);
+        let config = limited(config(place).await?);
         let default = config.default_namespace.clone();
         let namespace = place.namespace.clone().unwrap_or(default);
         let client = Client::try_from(config).map_err(|error| Failure::Client(Box::new(error)))?;
@@ -57,6 +55,15 @@ impl Access {
     }
 }
 
+/// The same for somebody who waits for the answer. kube would send a request that the API server turns away again for
+/// minutes, while the user sees nothing; and a write that has taken effect all the same would meet its own change.
+fn limited(mut config: Config) -> Config {
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    config.read_timeout = Some(READ_TIMEOUT);
+    config.default_retry = false;
+    config
+}
+
 async fn config(place: &Place) -> Result<Config, Failure> {
     let kubeconfig = match &place.kubeconfig {
         Some(path) => Kubeconfig::read_from(path)?,
@@ -73,4 +80,17 @@ async fn config(place: &Place) -> Result<Config, Failure> {
         },
         error => error.into(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_asks_waits_for_one_answer_and_not_for_fifteen() {
+        let config = limited(Config::new("https://api.example.com".parse().unwrap()));
+        assert!(!config.default_retry);
+        assert_eq!(config.connect_timeout, Some(CONNECT_TIMEOUT));
+        assert_eq!(config.read_timeout, Some(READ_TIMEOUT));
+    }
 }

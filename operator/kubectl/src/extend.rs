@@ -123,6 +123,30 @@ fn patch(job: &JobFacts, change: Change) -> Value {
     })
 }
 
+/// What has become of a deadline since it was to be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum News {
+    /// It is as it was.
+    None,
+    /// It is as it was to become: a write has taken effect although its answer says otherwise, as if something on the way
+    /// to the server has sent it twice.
+    Done,
+    /// It is another one, or that of another job.
+    Other,
+}
+
+fn news(before: &JobFacts, change: Change, now: &JobFacts) -> News {
+    if now.uid != before.uid {
+        News::Other
+    } else if now.deadline == before.deadline {
+        News::None
+    } else if now.deadline == Some(change.to) {
+        News::Done
+    } else {
+        News::Other
+    }
+}
+
 /// Raises the deadline, and prints what it was and is.
 ///
 /// # Errors
@@ -170,12 +194,14 @@ async fn write(
     let api: Api<TrainJob> = Api::namespaced(access.client.clone(), &access.namespace);
     let field_manager = Some(FIELD_MANAGER.to_owned());
     let how = PatchParams { dry_run, field_manager, ..PatchParams::default() };
-    let mut first: Option<JobFacts> = None;
+    let mut first: Option<(JobFacts, Change)> = None;
     for _ in 0..ATTEMPTS {
-        let facts = JobFacts::of(&read::train_job(&access.client, &access.namespace, name).await?);
-        let is_other = |it: &JobFacts| it.uid != facts.uid || it.deadline != facts.deadline;
-        if first.as_ref().is_some_and(is_other) {
-            break;
+        let stored = read::train_job(&access.client, &access.namespace, name).await?;
+        let facts = JobFacts::of(&stored);
+        match first.as_ref().map(|(before, change)| (news(before, *change, &facts), *change)) {
+            Some((News::Done, change)) if !dry_run => return Ok((stored, change)),
+            Some((News::Done | News::Other, _)) => break,
+            Some((News::None, _)) | None => {}
         }
         let change = plan(&facts, wish)
             .map_err(|refusal| Failure::Nonsense(format!("TrainJob {name}: {refusal}")))?;
@@ -184,7 +210,7 @@ async fn write(
             Err(kube::Error::Api(status)) if status.code == 409 => {}
             Err(error) => return Err(refused(name, error)),
         }
-        first.get_or_insert(facts);
+        first.get_or_insert((facts, change));
     }
     let what = format!("others change TrainJob {name} at the same time; look at it and try again");
     Err(Failure::Nonsense(what))
@@ -257,6 +283,25 @@ mod tests {
             "spec": {"activeDeadlineSeconds": 7_200},
         });
         assert_eq!(patch(&facts, Change { from: 3_600, to: 7_200 }), expected);
+    }
+
+    #[test]
+    fn a_write_that_took_effect_is_told_from_those_of_others() {
+        let none = json!({});
+        let before = job(&none, &none, &json!([]));
+        let change = Change { from: 3_600, to: 7_200 };
+        for (uid, deadline, expected) in [
+            ("U", json!(3_600), News::None),
+            ("U", json!(7_200), News::Done),
+            ("U", json!(7_201), News::Other),
+            ("U", json!(null), News::Other),
+            ("V", json!(3_600), News::Other),
+            ("V", json!(7_200), News::Other),
+        ] {
+            let spec = json!({"activeDeadlineSeconds": deadline});
+            let now = job(&json!({"uid": uid}), &spec, &json!([]));
+            assert_eq!(news(&before, change, &now), expected, "{uid} {deadline}");
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub enum Phase {
     ManagedElsewhere,
     /// It has a `deletionTimestamp`.
     Deleting,
-    /// Its deadline has failed it, and Pods of it still run.
+    /// Its deadline has failed it, and Pods of it still run, or its condition `Waiting` says what else is left.
     Releasing,
     /// Its deadline has failed it.
     DeadlineExceeded,
@@ -49,7 +49,7 @@ impl Phase {
         match State::of(facts) {
             State::ManagedElsewhere => Self::ManagedElsewhere,
             State::Terminating => Self::Deleting,
-            State::Finished(Outcome::DeadlineExceeded) if runs => Self::Releasing,
+            State::Finished(Outcome::DeadlineExceeded) if runs || waits(job) => Self::Releasing,
             State::Finished(Outcome::DeadlineExceeded) => Self::DeadlineExceeded,
             State::Finished(Outcome::Failed) => Self::Failed,
             State::Finished(Outcome::Complete) => Self::Complete,
@@ -131,6 +131,11 @@ mod tests {
         };
         let plain = || spec(json!({}));
         let exceeded = condition("Failed", "DeadlineExceeded");
+        let with_waiting = |mut status: Value| {
+            let waiting = condition("Waiting", "JobSetTerminating")["conditions"][0].take();
+            status["conditions"].as_array_mut().unwrap().push(waiting);
+            status
+        };
         for (metadata, spec, status, runs, expected) in [
             (json!({}), plain(), json!({}), false, Phase::Pending),
             (json!({}), plain(), json!({}), true, Phase::Pending),
@@ -149,7 +154,9 @@ mod tests {
             (json!({}), plain(), condition("Complete", "Done"), true, Phase::Complete),
             (json!({}), plain(), condition("Failed", "Any"), true, Phase::Failed),
             (json!({}), plain(), exceeded.clone(), true, Phase::Releasing),
-            (json!({}), plain(), exceeded, false, Phase::DeadlineExceeded),
+            (json!({}), plain(), exceeded.clone(), false, Phase::DeadlineExceeded),
+            (json!({}), plain(), with_waiting(exceeded), false, Phase::Releasing),
+            (json!({}), plain(), with_waiting(condition("Failed", "Any")), false, Phase::Failed),
             (
                 json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}),
                 plain(),

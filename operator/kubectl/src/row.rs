@@ -87,6 +87,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_ttl_of_a_job_whose_jobset_a_finalizer_keeps_awaits_its_release() {
+        let condition = |kind: &str, status: &str, reason: &str| {
+            let at = "1970-01-01T00:10:00Z";
+            json!({"type": kind, "status": status, "reason": reason, "message": "", "lastTransitionTime": at})
+        };
+        let blocked = |status: &str| condition("Waiting", status, "JobSetTerminating");
+        for (reason, waiting, expected) in [
+            ("DeadlineExceeded", blocked("True"), "release"),
+            ("DeadlineExceeded", blocked("False"), "due"),
+            ("FailedJobs", blocked("True"), "due"),
+        ] {
+            let job = json!({
+                "metadata": {"namespace": "team", "name": "llm"},
+                "spec": {"runtimeRef": {"name": "r"}, "ttlSecondsAfterFinished": 60},
+                "status": {"conditions": [condition("Failed", "True", reason), waiting]},
+            });
+            let job = Listed::Job(Box::new(serde_json::from_value(job).unwrap()));
+            let row = Row::of(&job, &HeldByJob::default(), None, Timestamp(3_600));
+            assert_eq!(row.ttl.to_string(), expected, "{row:?}");
+        }
+    }
+
+    #[test]
     fn programs_read_what_people_see() {
         let job = json!({
             "metadata": {

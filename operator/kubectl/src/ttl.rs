@@ -43,7 +43,7 @@ pub enum Ttl {
         /// For so many seconds.
         left_seconds: i64,
     },
-    /// Pods of it still run after its deadline, so it is not deleted yet.
+    /// Its deadline has failed it, and Pods or a JobSet of it are left, so it is not deleted yet.
     AfterRelease,
     /// It has passed, and the operator is about to delete the job.
     Due {
@@ -51,8 +51,8 @@ pub enum Ttl {
         #[serde(serialize_with = "text")]
         due: Timestamp,
     },
-    /// It does not apply: another controller manages the job, or it is a copy that MultiKueue made, or it is being deleted
-    /// already.
+    /// It does not apply: another controller manages the job (unless `lifecycle.ttlForManagedElsewhere` is true, which the
+    /// plugin cannot read), or it is a copy that MultiKueue made, or it is being deleted already.
     Exempt,
 }
 

@@ -35,8 +35,10 @@ pub enum Cause {
     CreationFailed,
     /// The operator has not made anything for it.
     NotStarted,
-    /// Its JobSet has no Pods.
+    /// No Pod of its JobSet runs, and none waits to.
     NoPods,
+    /// Its Pods could not be read, so nobody can tell whether it runs.
+    Unknown,
     /// Pods of it do not run.
     PodsPending,
     /// It runs.

@@ -30,7 +30,7 @@ pub fn managed_elsewhere(scene: &Scene) -> Option<Said> {
     }
     let manager = scene.job.spec.managed_by.as_deref().unwrap_or_default();
     let mut because = vec![
-        "Its spec.managedBy names that controller, so the operator never touches it.".to_owned(),
+        "Its spec.managedBy names that controller, so the operator never touches it, unless lifecycle.ttlForManagedElsewhere is true: then its TTL deletes it after its end.".to_owned(),
     ];
     let next = if manager == MANAGED_BY_MULTIKUEUE {
         because.push("MultiKueue runs it in another cluster and mirrors its status.".to_owned());
@@ -100,7 +100,8 @@ pub fn finished(scene: &Scene) -> Option<Said> {
     let summary = match finished.outcome {
         Outcome::Complete => format!("is complete since {at}"),
         Outcome::DeadlineExceeded => {
-            format!("was stopped by its deadline at {at}, and holds nothing any more")
+            let free = if scene.is_idle() { ", and holds nothing any more" } else { "" };
+            format!("was stopped by its deadline at {at}{free}")
         }
         Outcome::Failed => {
             let reason = condition.map(|condition| condition.reason.as_str()).unwrap_or_default();
@@ -114,7 +115,7 @@ pub fn finished(scene: &Scene) -> Option<Said> {
     because.extend(scene.told("PodOOMKilled").map(|note| format!("An event says: {note}.")));
     let (cause, stays, mut next) = stay(scene);
     because.extend(stays);
-    if finished.outcome == Outcome::Failed && !scene.pods.is_empty() {
+    if finished.outcome == Outcome::Failed && !scene.labelled().is_empty() {
         let logs = format!(
             "Read the end of its logs: kubectl logs {} --selector {} --tail 50 --prefix",
             words::in_namespace(scene),
@@ -180,7 +181,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::why::testing::{condition, scene};
+    use crate::why::{
+        scene::Seen,
+        testing::{condition, scene},
+    };
 
     fn page(said: &Said) -> String {
         format!("{}\n{}\n{}", said.summary, said.because.join("\n"), said.next.join("\n"))
@@ -216,6 +220,14 @@ mod tests {
         ] {
             assert_contains(&page(&finished(&ended(&none, &none, kind, reason)).unwrap()), texts);
         }
+    }
+
+    #[test]
+    fn of_pods_that_could_not_be_read_nobody_says_that_they_are_gone() {
+        let mut blind = ended(&json!({}), &json!({}), "Failed", "DeadlineExceeded");
+        blind.pods = Seen::Unknown("Pods are forbidden.".to_owned());
+        let said = finished(&blind).unwrap();
+        assert_eq!(said.summary, "was stopped by its deadline at 1970-01-01T00:10:00Z");
     }
 
     #[test]
@@ -314,7 +326,7 @@ mod tests {
                 "example.com/other",
                 [
                     "managed by another controller, example.com/other",
-                    "never touches it",
+                    "never touches it, unless lifecycle.ttlForManagedElsewhere is true",
                     "Ask those who run",
                 ],
             ),

@@ -11,7 +11,7 @@ use crate::phase::Phase;
 /// Says why a TrainJob is as it is.
 #[must_use]
 pub fn explain(scene: &Scene) -> Answer {
-    let rules: [fn(&Scene) -> Option<Said>; 10] = [
+    let rules: [fn(&Scene) -> Option<Said>; 11] = [
         end::managed_elsewhere,
         end::deleting,
         release::not_released,
@@ -20,12 +20,14 @@ pub fn explain(scene: &Scene) -> Answer {
         start::queued,
         start::suspended,
         start::creation_failed,
+        pods::unknown,
         pods::not_running,
         start::not_started,
     ];
     let said = rules.into_iter().find_map(|rule| rule(scene)).unwrap_or_else(|| running(scene));
     // Most answers do not depend on it, and most users may not read it.
-    let depends = matches!(said.cause, Cause::Deleting | Cause::NotReleased | Cause::NoPods);
+    let depends =
+        matches!(said.cause, Cause::Deleting | Cause::NotReleased | Cause::NoPods | Cause::Unknown);
     let job_set = scene.job_set.unread().filter(|_| depends).map(str::to_owned);
     let unread = scene.unread.iter().cloned().chain(job_set);
     let key = scene.key();
@@ -64,7 +66,7 @@ mod tests {
 
     use super::*;
     use crate::why::{
-        scene::Seen,
+        scene::{CREATION_FAILED, Seen},
         testing::{condition, scene},
     };
 
@@ -135,6 +137,32 @@ mod tests {
             assert_eq!(answer.cause, cause, "{answer}");
             assert_eq!(answer.to_string().contains("JobSets are forbidden."), is_said, "{answer}");
         }
+    }
+
+    #[test]
+    fn of_pods_that_could_not_be_read_nobody_says_that_there_are_none() {
+        let bare = || scene(&json!({}), &json!({}), &json!([]));
+        for (mut blind, texts) in [
+            (bare(), &["to run, but whether it does is not known", "kubectl get pods"][..]),
+            (bare().with_job_set(&json!({})), &["is not known"]),
+            (
+                bare().with_event(CREATION_FAILED, "no such field."),
+                &["An event says: no such field."],
+            ),
+        ] {
+            blind.pods = Seen::Unknown("Pods are forbidden.".to_owned());
+            assert_says(&blind, Cause::Unknown, texts);
+        }
+    }
+
+    #[test]
+    fn a_job_of_which_every_pod_has_ended_does_not_run() {
+        let ended = scene(&json!({}), &json!({}), &json!([]))
+            .with_job_set(&json!({}))
+            .with_pod("llm-dataset-initializer-0-0", Some("n"), &json!({"phase": "Succeeded"}))
+            .with_event("FailedCreate", "exceeded quota: gpus");
+        let texts = ["no Pod that runs", "The Job controller says: exceeded quota: gpus."];
+        assert_says(&ended, Cause::NoPods, &texts);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Jobs whose Pods do not run.
+//! Jobs whose Pods do not run, or cannot be read.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 
 use super::{
     answer::{Cause, Said},
-    scene::Scene,
+    scene::{CREATION_FAILED, Scene},
     words,
 };
 
@@ -22,6 +22,22 @@ enum Obstacle {
     Container(String),
     /// Nothing is known but that it is about to start.
     Starting,
+}
+
+/// Its Pods could not be read, so nobody can tell whether it runs. The answer says so beside this.
+#[must_use]
+pub fn unknown(scene: &Scene) -> Option<Said> {
+    scene.pods.unread()?;
+    let note = scene.told(CREATION_FAILED).filter(|_| scene.job_set.there().is_none());
+    let told = note.map(|note| format!("An event says: {}.", words::quoted(note)));
+    let because = told.into_iter().chain(words::deadline(scene)).collect();
+    let ask = format!(
+        "Ask somebody who may list Pods: kubectl get pods {} --selector {}",
+        words::in_namespace(scene),
+        words::selector(scene)
+    );
+    let summary = "is to run, but whether it does is not known".to_owned();
+    Some(Said { cause: Cause::Unknown, summary, because, next: vec![ask] })
 }
 
 /// Pods of it do not run.

@@ -1,7 +1,10 @@
 //! Jobs that something of is left after their end.
 
-use k8s_openapi::api::core::v1::Pod;
-use trainjob_api::conditions::FAILED;
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Condition};
+use trainjob_api::{
+    conditions::{FAILED, Reason, WAITING},
+    time::Timestamp,
+};
 use trainjob_core::{
     facts::Outcome,
     running_pods::{Cause as Keeps, RunningPod},
@@ -9,7 +12,7 @@ use trainjob_core::{
 
 use super::{
     answer::{Cause, Said},
-    scene::Scene,
+    scene::{Scene, Seen},
     words,
 };
 use crate::gpus::has_ended;
@@ -17,33 +20,71 @@ use crate::gpus::has_ended;
 /// How many Pods are named.
 const MOST_NAMED: usize = 10;
 
-/// Its deadline has failed it, and Pods or a JobSet of it are left.
+/// Its deadline has failed it, and Pods or a JobSet of it are left: as far as they can be seen, or else by its condition
+/// `Waiting`, which the operator takes away at the release.
 #[must_use]
 pub fn not_released(scene: &Scene) -> Option<Said> {
     let finished = scene.facts.finished?;
-    let running = scene.running();
-    let gone = running.is_empty() && scene.job_set.there().is_none();
-    if finished.outcome != Outcome::DeadlineExceeded || gone {
+    let waiting = scene.holds(WAITING);
+    let is_seen = scene.job_set.there().is_some() || !scene.running().is_empty();
+    let is_left = is_seen || waiting.is_some();
+    if finished.outcome != Outcome::DeadlineExceeded || !is_left {
         return None;
     }
-    let what = if running.is_empty() {
-        "its Pods are gone, but its JobSet is not".to_owned()
-    } else {
-        let verb = if running.len() == 1 { "holds" } else { "hold" };
-        let pods = words::count(running.len(), "Pod");
-        format!("{pods} of it still {verb} {}", words::gpus(&running))
-    };
+    let what = what_is_left(scene);
     let summary =
         format!("was stopped by its deadline at {} and is not released: {what}", finished.at);
+    let mut next = advice(scene);
+    next.extend(waiting.and_then(|it| about_job_set(scene, it)));
+    Some(Said { cause: Cause::NotReleased, summary, because: shown_by(scene, waiting), next })
+}
+
+/// What is left of a job that is not released, as the end of a sentence.
+fn what_is_left(scene: &Scene) -> String {
+    let running = scene.running();
+    if !running.is_empty() {
+        let verb = if running.len() == 1 { "holds" } else { "hold" };
+        let pods = words::count(running.len(), "Pod");
+        return format!("{pods} of it still {verb} {}", words::gpus(&running));
+    }
+    let what = match (&scene.job_set, &scene.pods) {
+        (Seen::There(_), Seen::Unknown(_)) => {
+            "its JobSet is there, and whether Pods of it run is not known"
+        }
+        (Seen::There(_), Seen::There(_) | Seen::Absent) => {
+            "its Pods are gone, but its JobSet is not"
+        }
+        (Seen::Absent | Seen::Unknown(_), _) => "its condition Waiting says what is left of it",
+    };
+    what.to_owned()
+}
+
+/// What shows that a job is not released. What is seen of it says more than its condition, and events often the same.
+fn shown_by(scene: &Scene, waiting: Option<&Condition>) -> Vec<String> {
     let message = scene.holds(FAILED).map(|failed| words::quoted(&failed.message));
     let mut because: Vec<String> =
         message.map(|message| format!("Its status says: {message}.")).into_iter().collect();
-    because.extend(left(scene));
-    for reason in ["ReleaseFailed", "ReleaseBlocked"] {
-        let note = scene.told(reason).map(words::quoted);
-        because.extend(note.map(|note| format!("An event says: {note}.")));
+    let left = left(scene);
+    if let Some(Condition { reason, message, last_transition_time, .. }) =
+        waiting.filter(|_| left.is_empty())
+    {
+        let (since, why) = (Timestamp::from(last_transition_time), words::quoted(message));
+        because.push(format!("It waits since {since} ({reason}): {why}."));
     }
-    Some(Said { cause: Cause::NotReleased, summary, because, next: advice(scene) })
+    because.extend(left);
+    let notes = ["ReleaseFailed", "ReleaseBlocked"].map(|reason| scene.told(reason));
+    for note in notes.into_iter().flatten().map(words::quoted) {
+        if !because.iter().any(|said| said.contains(&note)) {
+            because.push(format!("An event says: {note}."));
+        }
+    }
+    because
+}
+
+/// What can be done about its JobSet, if that is what the release waits for.
+fn about_job_set(scene: &Scene, waiting: &Condition) -> Option<String> {
+    let waits_for_it = waiting.reason == Reason::JobSetTerminating.as_str();
+    waits_for_it.then(|| words::until_gone(scene, "its JobSet"))
 }
 
 /// What is left of a job, and what keeps it.
@@ -61,7 +102,7 @@ pub(super) fn left(scene: &Scene) -> Vec<String> {
     if further > 0 {
         left.push(format!("{} more still run.", words::count(further, "Pod")));
     }
-    left.extend(scene.pods.iter().filter_map(kept_pod).take(MOST_NAMED));
+    left.extend(scene.labelled().iter().filter_map(kept_pod).take(MOST_NAMED));
     if let Some(job_set) = scene.job_set.there() {
         let finalizers = job_set.metadata.finalizers.clone().unwrap_or_default();
         let by = if finalizers.is_empty() {
@@ -133,8 +174,9 @@ mod tests {
     }
 
     fn going(mut scene: Scene, until: i64, finalizer: Option<&str>) -> Scene {
-        let pod = scene.pods.last_mut().unwrap();
-        pod.metadata.deletion_timestamp = Some(trainjob_api::time::Timestamp(until).into());
+        let Seen::There(pods) = &mut scene.pods else { panic!("no Pods") };
+        let pod = pods.last_mut().unwrap();
+        pod.metadata.deletion_timestamp = Some(Timestamp(until).into());
         pod.metadata.finalizers = finalizer.map(|finalizer| vec![finalizer.to_owned()]);
         scene
     }
@@ -173,6 +215,41 @@ mod tests {
                 assert!(page.contains(text), "{text:?} is not in\n{page}");
             }
         }
+    }
+
+    #[test]
+    fn a_job_that_its_condition_calls_unreleased_is_not_released() {
+        let failed = condition("Failed", "DeadlineExceeded", "m");
+        let blocked = "JobSet team/llm has been terminating since 1970-01-01T00:10:00Z.";
+        let job = |reason: &str| {
+            let waiting = condition("Waiting", reason, blocked);
+            scene(&json!({}), &json!({"activeDeadlineSeconds": 600}), &json!([failed, waiting]))
+        };
+        let mut blind = job("JobSetTerminating").with_event("ReleaseBlocked", blocked);
+        blind.job_set = Seen::Unknown("JobSets are forbidden.".to_owned());
+        let said = not_released(&blind).unwrap();
+        assert!(
+            said.summary.ends_with("its condition Waiting says what is left of it"),
+            "{said:?}"
+        );
+        let why = "It waits since 1970-01-01T00:10:00Z (JobSetTerminating): JobSet team/llm has been terminating since 1970-01-01T00:10:00Z.";
+        assert_eq!(said.because, ["Its status says: m.", why]);
+        let advice = "Wait until its JobSet is gone. If it stays, look for its finalizers: kubectl get jobset llm --namespace team --output yaml";
+        assert_eq!(said.next, [advice]);
+
+        let seen = job("JobSetTerminating").with_job_set(&json!({}));
+        let said = not_released(&seen).unwrap();
+        assert_eq!(said.because, ["Its status says: m.", "Its JobSet is not being deleted yet."]);
+        assert_eq!(said.next, [advice]);
+        assert_eq!(not_released(&job("PodsRunning")).unwrap().next, Vec::<String>::new());
+    }
+
+    #[test]
+    fn of_pods_that_could_not_be_read_nobody_says_that_they_are_gone() {
+        let mut blind = exceeded().with_job_set(&json!({}));
+        blind.pods = Seen::Unknown("Pods are forbidden.".to_owned());
+        let said = not_released(&blind).unwrap();
+        assert!(said.summary.ends_with("whether Pods of it run is not known"), "{said:?}");
     }
 
     #[test]

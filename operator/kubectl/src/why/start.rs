@@ -11,7 +11,7 @@ use trainjob_api::{
 
 use super::{
     answer::{Cause, Said},
-    scene::{Scene, Seen},
+    scene::{CREATION_FAILED, Scene, Seen},
     words,
 };
 use crate::{duration::brief, phase};
@@ -38,10 +38,7 @@ fn remedies(scene: &Scene, reason: &str) -> Vec<String> {
             "Create the runtime, and the job starts by itself; or create the job again with one that exists: kubectl get clustertrainingruntimes; kubectl get trainingruntimes {namespace}"
         )
     } else if is(Reason::JobSetTerminating) {
-        format!(
-            "Wait until the JobSet of an earlier job of this name is gone. If it stays, look for its finalizers: kubectl get jobset {} --output yaml",
-            words::name_and_namespace(scene)
-        )
+        words::until_gone(scene, "the JobSet of an earlier job of this name")
     } else if is(Reason::PodGroupNotServed) {
         "Ask an administrator to install the scheduler that the runtime wants, or use another runtime.".to_owned()
     } else if is(Reason::BuildFailed) {
@@ -129,10 +126,10 @@ pub fn suspended(scene: &Scene) -> Option<Said> {
 /// What it needs cannot be made.
 #[must_use]
 pub fn creation_failed(scene: &Scene) -> Option<Said> {
-    if scene.job_set.there().is_some() || !scene.pods.is_empty() {
+    if scene.job_set.there().is_some() || !scene.is_idle() || scene.has_ended_pods() {
         return None;
     }
-    let note = scene.told("TrainJobResourcesCreationFailed")?;
+    let note = scene.told(CREATION_FAILED)?;
     let mut because = vec![format!("An event says: {}.", words::quoted(note))];
     because.extend(words::deadline(scene));
     let next =
@@ -141,20 +138,24 @@ pub fn creation_failed(scene: &Scene) -> Option<Said> {
     Some(Said { cause: Cause::CreationFailed, summary, because, next })
 }
 
-/// Nothing was made for it, or nothing of what was made has Pods.
+/// Nothing was made for it, or nothing of what was made has Pods that run.
 #[must_use]
 pub fn not_started(scene: &Scene) -> Option<Said> {
-    if !scene.pods.is_empty() {
+    if !scene.is_idle() {
         return None;
     }
     let (cause, summary, why, next) = match &scene.job_set {
         Seen::There(job_set) => without_pods(scene, job_set),
         Seen::Absent => without_job_set(scene),
         Seen::Unknown(_) => {
-            let why = "The operator makes a JobSet of it, and JobSet's controller the Pods.";
+            let otherwise = "The operator makes a JobSet of it, and JobSet's controller the Pods.";
+            let why = refused(scene).or_else(|| ended(scene));
+            let why = why.unwrap_or_else(|| otherwise.to_owned());
             let next = "Ask somebody who may read JobSets: kubectl describe jobset";
             let next = format!("{next} {}", words::name_and_namespace(scene));
-            (Cause::NoPods, "has no Pods yet", why.to_owned(), next)
+            let had = scene.has_ended_pods();
+            let summary = if had { "has no Pod that runs" } else { "has no Pods yet" };
+            (Cause::NoPods, summary, why, next)
         }
     };
     let because = std::iter::once(why).chain(words::deadline(scene)).collect();
@@ -175,18 +176,43 @@ fn without_job_set(scene: &Scene) -> Parts {
     } else {
         "Ask an administrator whether the operator runs: kubectl get lease trainer.kubeflow.org --namespace kubeflow-system"
     };
-    (Cause::NotStarted, "has not been started by the operator yet", why, next.to_owned())
+    let summary = if scene.has_ended_pods() {
+        "has no JobSet, and no Pod that runs"
+    } else {
+        "has not been started by the operator yet"
+    };
+    (Cause::NotStarted, summary, why, next.to_owned())
 }
 
 fn without_pods(scene: &Scene, job_set: &JobSetView) -> Parts {
-    let why = match scene.told("FailedCreate").map(words::quoted) {
-        Some(note) => format!("The Job controller says: {note}."),
-        None if job_set.spec.suspend => "Its JobSet is still suspended.".to_owned(),
-        None => "JobSet's controller has not made Jobs and Pods from its JobSet.".to_owned(),
+    let why = match (refused(scene), ended(scene)) {
+        (Some(refused), _) => refused,
+        (None, _) if job_set.spec.suspend => "Its JobSet is still suspended.".to_owned(),
+        (None, Some(ended)) => ended,
+        (None, None) => {
+            "JobSet's controller has not made Jobs and Pods from its JobSet.".to_owned()
+        }
     };
     let look =
         format!("Look at its JobSet: kubectl describe jobset {}", words::name_and_namespace(scene));
-    (Cause::NoPods, "has a JobSet, but no Pods", why, look)
+    let summary = if scene.has_ended_pods() {
+        "has a JobSet, but no Pod that runs"
+    } else {
+        "has a JobSet, but no Pods"
+    };
+    (Cause::NoPods, summary, why, look)
+}
+
+/// What the Job controller says of Pods that it cannot make.
+fn refused(scene: &Scene) -> Option<String> {
+    let note = scene.told("FailedCreate").map(words::quoted)?;
+    Some(format!("The Job controller says: {note}."))
+}
+
+/// That there were Pods, if there were.
+fn ended(scene: &Scene) -> Option<String> {
+    let said = "Every Pod of it has ended, and no other Pod and no end of it has followed yet.";
+    scene.has_ended_pods().then(|| said.to_owned())
 }
 
 #[cfg(test)]
@@ -301,6 +327,42 @@ mod tests {
         );
         let runs = told.with_pod("p", None, &json!({"phase": "Pending"}));
         assert_eq!(creation_failed(&runs), None);
+    }
+
+    #[test]
+    fn a_job_of_which_every_pod_has_ended_says_what_the_next_one_waits_for() {
+        let ended = || {
+            let job = scene(&json!({}), &json!({}), &json!([]));
+            job.with_pod("llm-init-0-0", Some("n"), &json!({"phase": "Succeeded"}))
+        };
+        let mut blind = ended();
+        blind.job_set = Seen::Unknown("forbidden".to_owned());
+        let job_set = || ended().with_job_set(&json!({}));
+        for (scene, texts) in [
+            (job_set(), &["has a JobSet, but no Pod that runs", "Every Pod of it has ended"][..]),
+            (
+                job_set().with_event("FailedCreate", "exceeded quota: gpus"),
+                &["The Job controller says: exceeded quota: gpus."],
+            ),
+            (ended(), &["has no JobSet, and no Pod that runs"]),
+            (blind.clone(), &["has no Pod that runs", "Every Pod of it has ended"]),
+            (
+                blind.with_event("FailedCreate", "exceeded quota: gpus"),
+                &["has no Pod that runs", "The Job controller says: exceeded quota: gpus."],
+            ),
+        ] {
+            assert_contains(not_started(&scene), texts);
+            assert_eq!(creation_failed(&scene.with_event(CREATION_FAILED, "m")), None);
+        }
+        let runs = job_set().with_pod("llm-node-0-0", Some("n"), &json!({"phase": "Running"}));
+        assert_eq!(not_started(&runs), None);
+    }
+
+    #[test]
+    fn of_pods_that_could_not_be_read_nothing_is_concluded() {
+        let mut blind = scene(&json!({}), &json!({}), &json!([])).with_event(CREATION_FAILED, "m");
+        blind.pods = Seen::Unknown("forbidden".to_owned());
+        assert_eq!((creation_failed(&blind), not_started(&blind)), (None, None));
     }
 
     #[test]

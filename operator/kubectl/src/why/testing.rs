@@ -24,7 +24,7 @@ pub(super) fn scene(metadata: &Value, spec: &Value, conditions: &Value) -> Scene
         facts: JobFacts::of(&job),
         job,
         job_set: Seen::Absent,
-        pods: Vec::new(),
+        pods: Seen::There(Vec::new()),
         events: Vec::new(),
         workloads: Seen::There(Vec::new()),
         unread: Vec::new(),
@@ -65,7 +65,9 @@ impl Scene {
             "spec": {"nodeName": node, "containers": [{"name": "node", "resources": resources}]},
             "status": status,
         });
-        self.pods.push(serde_json::from_value(pod).unwrap());
+        let mut pods = self.labelled().to_vec();
+        pods.push(serde_json::from_value(pod).unwrap());
+        self.pods = Seen::There(pods);
         self
     }
 

@@ -42,6 +42,15 @@ pub fn name_and_namespace(scene: &Scene) -> String {
     format!("{} {}", scene.key().name, in_namespace(scene))
 }
 
+/// What can be done about a JobSet that is being deleted.
+#[must_use]
+pub fn until_gone(scene: &Scene, job_set: &str) -> String {
+    format!(
+        "Wait until {job_set} is gone. If it stays, look for its finalizers: kubectl get jobset {} --output yaml",
+        name_and_namespace(scene)
+    )
+}
+
 /// When the deadline of an unfinished job fails it, if it does.
 #[must_use]
 pub fn deadline(scene: &Scene) -> Option<String> {
