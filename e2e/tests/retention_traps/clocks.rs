@@ -41,10 +41,8 @@ async fn jump_of_the_api_servers_clock_deletes_nothing() -> Result<()> {
         if seconds > 0 {
             // By that all have been due for long. While the old time may still be right, it counts.
             // It has yet to evaluate its kind again if the watch told of its first write before that was answered.
-            let suspects = |it: &Value| {
-                let reason = condition(it, "Enforcing").1;
-                ["ClockSuspect", "NotReady"].iter().any(|suspect| reason == *suspect)
-            };
+            let suspects =
+                |it: &Value| ["ClockSuspect", "NotReady"].contains(&condition(it, "Enforcing").1);
             place.status("jobs", suspects).await?;
             place.status("jobs", is_enforcing).await?;
         } else {
