@@ -294,9 +294,9 @@ async fn write_one(
                 written.stored = None;
             }
             let PolicyKey { namespace, name, .. } = &found.key;
+            let is_first = written.failed();
             // After a conflict the watch tells of the version that is there.
-            let is_first = written.failed() && error.class() != Class::Conflict;
-            if is_first {
+            if is_first && error.class() != Class::Conflict {
                 tracing::warn!(%namespace, policy = %name, %error, "status not written; trying again");
             } else {
                 tracing::debug!(%namespace, policy = %name, %error, "status not written");
