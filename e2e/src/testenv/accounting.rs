@@ -97,6 +97,16 @@ impl Accounting {
     /// Starts one of its commands with these flags.
     pub async fn command(cluster: &Cluster, command: &'static str, flags: &[&str]) -> Result<Self> {
         let kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?;
+        Self::command_as(cluster, command, flags, kubeconfig).await
+    }
+
+    /// The same with these credentials.
+    pub async fn command_as(
+        cluster: &Cluster,
+        command: &'static str,
+        flags: &[&str],
+        kubeconfig: PathBuf,
+    ) -> Result<Self> {
         let options = Options {
             command: Some(command),
             kubeconfig: Some(kubeconfig),

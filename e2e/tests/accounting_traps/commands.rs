@@ -3,16 +3,20 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use e2e::accounting::{Accounting, Counted, becomes_final, holds, status};
+use e2e::accounting::{
+    Accounting, Counted, NAMESPACE, SERVICE_ACCOUNT, becomes_final, holds, status,
+};
 use e2e::apply::apply;
 use e2e::fixtures::status::conditions_of;
 use e2e::fixtures::{COMPLETES_AFTER, PATIENCE, RUNS, Tenant, runtime};
-use e2e::until::until_ok;
+use e2e::proxy::{Fault, Proxy, Scope};
+use e2e::until::{consistently, until_ok};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use trainjob_api::conditions;
+use trainjob_core::mark::LEASE_BELIEVED;
 
 use super::{SETTINGS, is_held, no_pods, nodes, others_come, run_held, scaled};
 
@@ -59,6 +63,40 @@ async fn ah7_without_a_program_the_sweeper_lets_pods_go_and_the_record_says_so()
     let status = becomes_final(&tenant, "swept").await?;
     ensure!(status.lost.get("Unwatched") == Some(&2), "{status:#?}");
     ensure!(status.outcome == "Deleted" && !holds(&status, "Exact"), "{status:#?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn ah7_the_sweeper_leaves_pods_to_a_leader_that_comes_back_after_the_api_server_was_away()
+-> Result<()> {
+    let mut counted = Box::pin(Counted::start("Exact", SETTINGS)).await?;
+    let cluster = &counted.world.cluster;
+    let proxy = Proxy::start(cluster, Scope::Cluster).await?;
+    let direct = cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT).await?;
+    let proxied = proxy.kubeconfig(&direct)?;
+    let sweeper = Accounting::command_as(cluster, "sweep", &["--after=1s"], proxied).await?;
+    sweeper.wait_ready().await?;
+    let tenant = counted.world.tenant("away").await?;
+    tenant.create("away", RUNS, nodes(2)).await?;
+    run_held(&tenant, "away", 2).await?;
+    // To the sweeper the API server is away, and the leader cannot renew its Lease.
+    let away =
+        proxy.inject(|_| true, 1..=usize::MAX, Fault::Answer { status: 503, retry_after: None });
+    proxy.end_watches();
+    away.reached().await?;
+    counted.program.kill9();
+    tenant.delete("away").await?;
+    let held = async || {
+        let pods = tenant.pods_of("away").await?;
+        ensure!(pods.len() == 2, "{} are there", pods.len());
+        Ok(())
+    };
+    consistently("nobody releases its Pods", LEASE_BELIEVED + LEASE_BELIEVED / 10, held).await?;
+    away.remove();
+    consistently("the sweeper leaves them to a leader", LEASE_BELIEVED / 3, held).await?;
+    counted.program = Accounting::start(&counted.world.cluster, SETTINGS).await?;
+    let status = becomes_final(&tenant, "away").await?;
+    ensure!(status.lost.is_empty() && holds(&status, "Exact"), "{status:#?}");
     Ok(())
 }
 

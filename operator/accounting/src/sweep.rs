@@ -1,8 +1,8 @@
 //! `trainjob-accounting sweep`: releases Pods that wait for a program that does not act (`docs/accounting.md`, AH7).
 //!
 //! It watches marked Pods and the Lease of the program, and counts nothing. While the Lease changes it does nothing. Once
-//! the Lease has stood still for a minute, a Pod is released that has been ended and deleted for `--after`. The log has what
-//! it used.
+//! the Lease has stood still for a minute in which the API server could be asked, a Pod is released that has been ended and
+//! deleted for `--after`. The log has what it used.
 
 mod candidates;
 mod gauges;
@@ -218,8 +218,8 @@ impl Sweeper {
     async fn sweep(&self) -> Infallible {
         loop {
             let now = self.now();
-            let changed = self.heartbeat.changed_at().unwrap_or_else(|| self.heartbeat.begun());
-            let due = self.candidates().due(now, changed, self.after);
+            let still = self.heartbeat.still_since();
+            let due = self.candidates().due(now, still, self.after);
             let round = stream::iter(due).for_each_concurrent(AT_ONCE, |due| self.release(due));
             if timeout(LONGEST_ROUND, round).await.is_err() {
                 tracing::debug!("some Pods are left to the next round");

@@ -15,7 +15,7 @@ use prometheus::IntCounter;
 use crate::{
     clock::monotonic,
     lease::KIND,
-    watch::{Span, Subject, follow_one},
+    watch::{Failed, Span, Subject, follow_one},
 };
 
 /// How to get Leases.
@@ -33,6 +33,7 @@ struct Seen {
     version: Option<String>,
     is_held: bool,
     changed_at: Option<Duration>,
+    unseen_until: Option<Duration>,
 }
 
 impl Default for Heartbeat {
@@ -60,6 +61,14 @@ impl Heartbeat {
         self.seen().changed_at
     }
 
+    /// Since when the Lease has been seen to stand still: since it changed, or since it could be seen again. A holder cannot
+    /// renew it while the API server is away, so that time says nothing of the holder.
+    #[must_use]
+    pub fn still_since(&self) -> Duration {
+        let seen = self.seen();
+        seen.changed_at.max(seen.unseen_until).unwrap_or(self.begun)
+    }
+
     /// Whether it says that somebody holds it.
     #[must_use]
     pub fn is_held(&self) -> bool {
@@ -77,6 +86,11 @@ impl Heartbeat {
             seen.changed_at = Some(now);
         }
         seen.version = version.or_else(|| seen.version.take());
+    }
+
+    /// The API server could not be asked at `now`.
+    pub fn missed(&self, now: Duration) {
+        self.seen().unseen_until = Some(now);
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -98,7 +112,9 @@ impl Heartbeat {
                 self.saw(Some(&lease), monotonic());
             }
             Ok(Event::Delete(_)) => self.saw(None, monotonic()),
-            Ok(Event::Init | Event::InitDone) | Err(_) => {}
+            // Where it may not be seen, the API server is there, and its holder may renew it.
+            Err(Failed { is_refused: false }) => self.missed(monotonic()),
+            Ok(Event::Init | Event::InitDone) | Err(Failed { is_refused: true }) => {}
         })
         .await;
     }
@@ -130,5 +146,22 @@ mod tests {
         assert_eq!(heartbeat.changed_at(), Some(at(62)), "a deletion is no sign of life");
         heartbeat.saw(Some(&lease("9", "b")), at(70));
         assert_eq!(heartbeat.changed_at(), Some(at(70)), "it was made anew");
+    }
+
+    #[test]
+    fn time_in_which_the_api_server_is_away_is_not_one_in_which_the_lease_stands_still() {
+        let at = Duration::from_secs;
+        let heartbeat = Heartbeat::since(at(1));
+        assert_eq!(heartbeat.still_since(), at(1));
+        heartbeat.saw(Some(&lease("7", "a")), at(2));
+        assert_eq!(heartbeat.still_since(), at(1), "it has not been seen to change");
+        heartbeat.saw(Some(&lease("8", "a")), at(4));
+        assert_eq!(heartbeat.still_since(), at(4));
+        heartbeat.missed(at(124));
+        assert_eq!(heartbeat.still_since(), at(124));
+        heartbeat.saw(Some(&lease("8", "a")), at(126));
+        assert_eq!(heartbeat.still_since(), at(124), "it is seen again, and has not changed");
+        heartbeat.saw(Some(&lease("9", "a")), at(130));
+        assert_eq!(heartbeat.still_since(), at(130));
     }
 }

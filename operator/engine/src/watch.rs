@@ -6,6 +6,8 @@
 
 mod list_and_watch;
 mod pages;
+#[cfg(test)]
+mod scripted;
 mod span;
 
 use std::{
@@ -20,7 +22,7 @@ use kube::{
 use prometheus::IntCounter;
 use tokio::time::{Instant, sleep};
 
-use self::list_and_watch::{ListAndWatch, Selected};
+use self::list_and_watch::{ListAndWatch, Selected, Sign};
 pub use self::span::Span;
 use crate::jitter;
 
@@ -29,6 +31,9 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::fro
 
 /// A watch that has not failed for so long begins again with the first wait.
 const QUIET: Duration = Duration::from_secs(15);
+
+/// A watch that ends sooner, and showed nothing, has failed, as for client-go: whoever ends it does so again.
+const TOO_SHORT: Duration = Duration::from_secs(1);
 
 /// The longest wait before another look for a kind that need not be there.
 const LOOK_FOR_OPTIONAL: Duration = Duration::from_secs(30);
@@ -114,21 +119,31 @@ async fn follow_with<K>(
     let mut wait = Wait { longest, failures: 0, last: None };
     let mut trouble = Trouble { subject, last: None, said: None, unreachable };
     loop {
-        let mut tell = |event| {
-            // A list that begins or is under way may still fail.
-            let works = matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_));
-            take(Ok(event));
-            if works {
-                trouble.over();
+        let (begun, mut is_empty) = (Instant::now(), true);
+        let mut tell = |sign| match sign {
+            Sign::Alive => trouble.over(),
+            Sign::Event(event) => {
+                is_empty = false;
+                // A list that begins or is under way may still fail.
+                let works = matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_));
+                take(Ok(event));
+                if works {
+                    trouble.over();
+                }
             }
         };
-        let Err(error) = objects.go_on(&mut tell).await else { continue };
-        let is_refused = is_refused(&error);
-        if subject.install.is_some() || !is_refused {
-            subject.restarts.inc();
+        match objects.go_on(&mut tell).await {
+            Ok(()) if is_empty && begun.elapsed() < TOO_SHORT => subject.restarts.inc(),
+            Ok(()) => continue,
+            Err(error) => {
+                let is_refused = is_refused(&error);
+                if subject.install.is_some() || !is_refused {
+                    subject.restarts.inc();
+                }
+                take(Err(Failed { is_refused }));
+                trouble.with(&error);
+            }
         }
-        take(Err(Failed { is_refused }));
-        trouble.with(&error);
         sleep(wait.next()).await;
     }
 }
@@ -255,7 +270,43 @@ fn chain(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use tokio::time::timeout;
+
     use super::*;
+    use crate::watch::scripted::{SILENT, Script, page, refused, scripted};
+
+    /// What was asked for in this time, how often it failed, and whether the API server counts as unreachable.
+    async fn followed(answers: Script, time: Duration) -> (usize, u64, bool) {
+        let (client, asked) = scripted(answers);
+        let (unreachable, restarts) =
+            (AtomicBool::default(), IntCounter::new("restarts", "Restarts").unwrap());
+        let (kind, install) = ("ConfigMap", Some("install it"));
+        let subject = Subject { kind, install, span: Span::Short, restarts: &restarts };
+        let following = follow::<ConfigMap>(Api::all(client), subject, &unreachable, |_| {});
+        timeout(time, following).await.unwrap_err();
+        let asked = asked.lock().unwrap().len();
+        (asked, restarts.get(), unreachable.into_inner())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn api_server_that_begins_to_answer_a_watch_is_reached_though_nothing_happens() {
+        let failing = vec![page("5", "", &[], 0), refused(500), refused(500)];
+        let mut working = failing.clone();
+        working.push((SILENT, String::new()));
+        let time = Duration::from_secs(3);
+        assert_eq!(followed(failing, time).await, (4, 2, true));
+        assert_eq!(followed(working, time).await, (4, 2, false));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn watch_that_ends_at_once_is_begun_anew_after_a_wait() {
+        let mut script = vec![page("5", "", &[], 0)];
+        script.extend(std::iter::repeat_n((200, String::new()), 1_000));
+        let (asked, restarts, unreachable) = followed(script, Duration::from_mins(1)).await;
+        assert!((12..40).contains(&asked), "{asked}");
+        assert!(restarts + 2 >= asked as u64 && !unreachable, "{restarts} of {asked}");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn waits_grow_while_a_watch_fails_and_begin_anew_after_a_quiet_time() {

@@ -45,6 +45,8 @@ pub enum Command {
     ///
     /// DEADLINE is the time until activeDeadlineSeconds fails the job. It begins with
     /// ≥ where the job was suspended, and the deadlineClock of the cluster decides.
+    /// due? means that it has come if deadlines count from the creation, and has not
+    /// if they count from the last resume: name the clock with --deadline-clock.
     /// TTL is the time until a finished job is deleted; +1h means an hour after its
     /// end. GPUS are those of its Pods that have a node and have not ended.
     #[command(verbatim_doc_comment)]

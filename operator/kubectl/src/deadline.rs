@@ -2,7 +2,8 @@
 //!
 //! What a deadline counts from is a setting of the operator (`lifecycle.deadlineClock`), which users usually may not
 //! read. Most jobs have never been suspended, and both clocks agree. Where they do not, the earlier end is shown as a lower
-//! bound, unless the user says which clock the cluster has.
+//! bound, unless the user says which clock the cluster has. That a job has not failed yet does not tell it either: the
+//! operator may be down, or may not know the time.
 
 use std::fmt;
 
@@ -36,11 +37,22 @@ pub enum Deadline {
         /// Whether `due` is known. If not, it is then at the earliest.
         exact: bool,
     },
-    /// It has run out, and the operator is about to fail the job.
+    /// It has run out, and the operator is to fail the job.
     Due {
         /// When it ran out, in RFC 3339.
         #[serde(serialize_with = "text")]
         due: Timestamp,
+        /// Whether `due` is known. If not, it was then at the latest.
+        exact: bool,
+    },
+    /// It has run out if it counts from the creation, and has not if it counts from the last resume.
+    DueByCreation {
+        /// When it ran out if it counts from the creation, in RFC 3339.
+        #[serde(serialize_with = "text")]
+        due: Timestamp,
+        /// In how many seconds it runs out if it counts from the last resume; none while that clock stands still.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        left_seconds: Option<i64>,
     },
 }
 
@@ -66,14 +78,21 @@ impl Deadline {
         }
         let [creation, last_resume] =
             [Clock::Creation, Clock::LastResume].map(|clock| Self::by(job, clock, now));
-        match creation {
+        match (creation, last_resume) {
             _ if creation == last_resume => creation,
-            Self::Running { due, left_seconds, .. } => {
+            (Self::Running { due, left_seconds, .. }, _) => {
                 Self::Running { due, left_seconds, exact: false }
             }
-            // It would have failed by now if it counted from the creation.
-            Self::Due { .. } => last_resume,
-            Self::None | Self::Stopped | Self::Endless => creation,
+            (Self::Due { due, .. }, Self::Due { due: other, .. }) => {
+                Self::Due { due: due.max(other), exact: false }
+            }
+            (Self::Due { due, .. }, Self::Running { left_seconds, .. }) => {
+                Self::DueByCreation { due, left_seconds: Some(left_seconds) }
+            }
+            (Self::Due { due, .. }, _) => Self::DueByCreation { due, left_seconds: None },
+            (Self::None | Self::Stopped | Self::Endless | Self::DueByCreation { .. }, _) => {
+                creation
+            }
         }
     }
 
@@ -83,7 +102,7 @@ impl Deadline {
             Decision::Wait { due } => {
                 Self::Running { due, left_seconds: due.since(now), exact: true }
             }
-            Decision::Exceeded { due } => Self::Due { due },
+            Decision::Exceeded { due } => Self::Due { due, exact: true },
             Decision::Never if clock == Clock::LastResume && stands(job) => Self::Stopped,
             Decision::Never => Self::Endless,
         }
@@ -102,6 +121,7 @@ impl fmt::Display for Deadline {
             Self::Stopped => "stopped".to_owned(),
             Self::Endless => "endless".to_owned(),
             Self::Due { .. } => "due".to_owned(),
+            Self::DueByCreation { .. } => "due?".to_owned(),
             Self::Running { left_seconds, exact, .. } => {
                 let bound = if *exact { "" } else { "≥" };
                 format!("{bound}{}", brief(left_seconds.unsigned_abs()))
@@ -145,10 +165,13 @@ mod tests {
             (&nothing, &resumed, None, 1_600, "≥33m20s"),
             (&nothing, &resumed, Some(Creation), 1_600, "33m20s"),
             (&nothing, &resumed, Some(LastResume), 1_600, "50m"),
-            // Counted from its creation it would have failed.
-            (&nothing, &resumed, None, 4_000, "10m"),
+            // Nobody knows whether it counts from the creation and the operator is late.
+            (&nothing, &resumed, None, 4_000, "due?"),
+            (&nothing, &resumed, Some(LastResume), 4_000, "10m"),
+            (&nothing, &resumed, None, 5_000, "due"),
             (&paused, &held, None, 1_600, "≥33m20s"),
-            (&paused, &held, None, 4_000, "stopped"),
+            (&paused, &held, None, 4_000, "due?"),
+            (&paused, &held, Some(LastResume), 4_000, "stopped"),
             (&paused, &held, Some(LastResume), 1_600, "stopped"),
             (&paused, &held, Some(Creation), 4_000, "due"),
             (&json!({"activeDeadlineSeconds": i64::MAX}), &nothing, None, 600, "endless"),
@@ -158,6 +181,27 @@ mod tests {
         ] {
             let left = Deadline::of(&job(spec, status), clock, Timestamp(now));
             assert_eq!(left.to_string(), expected, "{spec} {status} {clock:?} {now}");
+        }
+    }
+
+    #[test]
+    fn a_job_that_is_overdue_does_not_tell_which_clock_it_has() {
+        let nothing = json!({});
+        let (by_creation, by_last_resume) = (Timestamp(3_600), Timestamp(4_600));
+        let unclear = |left_seconds| Deadline::DueByCreation { due: by_creation, left_seconds };
+        for (spec, status, now, expected) in [
+            (&nothing, suspended("False", 1_000), 4_000, unclear(Some(600))),
+            (&json!({"suspend": true}), suspended("True", 1_000), 4_000, unclear(None)),
+            (
+                &nothing,
+                suspended("False", 1_000),
+                4_600,
+                Deadline::Due { due: by_last_resume, exact: false },
+            ),
+            (&nothing, json!({}), 4_600, Deadline::Due { due: by_creation, exact: true }),
+        ] {
+            let left = Deadline::of(&job(spec, &status), None, Timestamp(now));
+            assert_eq!(left, expected, "{spec} {status} {now}");
         }
     }
 
@@ -176,6 +220,10 @@ mod tests {
             "state": "Running", "due": "1970-01-01T01:00:00Z", "leftSeconds": 60, "exact": false,
         });
         assert_eq!(serde_json::to_value(running).unwrap(), expected);
+        let unclear = Deadline::DueByCreation { due, left_seconds: Some(60) };
+        let expected =
+            json!({"state": "DueByCreation", "due": "1970-01-01T01:00:00Z", "leftSeconds": 60});
+        assert_eq!(serde_json::to_value(unclear).unwrap(), expected);
         assert_eq!(serde_json::to_value(Deadline::None).unwrap(), json!({"state": "None"}));
     }
 }

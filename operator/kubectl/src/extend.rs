@@ -174,14 +174,26 @@ pub async fn run(
         "trainjob.trainer.kubeflow.org/{name} extended{dry}: activeDeadlineSeconds is {to}, was {from}"
     )?;
     let now = access.now().await;
-    if let Deadline::Running { due, left_seconds, exact } =
-        Deadline::of(&JobFacts::of(&stored), None, now)
-    {
-        let at_least = if exact { "" } else { " at the earliest" };
-        let left = brief(left_seconds.unsigned_abs());
-        writeln!(out, "Its deadline ends at {due}{at_least}, in {left}.")?;
+    if let Some(end) = end_of(Deadline::of(&JobFacts::of(&stored), None, now)) {
+        writeln!(out, "{end}")?;
     }
     Ok(())
+}
+
+/// When a deadline ends that was raised.
+fn end_of(deadline: Deadline) -> Option<String> {
+    match deadline {
+        Deadline::Running { due, left_seconds, exact } => {
+            let at_least = if exact { "" } else { " at the earliest" };
+            let left = brief(left_seconds.unsigned_abs());
+            Some(format!("Its deadline ends at {due}{at_least}, in {left}."))
+        }
+        Deadline::DueByCreation { due, .. } => Some(format!(
+            "If deadlines count from the creation here (lifecycle.deadlineClock), its deadline has passed at {due} all the same."
+        )),
+        Deadline::Due { .. } => Some("Its deadline has passed all the same.".to_owned()),
+        Deadline::None | Deadline::Stopped | Deadline::Endless => None,
+    }
 }
 
 /// Reads, decides and writes, again if somebody else has written in between.
@@ -301,6 +313,35 @@ mod tests {
             let spec = json!({"activeDeadlineSeconds": deadline});
             let now = job(&json!({"uid": uid}), &spec, &json!([]));
             assert_eq!(news(&before, change, &now), expected, "{uid} {deadline}");
+        }
+    }
+
+    #[test]
+    fn whoever_raises_a_deadline_is_told_when_it_ends_as_far_as_that_is_known() {
+        let due = Timestamp(3_600);
+        let (at, left_seconds) = ("1970-01-01T01:00:00Z", 60);
+        for (deadline, expected) in [
+            (
+                Deadline::Running { due, left_seconds, exact: true },
+                Some(format!("Its deadline ends at {at}, in 1m.")),
+            ),
+            (
+                Deadline::Running { due, left_seconds, exact: false },
+                Some(format!("Its deadline ends at {at} at the earliest, in 1m.")),
+            ),
+            (
+                Deadline::DueByCreation { due, left_seconds: Some(left_seconds) },
+                Some(format!(
+                    "If deadlines count from the creation here (lifecycle.deadlineClock), its deadline has passed at {at} all the same."
+                )),
+            ),
+            (
+                Deadline::Due { due, exact: true },
+                Some("Its deadline has passed all the same.".to_owned()),
+            ),
+            (Deadline::Endless, None),
+        ] {
+            assert_eq!(end_of(deadline), expected, "{deadline:?}");
         }
     }
 

@@ -7,7 +7,10 @@ use trainjob_api::time::Timestamp;
 use trainjob_core::{
     Now,
     facts::JobFacts,
-    lifecycle::ttl::{Decision, Exemption, decide},
+    lifecycle::{
+        hold::{self, Hold},
+        ttl::{Decision, Exemption, decide},
+    },
     observed::Settings,
     plan::ttl_subject,
 };
@@ -84,6 +87,16 @@ impl Ttl {
             Decision::Delete { due } => Self::Due { due },
         }
     }
+}
+
+/// When the TTL of a finished job ends, and the hold that keeps the job beyond that; `None` if none does. How long a hold
+/// may be is a setting of the operator (`lifecycle.maximumHoldSeconds`), which the plugin cannot read: the hold is that of
+/// its default.
+#[must_use]
+pub fn hold_of(job: &JobFacts) -> Option<(Timestamp, Hold)> {
+    let end = job.finished?.at.plus(i64::from(job.ttl?));
+    let hold = hold::of(job.hold, end, Settings::default().maximum_hold)?;
+    Some((end, hold))
 }
 
 impl fmt::Display for Ttl {

@@ -1,20 +1,25 @@
 //! `why`: why a TrainJob is as it is, and what its user can do.
 //!
 //! * [`scene`]: everything that an answer is made of.
+//! * `own`: which of the objects with a job's name are its own.
 //! * [`answer`]: an answer.
 //! * [`explain`]: from the one to the other: the causes, in the order in which they win.
-//! * [`start`], [`pods`], [`end`], [`release`]: the causes, by the time of a job's life.
+//! * [`start`], [`conflict`], [`pods`], [`end`], [`release`]: the causes, by the time of a job's life.
+//! * `stay`: how long a finished job stays.
 //! * `gone`: what is said of a TrainJob that is not there.
 //! * [`words`]: sentences that several of them need.
 
 pub mod answer;
+pub mod conflict;
 pub mod end;
 pub mod explain;
 mod gone;
+mod own;
 pub mod pods;
 pub mod release;
 pub mod scene;
 pub mod start;
+mod stay;
 #[cfg(test)]
 mod testing;
 pub mod words;

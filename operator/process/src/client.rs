@@ -184,7 +184,8 @@ mod tests {
     use hyper::{Response, body::Bytes, server::conn::http1, service::service_fn};
     use hyper_util::rt::TokioIo;
     use tokio::{
-        net::TcpListener,
+        io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+        net::{TcpListener, TcpStream},
         time::{pause, timeout},
     };
 
@@ -196,32 +197,58 @@ mod tests {
     /// Of the time that passes here by itself once nothing else happens.
     const NEVER: Duration = Duration::from_hours(24);
 
+    /// The clients of a kubeconfig whose cluster has these fields.
+    async fn connected(cluster: &str) -> Clients {
+        let folder = tempfile::tempdir().unwrap();
+        let kubeconfig = folder.path().join("kubeconfig");
+        let contents = format!(
+            "{{current-context: it, clusters: [{{name: it, cluster: {{{cluster}}}}}], \
+             contexts: [{{name: it, context: {{cluster: it, user: it}}}}], \
+             users: [{{name: it, user: {{}}}}]}}"
+        );
+        fs::write(&kubeconfig, contents).unwrap();
+        let requests = Requests::new("test", &[]).unwrap();
+        connect(Some(&kubeconfig), requests, ServerTime::new(Duration::ZERO)).await.unwrap()
+    }
+
+    /// Answers all requests of a connection.
+    async fn answer(stream: TcpStream) -> hyper::Result<()> {
+        let answer =
+            |_| async { Ok::<_, hyper::Error>(Response::new(Full::new(Bytes::from(VERSION)))) };
+        http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)).await
+    }
+
     #[tokio::test]
     async fn connection_that_nobody_uses_is_closed() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let kubeconfig = folder.path().join("kubeconfig");
         let address = listener.local_addr().unwrap();
-        fs::write(
-            &kubeconfig,
-            format!(
-                "{{current-context: it, clusters: [{{name: it, cluster: {{server: 'http://{address}'}}}}], \
-                 contexts: [{{name: it, context: {{cluster: it, user: it}}}}], \
-                 users: [{{name: it, user: {{}}}}]}}"
-            ),
-        )
-        .unwrap();
-        let requests = Requests::new("test", &[]).unwrap();
-        let clients =
-            connect(Some(&kubeconfig), requests, ServerTime::new(Duration::ZERO)).await.unwrap();
-        let served = tokio::spawn(async move {
-            let (stream, _) = listener.accept().await.unwrap();
-            let answer =
-                |_| async { Ok::<_, hyper::Error>(Response::new(Full::new(Bytes::from(VERSION)))) };
-            http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)).await
-        });
+        let clients = connected(&format!("server: 'http://{address}'")).await;
+        let served = tokio::spawn(async move { answer(listener.accept().await.unwrap().0).await });
         clients.work.apiserver_version().await.unwrap();
         pause();
         timeout(NEVER, served).await.expect("it stays").unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn proxy_of_the_kubeconfig_is_used() {
+        let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let cluster = format!(
+            "server: 'http://api.invalid:6443', proxy-url: 'http://{}'",
+            proxy.local_addr().unwrap()
+        );
+        let clients = connected(&cluster).await;
+        let asked = tokio::spawn(async move {
+            let mut stream = BufReader::new(proxy.accept().await.unwrap().0);
+            let mut asked = String::new();
+            while !asked.ends_with("\r\n\r\n") {
+                stream.read_line(&mut asked).await.unwrap();
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+            tokio::spawn(answer(stream.into_inner()));
+            asked
+        });
+        clients.work.apiserver_version().await.unwrap();
+        let asked = asked.await.unwrap();
+        assert!(asked.starts_with("CONNECT api.invalid:6443 HTTP/1.1\r\n"), "{asked}");
     }
 }

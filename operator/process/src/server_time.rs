@@ -71,7 +71,7 @@ fn log_jumps<T>(estimator: &mut Estimator, step: impl FnOnce(&mut Estimator) -> 
     if let Some(jump) = estimator.last_jump().filter(|_| estimator.jumps() != before) {
         tracing::warn!(
             seconds = jump.seconds,
-            "the API server's clock has jumped; deadlines and TTLs pause (lifecycle.clockJumpPauseSeconds)"
+            "the API server's clock has jumped; what acts by time pauses (clockJumpPauseSeconds)"
         );
     }
     outcome

@@ -113,11 +113,11 @@ pub enum Sweep {
     Release,
 }
 
-/// What the sweeper does with a Pod that it has seen ended and deleted since `seen`, while the Lease last changed at
-/// `lease_changed`.
+/// What the sweeper does with a Pod that it has seen ended and deleted since `seen`, while the Lease has been seen
+/// to stand still since `still_since`.
 #[must_use]
-pub fn sweep(now: Duration, lease_changed: Duration, seen: Duration, after: Duration) -> Sweep {
-    let still = now.saturating_sub(lease_changed);
+pub fn sweep(now: Duration, still_since: Duration, seen: Duration, after: Duration) -> Sweep {
+    let still = now.saturating_sub(still_since);
     if still < LEASE_BELIEVED {
         return Sweep::Leave;
     }

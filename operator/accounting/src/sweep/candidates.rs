@@ -86,16 +86,16 @@ impl Candidates {
         }
     }
 
-    /// The Pods to release now, if the Lease was last seen to change at `lease_changed`. Namespaces take turns, and what
-    /// failed comes last: where one webhook hangs, others do not wait for it.
-    pub(super) fn due(&mut self, now: Now, lease_changed: Duration, after: Duration) -> Vec<Due> {
+    /// The Pods to release now, if the Lease has been seen to stand still since `still_since`. Namespaces take turns, and
+    /// what failed comes last: where one webhook hangs, others do not wait for it.
+    pub(super) fn due(&mut self, now: Now, still_since: Duration, after: Duration) -> Vec<Due> {
         let (mut due, mut turns) = (Vec::new(), HashMap::<_, usize>::new());
         for Candidate { namespace, tracked } in self.known.values_mut() {
             if ended(&tracked.pod, now.server) != Ended::Yes {
                 continue;
             }
             let seen = *tracked.ended_seen.get_or_insert(now.clock);
-            match sweep(now.clock, lease_changed, seen, after) {
+            match sweep(now.clock, still_since, seen, after) {
                 Sweep::Release if tracked.backoff.wait(now.clock).is_zero() => {
                     let turn = turns.entry(namespace.clone()).or_default();
                     let order = (tracked.backoff.has_failed(), *turn);

@@ -30,6 +30,15 @@ pub(super) struct ListAndWatch<K> {
     version: Option<String>,
 }
 
+/// What a request shows.
+#[derive(Debug)]
+pub(super) enum Sign<K> {
+    /// Something that happened.
+    Event(Event<K>),
+    /// The API server has begun to answer a watch, or sent a bookmark: nothing happened, and the watch works.
+    Alive,
+}
+
 /// Which objects.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Selected {
@@ -49,9 +58,9 @@ where
     }
 
     /// Lists, or watches until the API server ends the watch in its time.
-    pub(super) async fn go_on(&mut self, take: &mut impl FnMut(Event<K>)) -> Result<(), Error> {
+    pub(super) async fn go_on(&mut self, take: &mut impl FnMut(Sign<K>)) -> Result<(), Error> {
         let Some(version) = self.version.take() else {
-            self.version = Some(self.list(take).await?);
+            self.version = Some(self.list(&mut |event| take(Sign::Event(event))).await?);
             return Ok(());
         };
         let mut reached = version;
@@ -96,7 +105,7 @@ where
     async fn watch(
         &self,
         reached: &mut String,
-        take: &mut impl FnMut(Event<K>),
+        take: &mut impl FnMut(Sign<K>),
     ) -> Result<(), Error> {
         let Selected { labels, fields } = self.selected.clone();
         let params = WatchParams {
@@ -110,10 +119,11 @@ where
         let request = request.map_err(|error| Error::WatchStartFailed(not_asked(error)))?;
         let events = self.client.request_events::<K>(request).await;
         let mut events = pin!(events.map_err(Error::WatchStartFailed)?);
+        take(Sign::Alive);
         let silence = Duration::from_secs(self.span.seconds().into()) + PATIENCE;
         // One that is silent for too long has ended, though the connection has not said so.
         while let Ok(event) = timeout(silence, events.try_next()).await {
-            let (event, version) = match event {
+            let (sign, version) = match event {
                 Err(error) if is_unreadable(&error) => {
                     // To ask for it again would bring it again, and nothing after it.
                     tracing::warn!(kind = %K::kind(&()), %error, "an event cannot be read and is left out");
@@ -123,21 +133,21 @@ where
                 Ok(None) => break,
                 Ok(Some(WatchEvent::Added(object) | WatchEvent::Modified(object))) => {
                     let version = object.meta().resource_version.clone();
-                    (Some(Event::Apply(object)), version)
+                    (Sign::Event(Event::Apply(object)), version)
                 }
                 Ok(Some(WatchEvent::Deleted(object))) => {
                     let version = object.meta().resource_version.clone();
-                    (Some(Event::Delete(object)), version)
+                    (Sign::Event(Event::Delete(object)), version)
                 }
                 Ok(Some(WatchEvent::Bookmark(mark))) => {
-                    (None, Some(mark.metadata.resource_version))
+                    (Sign::Alive, Some(mark.metadata.resource_version))
                 }
                 Ok(Some(WatchEvent::Error(status))) => {
                     return Err(Error::WatchError(status.boxed()));
                 }
             };
             *reached = version.filter(|it| !it.is_empty()).ok_or(Error::NoResourceVersion)?;
-            event.into_iter().for_each(&mut *take);
+            take(sign);
         }
         Ok(())
     }

@@ -25,7 +25,7 @@ pub enum Cause {
     KeptForEver,
     /// It has finished, and is a copy that MultiKueue removes.
     RemoteCopy,
-    /// It cannot go on, as its condition `Waiting` says.
+    /// It cannot go on, as its condition `Waiting` says, or because a JobSet of its name belongs to somebody else.
     Waiting,
     /// It is suspended in a queue of Kueue.
     QueuedByKueue,

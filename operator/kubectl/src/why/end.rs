@@ -4,7 +4,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use trainjob_api::{
     conditions::{COMPLETE, FAILED},
     constants::MANAGED_BY_MULTIKUEUE,
-    lifecycle::v1alpha1::HOLD_ANNOTATION,
     time::Timestamp,
 };
 use trainjob_core::facts::Outcome;
@@ -13,14 +12,12 @@ use super::{
     answer::{Cause, Said},
     release,
     scene::Scene,
+    stay::stay,
     words,
 };
-use crate::{duration::brief, ttl::Ttl};
 
 /// The finalizer of an object that goes after what it owns.
 const FOREGROUND: &str = "foregroundDeletion";
-/// How long after the end of a TTL somebody should look why the job is still there, in seconds.
-const OVERDUE: i64 = 60;
 
 /// Another controller manages it.
 #[must_use]
@@ -126,59 +123,10 @@ pub fn finished(scene: &Scene) -> Option<Said> {
     Some(Said { cause, summary, because, next })
 }
 
-/// How long it stays: why, and what can be done about it.
-fn stay(scene: &Scene) -> (Cause, Vec<String>, Vec<String>) {
-    let name = words::name_and_namespace(scene);
-    let delete = format!("Delete it: kubectl delete trainjob {name}");
-    match Ttl::of(&scene.facts, true, scene.now) {
-        Ttl::Running { due, left_seconds } => {
-            let left = brief(left_seconds.unsigned_abs());
-            let hold = format!(
-                "Keep it for longer: kubectl annotate trainjob {name} --overwrite {HOLD_ANNOTATION}=TIME, such as {}",
-                due.plus(86_400)
-            );
-            let why = format!("Its TTL deletes it at {due}, in {left}.");
-            (Cause::TtlRunning, vec![why], vec![hold, delete])
-        }
-        Ttl::Held { due, left_seconds } => {
-            let left = brief(left_seconds.unsigned_abs());
-            let why = format!(
-                "Its TTL has passed, but its annotation {HOLD_ANNOTATION} keeps it until {due}, for {left}, unless the cluster allows less (lifecycle.maximumHoldSeconds)."
-            );
-            let let_go = format!("Let it go: kubectl annotate trainjob {name} {HOLD_ANNOTATION}-");
-            (Cause::Held, vec![why], vec![let_go])
-        }
-        Ttl::Due { due } => {
-            let mut why =
-                vec![format!("Its TTL has passed at {due}: the operator is to delete it.")];
-            why.extend(
-                scene.told("TTLDeletionFailed").map(|note| format!("An event says: {note}.")),
-            );
-            let late = scene.now.since(due) > OVERDUE;
-            let ask = "Ask an administrator whether the operator runs and may delete TrainJobs.";
-            (Cause::TtlPassed, why, late.then(|| ask.to_owned()).into_iter().collect())
-        }
-        Ttl::Exempt => {
-            let why = "It is a copy that MultiKueue has made, and removes itself.".to_owned();
-            (Cause::RemoteCopy, vec![why], Vec::new())
-        }
-        Ttl::None | Ttl::AfterEnd { .. } | Ttl::Never | Ttl::AfterRelease => {
-            let unset = "It has no ttlSecondsAfterFinished, so it stays until somebody deletes it.";
-            let invalid = scene.facts.out_of_range.map(|it| {
-                format!(
-                    "Its {} is {} and counts as unset; it must be at least {}.",
-                    it.field, it.value, it.minimum
-                )
-            });
-            let why = std::iter::once(unset.to_owned()).chain(invalid).collect();
-            (Cause::KeptForEver, why, vec![delete])
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use trainjob_api::lifecycle::v1alpha1::HOLD_ANNOTATION;
 
     use super::*;
     use crate::why::{

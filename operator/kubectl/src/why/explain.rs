@@ -2,7 +2,7 @@
 
 use super::{
     answer::{Answer, Cause, Said},
-    end, pods, release,
+    conflict, end, pods, release,
     scene::Scene,
     start, words,
 };
@@ -11,12 +11,13 @@ use crate::phase::Phase;
 /// Says why a TrainJob is as it is.
 #[must_use]
 pub fn explain(scene: &Scene) -> Answer {
-    let rules: [fn(&Scene) -> Option<Said>; 11] = [
+    let rules: [fn(&Scene) -> Option<Said>; 12] = [
         end::managed_elsewhere,
         end::deleting,
         release::not_released,
         end::finished,
         start::waiting,
+        conflict::job_set_conflict,
         start::queued,
         start::suspended,
         start::creation_failed,
@@ -29,6 +30,9 @@ pub fn explain(scene: &Scene) -> Answer {
     let depends =
         matches!(said.cause, Cause::Deleting | Cause::NotReleased | Cause::NoPods | Cause::Unknown);
     let job_set = scene.job_set.unread().filter(|_| depends).map(str::to_owned);
+    // Whoever looks for its Pods by their label finds those of a foreign JobSet.
+    let is_said = matches!(said.cause, Cause::ManagedElsewhere | Cause::Waiting);
+    let foreign = conflict::note(scene).filter(|_| !is_said);
     let unread = scene.unread.iter().cloned().chain(job_set);
     let key = scene.key();
     let phase = Phase::of(&scene.job, &scene.facts, !scene.running().is_empty());
@@ -38,7 +42,7 @@ pub fn explain(scene: &Scene) -> Answer {
         phase,
         cause: said.cause,
         summary: format!("TrainJob {} {}.", key.name, said.summary),
-        because: said.because.into_iter().chain(unread).collect(),
+        because: said.because.into_iter().chain(foreign).chain(unread).collect(),
         next: said.next,
     }
 }
@@ -117,6 +121,28 @@ mod tests {
                 "kubectl logs --namespace team --selector jobset.sigs.k8s.io/jobset-name=llm",
             ],
         );
+    }
+
+    #[test]
+    fn pods_of_a_jobset_that_belongs_to_somebody_else_are_not_taken_for_those_of_the_job() {
+        let (none, list) = (json!({}), json!([]));
+        let going = json!({"deletionTimestamp": "1970-01-01T00:50:00Z"});
+        let exceeded = json!([condition("Failed", "DeadlineExceeded", "m")]);
+        for (metadata, conditions, cause, text) in [
+            (&none, &list, Cause::Waiting, "TrainJob llm waits (JobSetConflict)."),
+            (&none, &exceeded, Cause::KeptForEver, "and holds nothing any more."),
+            (&going, &list, Cause::Deleting, "jobset-name=llm,jobset.sigs.k8s.io/jobset-uid!=J"),
+        ] {
+            for phase in ["Running", "Pending", "Succeeded"] {
+                let taken = scene(metadata, &none, conditions)
+                    .with_pod("llm-a-0-0", Some("n1"), &json!({"phase": phase}))
+                    .with_foreign_job_set(&none);
+                let note = "JobSet team/llm exists and does not belong to this TrainJob.";
+                assert_says(&taken, cause, &[text, note]);
+                let page = explain(&taken).to_string();
+                assert!(!page.contains("llm-a-0-0") && !page.contains("GPU"), "{page}");
+            }
+        }
     }
 
     #[test]

@@ -5,15 +5,14 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::Condition,
 };
 use kube::{Client, api::DynamicObject};
-use trainjob_api::{
-    TrainJob, conditions, jobset::JobSetView, time::Timestamp, v1alpha1::TRAIN_JOB_KIND,
-};
+use trainjob_api::{TrainJob, conditions, jobset::JobSetView, time::Timestamp};
 use trainjob_core::{
     facts::{JobFacts, ObjectKey},
     lifecycle::deadline::Clock,
     running_pods::Maker,
 };
 
+use super::own::{is_job_of, is_of_another, is_owned_by};
 use crate::{access::Access, failure::Failure, gpus::has_ended, phase, read};
 
 /// The reason of the event that what a job needs cannot be made.
@@ -59,7 +58,9 @@ pub struct Scene {
     pub facts: JobFacts,
     /// Its own JobSet.
     pub job_set: Seen<JobSetView>,
-    /// The Pods that have the label of its JobSet, by name.
+    /// A JobSet of its name that is not its own.
+    pub foreign_job_set: Option<JobSetView>,
+    /// The Pods that have the label of its JobSet, by name, without those of a foreign one.
     pub pods: Seen<Vec<Pod>>,
     /// The events about it and about what has its name, and those of its Jobs that say why no Pod runs; the oldest first.
     pub events: Vec<Event>,
@@ -97,22 +98,30 @@ impl Scene {
                 }
             },
         );
-        let job_set = match seen(job_set, "JobSets") {
-            Seen::There(Some(found)) if is_owned_by(&found, &facts.uid) => Seen::There(found),
-            Seen::There(_) | Seen::Absent => Seen::Absent,
-            Seen::Unknown(why) => Seen::Unknown(why),
-        };
+        let (job_set, foreign_job_set) = own_or_foreign(seen(job_set, "JobSets"), &facts.uid);
         let workloads = seen(workloads, "Workloads of Kueue");
-        let pods = seen(pods, "Pods");
+        let pods = without_those_of(foreign_job_set.as_ref(), seen(pods, "Pods"));
         let unknown = [workloads.unread(), pods.unread()];
         let mut unread: Vec<String> = unknown.into_iter().flatten().map(str::to_owned).collect();
         let mut events = or_none(seen(events, "events"), &mut unread);
         events.retain(|event| !is_of_another(event, &facts.uid));
-        if facts.finished.is_none() && !facts.suspend && none_runs(&pods) {
+        let is_to_run = facts.finished.is_none() && !facts.suspend && foreign_job_set.is_none();
+        if is_to_run && none_runs(&pods) {
             events.extend(refusals(client, &facts, &job_set).await);
         }
         events.sort_by_key(time_of);
-        Ok(Self { job, facts, job_set, pods, events, workloads, unread, now, clock })
+        Ok(Self {
+            job,
+            facts,
+            job_set,
+            foreign_job_set,
+            pods,
+            events,
+            workloads,
+            unread,
+            now,
+            clock,
+        })
     }
 
     /// Its namespace and name.
@@ -134,7 +143,7 @@ impl Scene {
         conditions::find_true(self.conditions(), kind)
     }
 
-    /// The Pods that have the label of its JobSet; none if they could not be read.
+    /// The Pods that have the label of its JobSet, without those of a foreign one; none if they could not be read.
     #[must_use]
     pub fn labelled(&self) -> &[Pod] {
         self.pods.there().map(Vec::as_slice).unwrap_or_default()
@@ -167,9 +176,32 @@ impl Scene {
     }
 }
 
-fn is_owned_by(job_set: &JobSetView, uid: &str) -> bool {
-    let mut owners = job_set.metadata.owner_references.iter().flatten();
-    owners.any(|owner| owner.uid == uid && owner.controller == Some(true))
+/// Tells the JobSet of a job from one that has its name and is somebody else's.
+fn own_or_foreign(
+    found: Seen<Option<JobSetView>>,
+    uid: &str,
+) -> (Seen<JobSetView>, Option<JobSetView>) {
+    match found {
+        Seen::There(Some(job_set)) if is_owned_by(&job_set, uid) => (Seen::There(job_set), None),
+        Seen::There(foreign) => (Seen::Absent, foreign),
+        Seen::Absent => (Seen::Absent, None),
+        Seen::Unknown(why) => (Seen::Unknown(why), None),
+    }
+}
+
+/// The Pods that have the label of a job's JobSet, without those of a foreign one: the label has only its name.
+pub(super) fn without_those_of(
+    foreign: Option<&JobSetView>,
+    pods: Seen<Vec<Pod>>,
+) -> Seen<Vec<Pod>> {
+    let uid = foreign.and_then(|job_set| job_set.metadata.uid.as_deref());
+    match pods {
+        Seen::There(mut pods) => {
+            pods.retain(|pod| Maker::of(&pod.metadata, uid) != Maker::ForeignJobSet);
+            Seen::There(pods)
+        }
+        Seen::Absent | Seen::Unknown(_) => pods,
+    }
 }
 
 fn none_runs(pods: &Seen<Vec<Pod>>) -> bool {
@@ -183,13 +215,6 @@ fn runs(pod: &Pod) -> bool {
 /// Whether its JobSet made a Pod that has the label.
 fn is_own(pod: &Pod) -> bool {
     Maker::of(&pod.metadata, None) == Maker::JobSet
-}
-
-/// Whether an event is about an earlier TrainJob of the same name: events outlive what they are about.
-fn is_of_another(event: &Event, uid: &str) -> bool {
-    let about = &event.involved_object;
-    let is_another = about.uid.as_deref().is_some_and(|it| !it.is_empty() && it != uid);
-    is_another && about.kind.as_deref() == Some(TRAIN_JOB_KIND)
 }
 
 /// The events that say why Pods of a job cannot be made; none if they cannot be read.
@@ -209,16 +234,6 @@ fn replicated_jobs<'a>(job: &'a JobFacts, job_set: &'a Seen<JobSetView>) -> Vec<
     let of_job_set = job_set.there().into_iter().flat_map(|it| &it.status.replicated_jobs_status);
     let of_job = job.jobs_status.iter().map(|it| it.name.as_str());
     of_job_set.map(|it| it.name.as_str()).chain(of_job).collect()
-}
-
-/// Whether a Job has the name that a JobSet gives its Jobs: its own, that of the replicated job, and a number. Without
-/// the names of the replicated jobs nobody can tell the Jobs of `llm` from those of `llm-large`.
-fn is_job_of(job_set: &str, replicated_jobs: &[&str], job: &str) -> bool {
-    let rest = job.strip_prefix(job_set).and_then(|rest| rest.strip_prefix('-'));
-    rest.and_then(|rest| rest.rsplit_once('-')).is_some_and(|(replicated_job, index)| {
-        let is_known = replicated_jobs.is_empty() || replicated_jobs.contains(&replicated_job);
-        is_known && index.parse::<u32>().is_ok()
-    })
 }
 
 /// When an event was last seen.
@@ -258,42 +273,6 @@ mod tests {
     use crate::why::testing::scene;
 
     #[test]
-    fn events_about_an_earlier_job_of_the_same_name_are_not_heard() {
-        for (about, expected) in [
-            (json!({"kind": "TrainJob", "name": "llm", "uid": "U"}), false),
-            (json!({"kind": "TrainJob", "name": "llm", "uid": "earlier"}), true),
-            (json!({"kind": "TrainJob", "name": "llm", "uid": ""}), false),
-            (json!({"kind": "TrainJob", "name": "llm"}), false),
-            (json!({"kind": "JobSet", "name": "llm", "uid": "J"}), false),
-        ] {
-            let event = json!({"metadata": {"name": "e"}, "involvedObject": about});
-            let event: Event = serde_json::from_value(event).unwrap();
-            assert_eq!(is_of_another(&event, "U"), expected, "{about}");
-        }
-    }
-
-    #[test]
-    fn a_job_is_told_by_its_name_from_those_of_longer_named_train_jobs() {
-        let both: &[&str] = &["node", "dataset-initializer"];
-        let unknown: &[&str] = &[];
-        for (replicated_jobs, name, expected) in [
-            (both, "llm-node-0", true),
-            (both, "llm-dataset-initializer-12", true),
-            (both, "llm-large-node-0", false),
-            (both, "llm-node-node-0", false),
-            (both, "llm-node", false),
-            (both, "llm-node-0-0", false),
-            (both, "llmnode-0", false),
-            (both, "other-node-0", false),
-            (unknown, "llm-node-0", true),
-            (unknown, "llm-large-node-0", true),
-            (unknown, "llm-nightly", false),
-        ] {
-            assert_eq!(is_job_of("llm", replicated_jobs, name), expected, "{name}");
-        }
-    }
-
-    #[test]
     fn replicated_jobs_are_those_of_the_jobset_or_else_of_the_status() {
         let bare = || scene(&json!({}), &json!({}), &json!([]));
         let known =
@@ -305,6 +284,46 @@ mod tests {
         assert_eq!(replicated_jobs(&counted.facts, &counted.job_set), ["init"]);
         let unknown = bare();
         assert!(replicated_jobs(&unknown.facts, &unknown.job_set).is_empty());
+    }
+
+    #[test]
+    fn a_jobset_of_the_jobs_name_is_its_own_if_the_job_controls_it() {
+        let owner = |uid: &str, controller: bool| json!([{"apiVersion": "v", "kind": "k", "name": "llm", "uid": uid, "controller": controller}]);
+        for (owners, is_own) in [
+            (owner("U", true), true),
+            (owner("U", false), false),
+            (owner("earlier", true), false),
+            (json!([]), false),
+        ] {
+            let job_set = json!({"metadata": {"name": "llm", "ownerReferences": owners}});
+            let job_set: JobSetView = serde_json::from_value(job_set).unwrap();
+            let found = own_or_foreign(Seen::There(Some(job_set.clone())), "U");
+            let expected =
+                if is_own { (Seen::There(job_set), None) } else { (Seen::Absent, Some(job_set)) };
+            assert_eq!(found, expected, "{owners}");
+        }
+        assert_eq!(own_or_foreign(Seen::There(None), "U"), (Seen::Absent, None));
+        let unknown = || "forbidden".to_owned();
+        let found = own_or_foreign(Seen::Unknown(unknown()), "U");
+        assert_eq!(found, (Seen::Unknown(unknown()), None));
+    }
+
+    #[test]
+    fn pods_of_a_foreign_jobset_are_not_among_those_of_the_job() {
+        let foreign = |uid: &str| json!({"metadata": {"name": "llm", "uid": uid}});
+        for (uid, phase, is_among) in [
+            ("J", "Running", false),
+            ("J", "Pending", false),
+            ("J", "Succeeded", false),
+            // Those of an earlier JobSet of the job.
+            ("other", "Running", true),
+        ] {
+            let job = scene(&json!({}), &json!({}), &json!([]))
+                .with_pod("p", Some("n"), &json!({"phase": phase}))
+                .with_foreign_job_set(&foreign(uid));
+            assert_eq!(!job.labelled().is_empty(), is_among, "{uid} {phase}");
+            assert_eq!(job.is_idle(), !is_among, "{uid} {phase}");
+        }
     }
 
     #[test]

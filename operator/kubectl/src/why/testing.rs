@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use trainjob_api::{TrainJob, time::Timestamp};
 use trainjob_core::facts::JobFacts;
 
-use super::scene::{Scene, Seen};
+use super::scene::{Scene, Seen, without_those_of};
 
 /// When questions are asked: an hour after second 0, at which jobs are created.
 pub(super) const NOW: Timestamp = Timestamp(3_600);
@@ -24,6 +24,7 @@ pub(super) fn scene(metadata: &Value, spec: &Value, conditions: &Value) -> Scene
         facts: JobFacts::of(&job),
         job,
         job_set: Seen::Absent,
+        foreign_job_set: None,
         pods: Seen::There(Vec::new()),
         events: Vec::new(),
         workloads: Seen::There(Vec::new()),
@@ -51,6 +52,15 @@ impl Scene {
         let mut job_set = json!({"metadata": {"name": "llm"}});
         extend(&mut job_set, more);
         self.job_set = Seen::There(serde_json::from_value(job_set).unwrap());
+        self
+    }
+
+    /// The same with a JobSet of the job's name that is somebody else's, to which all Pods so far belong.
+    pub(super) fn with_foreign_job_set(mut self, more: &Value) -> Self {
+        let mut job_set = json!({"metadata": {"name": "llm", "uid": "J"}});
+        extend(&mut job_set, more);
+        self.foreign_job_set = Some(serde_json::from_value(job_set).unwrap());
+        self.pods = without_those_of(self.foreign_job_set.as_ref(), self.pods);
         self
     }
 

@@ -1,7 +1,7 @@
 //! Sentences, and parts of them, that several causes need.
 
 use k8s_openapi::api::core::v1::Pod;
-use trainjob_api::constants::JOBSET_NAME_LABEL;
+use trainjob_api::constants::{JOBSET_NAME_LABEL, JOBSET_UID_LABEL};
 
 use super::scene::Scene;
 use crate::{deadline::Deadline, duration::brief, gpus::of_pod};
@@ -30,10 +30,12 @@ pub fn in_namespace(scene: &Scene) -> String {
     format!("--namespace {}", scene.key().namespace)
 }
 
-/// The selector of its Pods.
+/// The selector of its Pods, without those of a foreign JobSet.
 #[must_use]
 pub fn selector(scene: &Scene) -> String {
-    format!("{JOBSET_NAME_LABEL}={}", scene.key().name)
+    let foreign = scene.foreign_job_set.as_ref().and_then(|it| it.metadata.uid.as_deref());
+    let but = foreign.map_or_else(String::new, |uid| format!(",{JOBSET_UID_LABEL}!={uid}"));
+    format!("{JOBSET_NAME_LABEL}={}{but}", scene.key().name)
 }
 
 /// The name of the job with the flag that names its namespace, as kubectl takes them.
@@ -57,8 +59,21 @@ pub fn deadline(scene: &Scene) -> Option<String> {
     match Deadline::of(&scene.facts, scene.clock, scene.now) {
         Deadline::None | Deadline::Endless => None,
         Deadline::Stopped => Some("Its deadline does not run while it is suspended.".to_owned()),
-        Deadline::Due { due } => {
-            Some(format!("Its deadline has passed at {due}, and the operator is about to fail it."))
+        Deadline::Due { due, exact } => {
+            let bound = if exact { "" } else { " at the latest" };
+            Some(format!("Its deadline has passed at {due}{bound}: the operator is to fail it."))
+        }
+        Deadline::DueByCreation { due, left_seconds } => {
+            let otherwise = left_seconds.map_or_else(
+                || "it does not run while the job is suspended".to_owned(),
+                |left| {
+                    let (at, left) = (scene.now.plus(left), brief(left.unsigned_abs()));
+                    format!("it fails the job at {at}, in {left}")
+                },
+            );
+            Some(format!(
+                "If deadlines count from the creation here (lifecycle.deadlineClock: Creation), its deadline has passed at {due}, and the operator is to fail it. If they count from the last resume (LastResume), {otherwise}. Name the clock with --deadline-clock."
+            ))
         }
         Deadline::Running { due, left_seconds, exact } => {
             let left = brief(left_seconds.unsigned_abs());
@@ -73,4 +88,45 @@ pub fn deadline(scene: &Scene) -> Option<String> {
 pub fn quoted(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     line.trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use trainjob_core::lifecycle::deadline::Clock;
+
+    use super::*;
+    use crate::why::testing::{condition, scene};
+
+    #[test]
+    fn a_deadline_that_has_passed_by_one_clock_only_is_told_by_both() {
+        let suspended = condition("Suspended", "Suspended", "");
+        let mut resumed = suspended.clone();
+        resumed["status"] = json!("False");
+        let unclear = "If deadlines count from the creation here (lifecycle.deadlineClock: Creation), its deadline has passed at 1970-01-01T00:55:00Z, and the operator is to fail it. If they count from the last resume (LastResume), ";
+        let running = "it fails the job at 1970-01-01T01:05:00Z, in 5m. Name the clock with --deadline-clock.";
+        let stopped =
+            "it does not run while the job is suspended. Name the clock with --deadline-clock.";
+        let passed =
+            |at: &str| format!("Its deadline has passed at {at}: the operator is to fail it.");
+        for (conditions, suspend, seconds, clock, expected) in [
+            (json!([resumed]), false, 3_300, None, format!("{unclear}{running}")),
+            (json!([suspended]), true, 3_300, None, format!("{unclear}{stopped}")),
+            (
+                json!([resumed]),
+                false,
+                3_300,
+                Some(Clock::LastResume),
+                "Its deadline fails it at 1970-01-01T01:05:00Z, in 5m.".to_owned(),
+            ),
+            (json!([resumed]), false, 3_300, Some(Clock::Creation), passed("1970-01-01T00:55:00Z")),
+            (json!([resumed]), false, 1_200, None, passed("1970-01-01T00:30:00Z at the latest")),
+            (json!([]), false, 1_200, None, passed("1970-01-01T00:20:00Z")),
+        ] {
+            let spec = json!({"suspend": suspend, "activeDeadlineSeconds": seconds});
+            let mut job = scene(&json!({}), &spec, &conditions);
+            job.clock = clock;
+            assert_eq!(deadline(&job), Some(expected), "{conditions} {seconds} {clock:?}");
+        }
+    }
 }

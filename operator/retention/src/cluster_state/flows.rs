@@ -40,8 +40,8 @@ struct Troubled {
     failures: u32,
     /// Until when it backs off.
     until: Duration,
-    /// Whether it was said that this is over.
-    announced: bool,
+    /// When it was last said that this is over.
+    announced: Option<Duration>,
     /// The request that is under way after that, and since when.
     probe: Option<(ObjectKey, Duration)>,
 }
@@ -100,7 +100,7 @@ impl Flows {
                 troubled.failures = troubled.failures.saturating_add(1);
                 let exponent = troubled.failures.saturating_sub(FAILURES).min(16);
                 let wait = BACKOFF.0.saturating_mul(1 << exponent).min(BACKOFF.1);
-                (troubled.until, troubled.announced) = (now.saturating_add(wait), false);
+                (troubled.until, troubled.announced) = (now.saturating_add(wait), None);
                 troubled.probe = None;
                 false
             }
@@ -112,12 +112,16 @@ impl Flows {
         }
     }
 
-    /// The kinds and namespaces that may be probed, each once after each wait.
+    /// The kinds and namespaces that may be probed, each once after each wait, and again if no answer came of it: what was to
+    /// be the probe may have gone before it was sent, and nothing else may come due there.
     pub(super) fn take_ready(&mut self, now: Duration) -> Vec<(TargetId, Arc<str>)> {
-        let waits = |troubled: &Troubled| !troubled.announced && troubled.until <= now;
-        let ready = self.0.iter_mut().filter(|(_, it)| it.backs_off() && waits(it));
+        let is_ready = |troubled: &Troubled| {
+            let again = troubled.announced.is_none_or(|at| now.saturating_sub(at) >= PROBED_WITHIN);
+            troubled.backs_off() && troubled.until <= now && again
+        };
+        let ready = self.0.iter_mut().filter(|(_, troubled)| is_ready(troubled));
         let announced = ready.map(|(flow, troubled)| {
-            troubled.announced = true;
+            troubled.announced = Some(now);
             (flow.target, Arc::clone(&flow.namespace))
         });
         announced.collect()
@@ -172,6 +176,7 @@ mod tests {
             assert!(!flows.blocks(&flow, &one, at(now)) && !flows.blocks(&flow, &other, at(now)));
             assert_eq!(flows.take_ready(at(now)), [(TargetId(0), "a".into())]);
             assert!(flows.take_ready(at(now)).is_empty(), "once");
+            assert!(flows.take_ready(at(now + 59)).is_empty(), "a probe may be under way");
             flows.begin(&flow, &one, at(now));
             assert!(flows.blocks(&flow, &other, at(now)) && !flows.blocks(&flow, &one, at(now)));
             flows.replied(&flow, &one, Reply::Failed, at(now));
@@ -180,6 +185,14 @@ mod tests {
         flows.begin(&flow, &one, at(9_000));
         assert!(flows.replied(&flow, &one, Reply::Accepted, at(9_000)), "the others may go");
         assert!(!flows.blocks(&flow, &other, at(9_000)) && flows.backing_off() == 0);
+    }
+
+    #[test]
+    fn flow_whose_probe_never_came_is_told_of_again() {
+        let (mut flows, flow) = (Flows::default(), Flow::of(&key("j"), false));
+        (0..5).for_each(|_| _ = flows.replied(&flow, &key("j").object, Reply::Failed, at(0)));
+        let told: Vec<_> = (0..200).filter(|now| !flows.take_ready(at(*now)).is_empty()).collect();
+        assert_eq!(told, [1, 61, 121, 181]);
     }
 
     #[test]

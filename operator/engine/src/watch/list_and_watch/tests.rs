@@ -1,51 +1,25 @@
-use std::{
-    collections::VecDeque,
-    convert::Infallible,
-    sync::{Arc, Mutex},
-};
-
-use futures::stream::pending;
-use http::Response;
-use http_body_util::{BodyExt, Full, StreamBody};
-use hyper::body::{Bytes, Frame};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::client::Body;
 use serde_json::{Value, json};
-use tower::service_fn;
 
 use super::*;
-use crate::watch::pages::{LARGE_PAGE, SMALL_PAGE};
-
-/// For a status: a success, and a body that neither goes on nor ends.
-const SILENT: u16 = 0;
-
-/// Status and body of each answer, in the order in which they are given; then there is none any more.
-type Script = Vec<(u16, String)>;
+use crate::watch::{
+    pages::{LARGE_PAGE, SMALL_PAGE},
+    scripted::{SILENT, Script, object, page, refused, scripted},
+};
 
 /// Goes on as often as there are answers. What was asked for, and what was told, ends and errors included.
 async fn followed(answers: Script) -> (Vec<String>, Vec<String>) {
     let times = answers.len();
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
-    let log = Arc::clone(&asked);
-    let service = service_fn(move |request: http::Request<Body>| {
-        log.lock().unwrap().push(request.uri().query().unwrap_or_default().to_owned());
-        let answer = answers.lock().unwrap().pop_front();
-        async move {
-            let Some((status, body)) = answer else { return std::future::pending().await };
-            let (status, body) = match status {
-                SILENT => (200, StreamBody::new(pending::<Result<Frame<Bytes>, _>>()).boxed()),
-                _ => (status, Full::from(body.into_bytes()).boxed()),
-            };
-            Ok::<_, Infallible>(Response::builder().status(status).body(body).unwrap())
-        }
-    });
-    let api: Api<ConfigMap> = Api::all(Client::new(service, "default"));
+    let (client, asked) = scripted(answers);
+    let api: Api<ConfigMap> = Api::all(client);
     let selected = Selected { labels: Some("a=b".into()), ..Selected::default() };
     let mut objects = ListAndWatch::new(api, selected, Span::Short);
     let mut told = Vec::new();
     for _ in 0..times {
-        let mut tell = |event| told.push(say(&event));
+        let mut tell = |sign| match sign {
+            Sign::Event(event) => told.push(say(&event)),
+            Sign::Alive => told.push("alive".to_owned()),
+        };
         let ended = timeout(Duration::from_mins(1), objects.go_on(&mut tell)).await;
         match ended {
             Ok(Ok(())) => told.push("ended".to_owned()),
@@ -69,24 +43,8 @@ fn say(event: &Event<ConfigMap>) -> String {
     }
 }
 
-fn object(name: &str, version: &str) -> Value {
-    json!({"metadata": {"name": name, "resourceVersion": version}})
-}
-
-fn page(version: &str, next: &str, names: &[&str], bytes: usize) -> (u16, String) {
-    let items: Vec<_> = names.iter().map(|name| object(name, "1")).collect();
-    let metadata = json!({"resourceVersion": version, "continue": next});
-    let page = json!({"metadata": metadata, "items": items, "more": "x".repeat(bytes)});
-    (200, page.to_string())
-}
-
 fn event(kind: &str, object: &Value) -> String {
     format!("{}\n", json!({"type": kind, "object": object}))
-}
-
-fn refused(code: u16) -> (u16, String) {
-    let status = json!({"kind": "Status", "status": "Failure", "message": "no", "code": code});
-    (code, status.to_string())
 }
 
 fn listed(limit: u32, next: &str) -> String {
@@ -119,11 +77,20 @@ async fn what_is_listed_is_told_and_the_watch_goes_on_where_it_was() {
     let (asked, told) = followed(script).await;
     let expected = [listed(50, ""), listed(100, "x"), watched("5"), watched("9"), watched("12")];
     assert_eq!(asked[..5], expected);
-    let expected =
-        ["list", "listed a", "listed b", "all", "ended", "changed c", "deleted a", "ended"];
-    assert_eq!(told[..8], expected);
-    assert_eq!(told[8..10], ["changed c", "ended"]);
-    assert!(told[10].contains("failed to start"), "{}", told[10]);
+    let expected = [
+        "list",
+        "listed a",
+        "listed b",
+        "all",
+        "ended",
+        "alive",
+        "changed c",
+        "alive",
+        "deleted a",
+    ];
+    assert_eq!(told[..9], expected);
+    assert_eq!(told[9..13], ["ended", "alive", "changed c", "ended"]);
+    assert!(told[13].contains("failed to start"), "{}", told[13]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,7 +130,7 @@ async fn watch_that_is_silent_for_longer_than_its_span_has_ended() {
     let (asked, told) =
         followed(vec![page("5", "", &[], 0), (SILENT, String::new()), refused(500)]).await;
     assert_eq!(asked[1..3], [watched("5"), watched("5")]);
-    assert_eq!(told[..4], ["list", "all", "ended", "ended"]);
+    assert_eq!(told[..5], ["list", "all", "ended", "alive", "ended"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -172,6 +139,6 @@ async fn event_that_cannot_be_read_keeps_no_other_from_being_told() {
     let events = [event("ADDED", &bad), event("ADDED", &object("good", "7"))];
     let script = vec![page("5", "", &[], 0), (200, events.concat()), refused(500)];
     let (asked, told) = followed(script).await;
-    assert_eq!(told[3..5], ["changed good", "ended"]);
+    assert_eq!(told[4..6], ["changed good", "ended"]);
     assert_eq!(asked[2], watched("7"));
 }
