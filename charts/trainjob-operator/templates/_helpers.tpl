@@ -29,20 +29,20 @@ manager:
   program: trainjob-operator
   rules: operator
   config: {{ $fullname }}-config
-  serviceAccount: {{ default $fullname .Values.manager.serviceAccount.name }}
+  serviceAccount: {{ default $fullname .Values.manager.serviceAccount.name | quote }}
 webhook:
   name: {{ $fullname }}-webhook
   program: trainjob-webhook
   rules: webhook
   config: {{ $fullname }}-config
-  serviceAccount: {{ default (printf "%s-webhook" $fullname) .Values.webhook.serviceAccount.name }}
+  serviceAccount: {{ default (printf "%s-webhook" $fullname) .Values.webhook.serviceAccount.name | quote }}
 {{- if .Values.retention.enabled }}
 retention:
   name: {{ $fullname }}-retention
   program: trainjob-retention
   rules: retention
   config: {{ $fullname }}-retention-config
-  serviceAccount: {{ default (printf "%s-retention" $fullname) .Values.retention.serviceAccount.name }}
+  serviceAccount: {{ default (printf "%s-retention" $fullname) .Values.retention.serviceAccount.name | quote }}
 {{- end }}
 {{- if .Values.accounting.program }}
 accounting:
@@ -57,7 +57,7 @@ name: {{ $name }}
 program: trainjob-accounting
 rules: accounting
 config: {{ $name }}-config
-serviceAccount: {{ default $name .Values.accounting.serviceAccount.name }}
+serviceAccount: {{ default $name .Values.accounting.serviceAccount.name | quote }}
 {{- end }}
 
 {{/*
@@ -92,8 +92,8 @@ accounting program with another command and is otherwise set as it is. Gives YAM
 
 {{/* What tells the Pods of a component, given root and component, from all others. */}}
 {{- define "trainjob-operator.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "trainjob-operator.name" .root }}
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/name: {{ include "trainjob-operator.name" .root | quote }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 {{- with .component }}
 app.kubernetes.io/component: {{ . }}
 {{- end }}
@@ -126,6 +126,24 @@ programs, so it means the image that has them.
 {{- end -}}
 {{- with $image.registry }}{{ . }}/{{ end }}{{ $image.repository }}
 {{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ default (printf "v%s" .Chart.AppVersion) $image.tag }}{{ end }}
+{{- end }}
+
+{{/* The variables of a container, given its own and those of the values, which take the place of its own of the same name. */}}
+{{- define "trainjob-operator.env" -}}
+{{- $given := default list .given -}}
+{{- $names := list -}}
+{{- range $given }}{{ $names = append $names .name }}{{ end -}}
+{{- $env := list -}}
+{{- range .own }}{{ if not (has .name $names) }}{{ $env = append $env . }}{{ end }}{{ end -}}
+{{- concat $env $given | toYaml -}}
+{{- end }}
+
+{{/* The variable by which a program knows its namespace. */}}
+{{- define "trainjob-operator.podNamespace" -}}
+name: POD_NAMESPACE
+valueFrom:
+  fieldRef:
+    fieldPath: metadata.namespace
 {{- end }}
 
 {{/* The port of an address as the configuration has it, such as ":8081". */}}

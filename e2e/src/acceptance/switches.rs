@@ -220,6 +220,7 @@ pub(super) const MISTAKES: &[(&str, &str)] = &[
     ),
     ("multiKueueOrigin.users=kueue", "'/multiKueueOrigin/users': got string, want array"),
     ("retention.enabled=true", "retention.targets: empty"),
+    ("manager.dnsPolicy=None", "'/manager/dnsPolicy': value must be one of"),
     (
         "retention.targets[0].kind=Job",
         "'/retention/targets/0': missing properties 'apiGroup', 'resource'",
