@@ -14,8 +14,8 @@ use e2e::proxy::{Call, Fault, Proxy, Scope};
 use e2e::until::until_ok;
 use invariants::Request;
 use kube::ResourceExt as _;
-use kube::api::{ListParams, Patch, PatchParams};
-use serde_json::json;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
 use trainjob_api::conditions::{COMPLETE, FAILED};
 use trainjob_api::crd::{self, FieldUpdates};
 use trainjob_api::lifecycle::v1alpha1::HOLD_ANNOTATION;
@@ -267,6 +267,31 @@ async fn a_deletion_whose_reply_is_lost_has_happened_once_and_worries_nobody() -
         ensure!(done == 1, "{deletions:#?}");
         let told = tenant.told("job", "TTLDeletionFailed").await?.len();
         ensure!(told == 0, "told {told} times");
+        Ok(())
+    })
+    .await
+}
+
+// The end of a job cannot be stored before its JobSet is gone.
+
+#[tokio::test]
+async fn a_job_whose_jobset_went_before_its_end_could_be_stored_ends_as_that_did() -> Result<()> {
+    test("went", async |tenant, proxy| {
+        let completes = |call: &Call| {
+            let body = call.json();
+            let conditions = body.pointer("/status/conditions").and_then(Value::as_array);
+            conditions.is_some_and(|all| all.iter().any(|it| it["type"] == COMPLETE))
+        };
+        let busy = Fault::Answer { status: 503, retry_after: None };
+        let refused = proxy.inject(completes, 1..=usize::MAX, busy);
+        tenant.create("job", COMPLETES, json!({})).await?;
+        refused.reached().await?;
+        tenant.job_sets.delete("job", &DeleteParams::background()).await?;
+        tenant.job_set_gone("job").await?;
+        refused.remove();
+        tenant.becomes("job", COMPLETE).await?;
+        let made = answered_calls(proxy, "create", "jobsets").await?;
+        ensure!(made.len() == 1, "it is trained again: {made:#?}");
         Ok(())
     })
     .await

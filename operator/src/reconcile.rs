@@ -291,7 +291,7 @@ impl Controller for Reconciler {
             Placement {
                 position,
                 rises_at: priority::rises_at(job, settings, now),
-                begins: priority::begins(job, job_set.is_some(), position, settings, now),
+                begins: priority::begins(job, job_set, position, settings, now),
             }
         })
     }

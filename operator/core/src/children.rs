@@ -19,7 +19,7 @@ use crate::{
     action::{Action, DeletionReason, Waiting},
     build::{self, BuildError, Objects, PodGroup, Runtime, SnapshotError, snapshot},
     event::Event,
-    facts::{JobSetFacts, ObjectKey},
+    facts::{JobFacts, JobSetFacts, ObjectKey},
     mark::{self, Marking},
     now::Now,
     observed::{KnownRuntime, NameConflict, Observed, Presence, Reading},
@@ -360,6 +360,11 @@ fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -
         Err(_) if live.is_some() => Step::act(resume.into_iter().collect()),
         Err(error) => Step::wait(Waiting::Snapshot, Reason::BuildFailed, error.to_string()),
     }
+}
+
+/// The suspension of a JobSet that runs on though its job is suspended.
+pub(crate) fn stop(job: &JobFacts, own: Option<&JobSetFacts>) -> Option<Action> {
+    own.filter(|own| settled::must_stop(job, own)).map(|own| suspend(own, true))
 }
 
 fn suspend(job_set: &JobSetFacts, suspend: bool) -> Action {

@@ -11,7 +11,7 @@ use trainjob_api::{JobSet, TrainJob};
 
 use crate::{
     build::Runtime,
-    facts::{JobFacts, JobSetFacts, PerScheduler, PodGroupFacts},
+    facts::{JobFacts, JobSetEnd, JobSetFacts, PerScheduler, PodGroupFacts},
     lifecycle::{
         deadline::{self, Clock},
         hold::{self, News},
@@ -137,6 +137,8 @@ pub struct Readings {
     /// Whether the TrainJob itself may be gone: its JobSet has vanished, maybe together with it, and the
     /// watches of different kinds are not ordered with each other.
     pub needs_existence_check: bool,
+    /// How its own JobSet ended that is gone by now, if that was seen and the job has yet to say so.
+    pub ended: Option<Box<JobSetEnd>>,
     /// A child's name that something else has taken.
     pub name_conflict: Option<NameConflict>,
     /// The version in which somebody else changed the spec of the JobSet, if somebody has since it was known what it

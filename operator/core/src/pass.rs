@@ -361,7 +361,10 @@ impl Pass {
             memory.readings.name_conflict = None;
             return Some(memory.retries.again(self.priority, Duration::ZERO));
         }
-        memory.retries = Retries::default();
+        // A check that is under way may fail yet, once more.
+        if !memory.checks_pods() {
+            memory.retries = Retries::default();
+        }
         if round.finished && round.postponed.is_none() {
             memory.counts_written = None;
         }

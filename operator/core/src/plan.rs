@@ -6,7 +6,7 @@
 //!    are mirrored. Then its TTL deletes it.
 //! 3. The end of its own JobSet finishes an unfinished job; that wins over the deadline.
 //! 4. Its deadline fails it: first the condition is stored, then the JobSet is deleted.
-//! 5. A job that is being deleted gets nothing new, but its status is kept.
+//! 5. A job that is being deleted gets nothing new, but its suspension and its status are kept.
 //! 6. A runtime of a kind nobody knows fails it.
 //! 7. Otherwise it gets its [children](crate::children), and its status says how it is.
 //!
@@ -101,12 +101,12 @@ fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Now) -> Pla
     let mut conditions = status::stored_conditions(manifest).to_vec();
     status::mirror_suspension(&mut conditions, job.suspend, now.stamp());
 
-    if let Some((job_set, end)) = own.and_then(|own| Some((own, own.ended.as_ref()?))) {
+    let gone = observed.readings.ended.as_deref();
+    if let Some(end) = own.map_or(gone, |own| own.ended.as_deref()) {
         status::finish_with_job_set(&mut conditions, end);
         let mut actions = write(job, manifest, own, conditions);
-        if !end.completed {
-            actions.push(Action::RecordOutOfMemory { job_set: job_set.uid.clone() });
-        }
+        let failed = own.filter(|_| !end.completed);
+        actions.extend(failed.map(|own| Action::RecordOutOfMemory { job_set: own.uid.clone() }));
         return Plan { actions, ..Plan::default() };
     }
     let subject = deadline::Subject::of(job, observed.settings.deadline_clock);
@@ -119,7 +119,9 @@ fn before_the_end(observed: &Observed<'_>, manifest: &TrainJob, now: Now) -> Pla
         deadline::Decision::Never => (None, None),
     };
     if job.terminating {
-        let actions = write(job, manifest, own, conditions);
+        let mut actions = write(job, manifest, own, conditions);
+        // Somebody's finalizer may keep it for long.
+        actions.extend(children::stop(job, own));
         return Plan { actions, next, ..Plan::default() };
     }
     if let Err(unsupported) = build::runtime_key(manifest) {

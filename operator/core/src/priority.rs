@@ -96,19 +96,19 @@ pub fn position(
 }
 
 /// From when on a job is worked on by a process that takes over. One whose TTL is due begins early, unless its deadline failed it
-/// (see [`Listed::TheJob`](crate::observed::Listed)). One that has its JobSet, or is kept for a while yet, most likely needs
+/// (see [`Listed::TheJob`](crate::observed::Listed)). One whose JobSet has not ended, or that is kept for a while yet, most likely needs
 /// nothing and begins last; whatever becomes of it meanwhile brings it forward. Every other begins first.
 #[must_use]
 pub fn begins(
     job: &JobFacts,
-    has_job_set: bool,
+    job_set: Option<&JobSetFacts>,
     position: QueuePosition,
     settings: &Settings,
     now: Now,
 ) -> Begins {
     let by_deadline = job.finished.is_some_and(|it| it.outcome == Outcome::DeadlineExceeded);
     match position.priority {
-        Priority::Live if has_job_set => Begins::Last,
+        Priority::Live if job_set.is_some_and(|it| it.ended.is_none()) => Begins::Last,
         Priority::Stop | Priority::Live => Begins::First,
         Priority::Cleanup => match ttl::decide(&plan::ttl_subject(job, true, *settings), now) {
             ttl::Decision::Delete { .. } if by_deadline => Begins::First,
@@ -234,7 +234,7 @@ mod tests {
         ] {
             let (now, settings) = (Now::at(Timestamp(now)), Settings::default());
             let position = position(&job, job_set, pods, &settings, now);
-            let begins = begins(&job, job_set.is_some(), position, &settings, now);
+            let begins = begins(&job, job_set, position, &settings, now);
             assert_eq!(begins, expected, "{what}");
         }
     }

@@ -144,6 +144,8 @@ fn class_of(status: &Status) -> Class {
     match status.code {
         409 if status.is_already_exists() => Class::Exists,
         409 => Class::Conflict,
+        // Of a kind that is not served it says 404, too, without a reason.
+        404 if status.reason != "NotFound" => Class::Transient,
         404 | 410 => Class::Gone,
         429 => {
             let seconds = details.map_or(1, |details| details.retry_after_seconds.max(1));
@@ -186,6 +188,7 @@ mod tests {
             (409, "Conflict", Class::Conflict),
             (409, "AlreadyExists", Class::Exists),
             (404, "NotFound", Class::Gone),
+            (404, "", Class::Transient),
             (410, "Gone", Class::Gone),
             (403, "Forbidden", Class::Denied),
             (422, "Invalid", Class::Denied),

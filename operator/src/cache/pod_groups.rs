@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trainjob_core::{
-    facts::{ObjectKey, PodGroupFacts, Scheduler},
+    facts::{JobFacts, ObjectKey, PodGroupFacts, Scheduler},
     pass::JobMemory,
 };
 use trainjob_engine::versions::{self, Source, Versions};
@@ -67,17 +67,25 @@ impl Cache {
     }
 
     /// The list is complete. Returns the jobs that this may concern: those whose PodGroups vanished meanwhile, and, if it
-    /// is the first list, those that may wait for it: unfinished ones without a JobSet, and those with a PodGroup.
+    /// is the first list, those that may wait for it: unfinished ones that wait or have no JobSet, and those with a PodGroup.
     pub fn pod_groups_listed(&self, scheduler: Scheduler) -> Vec<ObjectKey> {
         let mut state = self.lock();
         let Some(groups) = state.pod_groups.of_mut(scheduler) else { return Vec::new() };
         let is_first = groups.lists() == 0;
         let mut concerned: Vec<_> = groups.listed().into_iter().map(|(key, _)| key).collect();
+        let vanished = concerned.clone();
         if is_first {
             concerned.extend(groups.iter().map(|(key, _)| key.clone()));
-            let without = state.jobs.iter().filter(|(key, _)| state.job_sets.get(key).is_none());
-            let jobs = without.map(|(key, job)| job.record(key, &state.named_runtimes).facts);
-            concerned.extend(jobs.filter(|job| job.finished.is_none()).map(|job| job.key));
+            let jobs = state.jobs.iter();
+            let jobs = jobs.map(|(key, job)| job.record(key, &state.named_runtimes).facts);
+            let may_wait = |job: &JobFacts| {
+                let has_job_set = state.job_sets.get(&job.key).is_some();
+                job.finished.is_none() && (!has_job_set || job.waiting.is_some())
+            };
+            concerned.extend(jobs.filter(may_wait).map(|job| job.key));
+        }
+        for key in vanished {
+            state.remember(&key, None, JobMemory::pod_group_gone);
         }
         concerned
     }

@@ -165,7 +165,12 @@ impl Watcher {
             Event::Init => self.cache.job_sets_relist(),
             Event::InitApply(job_set) | Event::Apply(job_set) => put(job_set),
             Event::InitDone => self.cache.job_sets_listed().into_iter().for_each(&self.wake),
-            Event::Delete(job_set) => remove(job_set.meta()),
+            Event::Delete(job_set) => {
+                let metadata = job_set.meta().clone();
+                // Its last version may say how it ended, which no other did if it went at once.
+                put(job_set);
+                remove(&metadata);
+            }
         })
         .await;
     }

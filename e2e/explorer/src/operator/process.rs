@@ -192,8 +192,9 @@ impl Operator {
         let view = self.keys.get(name).and_then(|key| self.cache.view(key));
         let clock = self.clock(server);
         let (Some(view), Some(position)) = (view, self.position(name, clock)) else { return false };
-        let (job, has_job_set) = (&view.job.facts, view.job_set.is_some());
-        begins(job, has_job_set, position, &self.cache.settings, clock) == Begins::Early
+        let job_set = view.job_set.as_ref().map(|job_set| &job_set.facts);
+        let settings = &self.cache.settings;
+        begins(&view.job.facts, job_set, position, settings, clock) == Begins::Early
     }
 
     pub(super) fn requeue_at(&mut self, name: usize, at: Option<Timestamp>) {

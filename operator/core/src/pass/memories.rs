@@ -1,7 +1,7 @@
 //! What is remembered of all jobs between their passes, in as little room as it takes.
 //!
-//! Of a job for which there is nothing to do, nothing is remembered, or one of two things: what its JobSet was made from,
-//! or that it is released. These two are kept without the rest.
+//! Of a job for which there is nothing to do, nothing is remembered, or one of three things: what its JobSet was made from,
+//! that somebody has changed that, or that it is released. These are kept without the rest.
 
 use std::{
     borrow::Cow,
@@ -29,6 +29,8 @@ pub struct Memories {
 enum Kept {
     /// What its JobSet was made from.
     Applied(u64),
+    /// That somebody has changed its JobSet. A follower remembers that of each job that its leader resumes.
+    Edited(u64),
     /// That no Pods run of a JobSet that is gone.
     Released,
     /// Everything.
@@ -46,6 +48,11 @@ impl Kept {
         {
             return Some(Self::Applied(spec_hash));
         }
+        if let Some(version) = memory.readings.edited
+            && memory == JobMemory::of_edited(version)
+        {
+            return Some(Self::Edited(version));
+        }
         let is_released = memory == JobMemory::of_released();
         Some(if is_released { Self::Released } else { Self::All(Box::new(memory)) })
     }
@@ -53,6 +60,7 @@ impl Kept {
     fn memory(self) -> JobMemory {
         match self {
             Self::Applied(spec_hash) => JobMemory::of_applied(spec_hash),
+            Self::Edited(version) => JobMemory::of_edited(version),
             Self::Released => JobMemory::of_released(),
             Self::All(memory) => *memory,
         }
@@ -65,6 +73,7 @@ impl Memories {
     pub fn get(&self, key: &ObjectKey, uid: &str) -> Option<Cow<'_, JobMemory>> {
         Some(match self.kept(key, uid)? {
             Kept::Applied(spec_hash) => Cow::Owned(JobMemory::of_applied(*spec_hash)),
+            Kept::Edited(version) => Cow::Owned(JobMemory::of_edited(*version)),
             Kept::Released => Cow::Owned(JobMemory::of_released()),
             Kept::All(memory) => Cow::Borrowed(memory),
         })
@@ -82,7 +91,7 @@ impl Memories {
         match self.kept(key, uid) {
             Some(Kept::All(memory)) => memory.pods(),
             Some(Kept::Released) => &Reading::Absent,
-            Some(Kept::Applied(_)) | None => &Reading::NotRead,
+            Some(Kept::Applied(_) | Kept::Edited(_)) | None => &Reading::NotRead,
         }
     }
 
@@ -97,7 +106,7 @@ impl Memories {
     pub fn checks_pods(&self, key: &ObjectKey, uid: &str) -> bool {
         match self.kept(key, uid) {
             Some(Kept::All(memory)) => memory.checks_pods(),
-            Some(Kept::Applied(_) | Kept::Released) | None => false,
+            Some(Kept::Applied(_) | Kept::Edited(_) | Kept::Released) | None => false,
         }
     }
 
@@ -234,6 +243,7 @@ mod tests {
         let found = PodCheck { running: Some(RunningPods::unnamed()), stray: None };
         for (what, memory, is_short) in [
             ("applied", JobMemory::of_applied(7), true),
+            ("edited", JobMemory::of_edited(7), true),
             ("released", JobMemory::of_released(), true),
             ("Pods run", checked(found), false),
         ] {

@@ -49,6 +49,12 @@ impl JobMemory {
         }
     }
 
+    /// What is remembered of a job whose JobSet somebody has changed, and nothing else.
+    pub(super) fn of_edited(version: u64) -> Self {
+        let edited = Some(version);
+        Self { readings: Readings { edited, ..Readings::default() }, ..Self::default() }
+    }
+
     /// What was read of the job, as far as it still holds.
     #[must_use]
     pub fn readings(&self) -> Readings {
@@ -86,6 +92,12 @@ impl JobMemory {
         if before.uid == shown.uid && before.finished.is_some() && before.hold != shown.hold {
             self.readings.hold = News::Edited;
         }
+        if shown.finished.is_some() {
+            // It needs no JobSet any more.
+            self.readings.edited = None;
+            self.readings.ended = None;
+            self.readings.needs_existence_check = false;
+        }
     }
 
     /// Takes in a JobSet of the job's name, of which `before` was known; `news` unless a newer version was.
@@ -112,11 +124,13 @@ impl JobMemory {
     }
 
     /// Takes in that the JobSet of the name of `job` is gone. An unfinished job of its own may be gone with it, without
-    /// its watch having said so.
+    /// its watch having said so; if not, it ends as its JobSet has.
     pub fn job_set_gone(&mut self, gone: &JobSetFacts, job: &JobFacts) {
         self.forget_job_set();
-        let own = gone.train_job_uid.as_ref() == Some(&job.uid);
-        self.readings.needs_existence_check |= own && job.finished.is_none();
+        if gone.train_job_uid.as_ref() == Some(&job.uid) && job.finished.is_none() {
+            self.readings.needs_existence_check = true;
+            self.readings.ended.clone_from(&gone.ended);
+        }
     }
 
     /// Takes in that a PodGroup of the job's name is gone: a suspended job gets it again before it is resumed.
@@ -141,6 +155,7 @@ impl JobMemory {
 
     fn forget_job_set(&mut self) {
         self.forget_pods();
+        self.readings.ended = None;
         self.readings.edited = None;
         self.readings.applied_spec_hash = None;
         self.readings.job_set = None;
@@ -149,11 +164,18 @@ impl JobMemory {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+    use serde_json::{Value, json};
     use trainjob_api::JobSet;
 
     use super::*;
-    use crate::running_pods::PodCheck;
+    use crate::{facts::JobSetEnd, running_pods::PodCheck};
+
+    fn condition() -> Condition {
+        let condition = json!({"type": "Complete", "status": "True", "reason": "R", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        serde_json::from_value(condition).unwrap()
+    }
 
     fn job_set(uid: &str) -> JobSetFacts {
         let metadata = json!({"uid": uid, "resourceVersion": "10"});
@@ -211,6 +233,39 @@ mod tests {
         let before = memory.clone();
         memory.job_set_shown(Some(&job_set("K")), &job_set("J"), false, ShownBy::Watch);
         assert_eq!(memory, before);
+    }
+
+    #[test]
+    fn job_ends_as_its_own_jobset_has_that_is_gone_unless_another_comes_first() {
+        let mut gone = job_set("J");
+        gone.ended = Some(Box::new(JobSetEnd { completed: true, condition: condition() }));
+        let job = |uid: &str, conditions: Value| {
+            JobFacts::of(
+                &serde_json::from_value(json!({
+                    "metadata": {"uid": uid}, "spec": {"runtimeRef": {"name": "r"}},
+                    "status": {"conditions": conditions},
+                }))
+                .unwrap(),
+            )
+        };
+        let (running, finished) = (job("U", json!([])), job("U", json!([condition()])));
+        for (of, job, expected) in
+            [("U", &running, true), ("U", &finished, false), ("V", &running, false)]
+        {
+            gone.train_job_uid = Some(of.into());
+            let mut memory = JobMemory::default();
+            memory.job_set_gone(&gone, job);
+            let readings = memory.readings();
+            assert_eq!(readings.ended.is_some(), expected, "{of} {job:?}");
+            assert_eq!(readings.needs_existence_check, expected, "{of} {job:?}");
+            memory.job_shown(&running, &running);
+            assert_eq!(memory.readings(), readings, "an edit changes nothing");
+            let mut ended = memory.clone();
+            ended.job_shown(&running, &finished);
+            assert_eq!(ended, JobMemory::default());
+            memory.job_set_shown(None, &job_set("K"), true, ShownBy::Watch);
+            assert_eq!(memory.readings().ended, None);
+        }
     }
 
     #[test]

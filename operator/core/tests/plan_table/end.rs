@@ -90,6 +90,21 @@ fn the_end_of_a_jobset_in_the_same_pass_as_the_deadline_wins() {
 }
 
 #[test]
+fn a_job_whose_jobset_was_seen_to_end_and_is_gone_ends_as_it_did_and_gets_no_other() {
+    let late = json!({"activeDeadlineSeconds": 60});
+    for (of_job_set, of_job) in [("Completed", "Complete"), ("Failed", "Failed")] {
+        let said = condition(of_job_set, "True", "SaidByJobSet", 1_030);
+        let scene = built(&late).with_job_set_condition(said).with_job_set_seen_to_go();
+        for now in [1_030, 9_999] {
+            let plan = scene.plan(now);
+            assert_eq!(words(&plan), ["write status"], "{of_job_set} {now}");
+            let expected = (of_job.into(), "True".into(), "SaidByJobSet".into());
+            assert_eq!(written(&plan), [expected], "{now}");
+        }
+    }
+}
+
+#[test]
 fn the_first_end_of_a_job_is_final_whatever_its_jobset_its_deadline_or_its_runtime_say_later() {
     let fields = json!({
         "activeDeadlineSeconds": 1,

@@ -208,6 +208,13 @@ impl Scene {
     }
 
     /// The same, without a JobSet.
+    pub(crate) fn with_job_set_seen_to_go(mut self) -> Self {
+        let seen = self.job_set.as_ref().map(facts);
+        self.readings.needs_existence_check = true;
+        self.readings.ended = seen.and_then(|job_set| job_set.ended);
+        self.without_job_set()
+    }
+
     pub(crate) fn without_job_set(self) -> Self {
         Self { job_set: None, ..self }
     }

@@ -157,6 +157,19 @@ fn a_job_that_is_being_deleted_gets_nothing_new_but_its_status_is_kept() {
         ("suspended", new(&json!({"suspend": true})), vec!["write status"]),
         ("running", built(&json!({})).with_active(1), vec!["write status"]),
         ("ended", built(&json!({})).with_job_set_condition(done), vec!["write status"]),
+        // Somebody's finalizer may keep it for long, and its JobSet with it.
+        (
+            "suspended, and its JobSet runs",
+            built(&json!({"suspend": true})).with_job_set_suspended(false),
+            vec!["write status", "suspend JobSet"],
+        ),
+        (
+            "suspended, and its JobSet goes, too",
+            built(&json!({"suspend": true}))
+                .with_job_set_suspended(false)
+                .with_job_set_terminating(1_990),
+            vec!["write status"],
+        ),
     ] {
         assert_eq!(scene.terminating().words(2_000), expected, "{what}");
     }

@@ -125,18 +125,18 @@ mod tests {
 
     #[test]
     fn pods_of_a_jobset_that_belongs_to_somebody_else_are_not_taken_for_those_of_the_job() {
-        let (none, list) = (json!({}), json!([]));
+        let (empty, list) = (json!({}), json!([]));
         let going = json!({"deletionTimestamp": "1970-01-01T00:50:00Z"});
         let exceeded = json!([condition("Failed", "DeadlineExceeded", "m")]);
         for (metadata, conditions, cause, text) in [
-            (&none, &list, Cause::Waiting, "TrainJob llm waits (JobSetConflict)."),
-            (&none, &exceeded, Cause::KeptForEver, "and holds nothing any more."),
+            (&empty, &list, Cause::Waiting, "TrainJob llm waits (JobSetConflict)."),
+            (&empty, &exceeded, Cause::KeptForEver, "and holds nothing any more."),
             (&going, &list, Cause::Deleting, "jobset-name=llm,jobset.sigs.k8s.io/jobset-uid!=J"),
         ] {
             for phase in ["Running", "Pending", "Succeeded"] {
-                let taken = scene(metadata, &none, conditions)
+                let taken = scene(metadata, &empty, conditions)
                     .with_pod("llm-a-0-0", Some("n1"), &json!({"phase": phase}))
-                    .with_foreign_job_set(&none);
+                    .with_foreign_job_set(&empty);
                 let note = "JobSet team/llm exists and does not belong to this TrainJob.";
                 assert_says(&taken, cause, &[text, note]);
                 let page = explain(&taken).to_string();

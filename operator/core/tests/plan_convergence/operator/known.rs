@@ -48,6 +48,7 @@ impl fmt::Debug for Known {
             stray_pod: _,
             applied_spec_hash,
             needs_existence_check,
+            ended,
             name_conflict,
             edited,
             hold: _,
@@ -61,7 +62,7 @@ impl fmt::Debug for Known {
         write!(f, "snapshot {snapshot}, read JobSet {}, {pods:?}, ", brief(job_set))?;
         write!(
             f,
-            "{applied_spec_hash:?}, {edited:?}, in doubt: {needs_existence_check}, {name_conflict:?}, {settings:?}"
+            "{applied_spec_hash:?}, {edited:?}, in doubt: {needs_existence_check}, ended: {ended:?}, {name_conflict:?}, {settings:?}"
         )
     }
 }
