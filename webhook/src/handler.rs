@@ -151,9 +151,10 @@ impl AdmissionHandler {
                 return Answer { patch, warnings: filled.warnings, ..Answer::default() };
             }
             Ok((Some(Ok(old)), job)) => defaults::on_update(&old, &job, now()),
-            // What is wrong with it is for the other webhook to say.
-            Ok((Some(Err(_)), _)) | Err(DecodeError::NoSpec) => return Answer::allowed(),
-            Err(DecodeError::Unreadable(problem)) => return Answer::unreadable(problem),
+            // What is wrong with it is for the schema to say, with the name of the field, or for the other webhook.
+            Ok((Some(Err(_)), _)) | Err(DecodeError::NoSpec | DecodeError::Unreadable(_)) => {
+                return Answer::allowed();
+            }
         };
         Answer { patch, ..Answer::default() }
     }
