@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     fn members(replicated_jobs: &[Value]) -> i32 {
-        let job_set = json!({"spec": {"replicatedJobs": replicated_jobs}});
+        let job_set = json!({"metadata": {}, "spec": {"replicatedJobs": replicated_jobs}});
         gang(&serde_json::from_value(job_set).unwrap()).unwrap().members
     }
 
