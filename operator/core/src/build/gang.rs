@@ -91,17 +91,17 @@ mod tests {
         gang(&serde_json::from_value(job_set).unwrap()).unwrap().members
     }
 
-    fn replicated_job(name: &str, waits: Value) -> Value {
+    fn replicated_job(name: &str, waits: &Value) -> Value {
         json!({"name": name, "dependsOn": waits, "template": {}})
     }
 
     #[test]
     fn gang_has_neither_what_is_over_before_it_nor_what_waits_for_it() {
         let wait = |name: &str, status: &str| json!([{"name": name, "status": status}]);
-        let initializer = replicated_job("initializer", json!([]));
-        let node = replicated_job("node", wait("initializer", "Complete"));
-        let launcher = replicated_job("launcher", wait("node", "Ready"));
-        let patient = replicated_job("patient", wait("initializer", "Ready"));
+        let initializer = replicated_job("initializer", &json!([]));
+        let node = replicated_job("node", &wait("initializer", "Complete"));
+        let launcher = replicated_job("launcher", &wait("node", "Ready"));
+        let patient = replicated_job("patient", &wait("initializer", "Ready"));
         for (what, replicated_jobs, expected) in [
             ("alone", vec![&initializer], 1),
             ("it waits for the first", vec![&initializer, &node], 1),
@@ -116,8 +116,9 @@ mod tests {
     /// Took minutes when each was compared with all others, for each of them.
     #[test]
     fn gang_of_thousands_of_replicated_jobs_is_counted() {
-        let jobs: Vec<_> =
-            (0..3_000).map(|number| replicated_job(&format!("node-{number}"), json!([]))).collect();
+        let jobs: Vec<_> = (0..3_000)
+            .map(|number| replicated_job(&format!("node-{number}"), &json!([])))
+            .collect();
         assert_eq!(members(&jobs), 3_000);
     }
 }
