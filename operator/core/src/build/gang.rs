@@ -29,8 +29,8 @@ pub struct Gang {
 pub(crate) fn gang(job_set: &JobSet) -> Result<Gang, BuildError> {
     let replicated_jobs = job_set.spec.replicated_jobs.as_deref().unwrap_or_default();
     let (mut members, mut resources) = (0_u32, Amounts::new());
-    let over = over_before(replicated_jobs);
-    let is_member = |it: &&ReplicatedJob| !over.contains(&*it.name);
+    let completed = completed_first(replicated_jobs);
+    let is_member = |it: &&ReplicatedJob| !completed.contains(&*it.name);
     let names: HashSet<_> = replicated_jobs.iter().filter(is_member).map(|it| &*it.name).collect();
     let first = |it: &&ReplicatedJob| is_member(it) && !is_late(it, &names);
     for replicated_job in replicated_jobs.iter().filter(first) {
@@ -53,9 +53,9 @@ pub(crate) fn gang(job_set: &JobSet) -> Result<Gang, BuildError> {
     })
 }
 
-/// The names of those for which another waits to be over, which are no members. Of all at once: a runtime may have
-/// thousands of replicated jobs, and a webhook builds what it judges.
-fn over_before(replicated_jobs: &[ReplicatedJob]) -> HashSet<&str> {
+/// The names of those that others wait for to complete, which are no members. They are collected once: a runtime may have
+/// thousands of replicated jobs, and the webhook builds what it judges.
+fn completed_first(replicated_jobs: &[ReplicatedJob]) -> HashSet<&str> {
     let dependencies = replicated_jobs.iter().flat_map(|it| it.depends_on.iter().flatten());
     dependencies.filter(|it| it.status == "Complete").map(|it| &*it.name).collect()
 }
@@ -70,8 +70,8 @@ fn is_late(replicated_job: &ReplicatedJob, members: &HashSet<&str>) -> bool {
 pub(crate) fn pods_mut(job_set: &mut JobSet) -> impl Iterator<Item = &mut PodTemplateSpec> {
     let replicated_jobs = job_set.spec.replicated_jobs.as_mut();
     let are_members: Vec<bool> = replicated_jobs.as_deref().map_or_else(Vec::new, |all| {
-        let over = over_before(all);
-        all.iter().map(|it| !over.contains(&*it.name)).collect()
+        let completed = completed_first(all);
+        all.iter().map(|it| !completed.contains(&*it.name)).collect()
     });
     let members =
         replicated_jobs.into_iter().flatten().zip(are_members).filter(|(_, is_member)| *is_member);
