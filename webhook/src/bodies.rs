@@ -2,7 +2,7 @@
 //!
 //! | length | room | if there is none |
 //! |---|---|---|
-//! | up to [`SMALL_BODY`] | its own, taken as the bytes come | refused |
+//! | up to [`SMALL_BODY`] | its own, taken as the bytes come | takes that of the [unfinished] one that began first |
 //! | up to [`LONGEST_BODY`] | another, taken at once for the announced length | waits its turn; refused if too many wait |
 //! | longer | none | refused |
 //!
@@ -10,7 +10,9 @@
 //! A small one takes room only for what has been sent of it: otherwise connections that announce a body and send nothing
 //! would take all of it.
 
-use std::{sync::Arc, time::Duration};
+mod unfinished;
+
+use std::{future::pending, sync::Arc, time::Duration};
 
 use http_body_util::BodyExt;
 use hyper::body::{Body, Bytes};
@@ -18,19 +20,24 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
+use trainjob_engine::stripped::object_count;
 
+use self::unfinished::{Coming, Unfinished};
 use crate::metrics::Rejection;
 
-/// The longest body, in bytes: what the API server accepts of a request.
-pub const LONGEST_BODY: usize = 3 * 1024 * 1024;
+/// The longest body, in bytes: an object as long as the API server accepts, as it is and as it is to be.
+pub const LONGEST_BODY: usize = 6 * 1024 * 1024;
 /// The longest small body, in bytes.
 pub const SMALL_BODY: usize = 64 * 1024;
+/// How many JSON objects a body may consist of that is not large. What usual objects consist of, managed fields and all, is
+/// a tenth of that.
+const MANY_PARTS: usize = 2_000;
 /// How long a body may take, its turn included. The API server waits ten seconds for the whole answer.
 pub const BODY_TIME: Duration = Duration::from_secs(10);
 
 /// How much of small bodies is held at the same time, in KiB.
 const SMALL_BODIES: usize = 48 * 1024;
-/// How much of large bodies is held at the same time, in KiB: four of the longest. One of them is judged, the others come
+/// How much of large bodies is held at the same time, in KiB: two of the longest. One of them is judged, the other comes
 /// in meanwhile.
 const LARGE_BODIES: usize = 12 * 1024;
 /// How many large bodies may wait for room. What has come of them already is held by their connections.
@@ -40,6 +47,7 @@ const WAITING: usize = 8;
 #[derive(Debug)]
 pub struct Bodies {
     small: Arc<Semaphore>,
+    unfinished: Unfinished,
     large: Arc<Semaphore>,
     waiting: Semaphore,
 }
@@ -48,7 +56,7 @@ pub struct Bodies {
 #[derive(Debug)]
 pub struct Held {
     bytes: Bytes,
-    _room: Room,
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 impl Held {
@@ -58,10 +66,15 @@ impl Held {
         &self.bytes
     }
 
-    /// Whether judging it may take long.
+    /// Whether judging it may take long, or much memory: a part of two bytes may be kilobytes as a value.
     #[must_use]
     pub fn is_large(&self) -> bool {
-        self.bytes.len() > SMALL_BODY
+        let has_many_parts = || {
+            let text = std::str::from_utf8(&self.bytes);
+            text.is_ok_and(|text| object_count(text) > MANY_PARTS)
+        };
+        let length = self.bytes.len();
+        length > SMALL_BODY || (length > 2 * MANY_PARTS && has_many_parts())
     }
 }
 
@@ -69,6 +82,7 @@ impl Default for Bodies {
     fn default() -> Self {
         Self {
             small: Arc::new(Semaphore::new(SMALL_BODIES)),
+            unfinished: Unfinished::default(),
             large: Arc::new(Semaphore::new(LARGE_BODIES)),
             waiting: Semaphore::new(WAITING),
         }
@@ -98,9 +112,15 @@ impl Bodies {
     {
         let announced = usize::try_from(body.size_hint().lower()).unwrap_or(0);
         let mut room =
-            if announced > SMALL_BODY { self.large(announced).await? } else { Room::default() };
+            if announced > SMALL_BODY { self.large(announced).await? } else { Room::None };
         let (mut piece, mut pieces) = (Bytes::new(), Vec::new());
-        while let Some(frame) = body.frame().await {
+        loop {
+            let frame = tokio::select! {
+                biased;
+                () = room.gives_way() => return Err(Rejection::NoRoom),
+                frame = body.frame() => frame,
+            };
+            let Some(frame) = frame else { break };
             let Ok(frame) = frame.map_err(|_| Rejection::BrokenOff)?.into_data() else { continue };
             let length = piece.len() + pieces.len() + frame.len();
             if length > LONGEST_BODY {
@@ -121,45 +141,78 @@ impl Bodies {
             pieces.extend_from_slice(&frame);
         }
         let bytes = if pieces.is_empty() { piece } else { pieces.into() };
-        Ok(Held { bytes, _room: room })
+        Ok(Held { bytes, _room: room.complete()? })
     }
 
     /// Room for so many bytes of a body that has some already. One that becomes large may become as long as any.
-    async fn grown(&self, mut room: Room, length: usize) -> Result<Room, Rejection> {
+    async fn grown<'a>(&'a self, room: Room<'a>, length: usize) -> Result<Room<'a>, Rejection> {
         if length > SMALL_BODY {
             return self.large(LONGEST_BODY).await;
         }
-        let more = kib(length).saturating_sub(room.kib());
-        let more = u32::try_from(more).map_err(|_| Rejection::TooLong)?;
-        let more = Arc::clone(&self.small).try_acquire_many_owned(more);
-        let more = more.map_err(|_| Rejection::NoRoom)?;
-        match &mut room.0 {
-            Some(taken) => taken.merge(more),
-            None => room.0 = Some(more),
+        let all = kib(length);
+        let more = self.small(all.saturating_sub(room.bytes() / 1024))?;
+        let coming = match room {
+            Room::Small(coming, _) => coming.grow(more).then_some(coming),
+            Room::None | Room::Large(_) => Some(self.unfinished.begin(more)),
+        };
+        coming.map(|coming| Room::Small(coming, all)).ok_or(Rejection::NoRoom)
+    }
+
+    /// Room for so many KiB of a small body.
+    fn small(&self, kib: usize) -> Result<OwnedSemaphorePermit, Rejection> {
+        let kib = u32::try_from(kib).map_err(|_| Rejection::TooLong)?;
+        loop {
+            if let Ok(room) = Arc::clone(&self.small).try_acquire_many_owned(kib) {
+                return Ok(room);
+            }
+            if !self.unfinished.first_gives_way() {
+                return Err(Rejection::NoRoom);
+            }
         }
-        Ok(room)
     }
 
     /// Room for a large body. Whoever came first gets it first.
-    async fn large(&self, length: usize) -> Result<Room, Rejection> {
+    async fn large(&self, length: usize) -> Result<Room<'_>, Rejection> {
         let _place = self.waiting.try_acquire().map_err(|_| Rejection::NoRoom)?;
         let length = u32::try_from(kib(length)).map_err(|_| Rejection::TooLong)?;
         let room = Arc::clone(&self.large).acquire_many_owned(length).await;
-        Ok(Room(Some(room.map_err(|_| Rejection::NoRoom)?)))
+        Ok(Room::Large(room.map_err(|_| Rejection::NoRoom)?))
     }
 }
 
-/// The room of a body, given back when dropped.
-#[derive(Debug, Default)]
-struct Room(Option<OwnedSemaphorePermit>);
+/// The room of a body that is coming in, given back when dropped.
+#[derive(Debug)]
+enum Room<'a> {
+    None,
+    /// So many KiB.
+    Small(Coming<'a>, usize),
+    Large(OwnedSemaphorePermit),
+}
 
-impl Room {
-    fn kib(&self) -> usize {
-        self.0.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
+impl Room<'_> {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Small(_, kib) => kib * 1024,
+            Self::Large(room) => room.num_permits() * 1024,
+        }
     }
 
-    fn bytes(&self) -> usize {
-        self.kib() * 1024
+    /// Waits until others need the room more.
+    async fn gives_way(&self) {
+        match self {
+            Self::Small(coming, _) => coming.gives_way().await,
+            Self::None | Self::Large(_) => pending().await,
+        }
+    }
+
+    /// That of the whole body.
+    fn complete(self) -> Result<Option<OwnedSemaphorePermit>, Rejection> {
+        match self {
+            Self::None => Ok(None),
+            Self::Small(coming, _) => coming.complete().map(Some).ok_or(Rejection::NoRoom),
+            Self::Large(room) => Ok(Some(room)),
+        }
     }
 }
 
@@ -169,9 +222,9 @@ const fn kib(bytes: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::{convert::Infallible, future::pending};
+    use std::convert::Infallible;
 
-    use futures::{FutureExt as _, future::join_all, stream};
+    use futures::{FutureExt as _, StreamExt as _, future::join_all, stream};
     use http_body_util::{Full, StreamBody};
     use hyper::body::Frame;
 
@@ -196,6 +249,13 @@ mod tests {
         StreamBody::new(Box::pin(stream::once(never)))
     }
 
+    /// A body of which so much comes, and no more.
+    fn beginning(length: usize) -> impl Body<Data = Bytes, Error = Infallible> + Unpin {
+        let frame = Frame::data(Bytes::from(vec![b' '; length]));
+        let never = stream::once(pending::<Result<Frame<Bytes>, Infallible>>());
+        StreamBody::new(Box::pin(stream::iter([Ok(frame)]).chain(never)))
+    }
+
     async fn held(bodies: &Bodies, length: usize) -> Held {
         bodies.read(whole(length)).await.unwrap()
     }
@@ -217,6 +277,17 @@ mod tests {
         }
         assert_eq!(bodies.small.available_permits(), SMALL_BODIES);
         assert_eq!(bodies.large.available_permits(), LARGE_BODIES);
+    }
+
+    #[tokio::test]
+    async fn short_body_of_many_parts_is_large() {
+        let bodies = Bodies::default();
+        for (parts, is_large) in [(MANY_PARTS, false), (MANY_PARTS + 1, true)] {
+            for text in ["{}, ".repeat(parts), "\u{e9}{} ".repeat(parts)] {
+                let held = bodies.read(Full::new(text.into())).await.unwrap();
+                assert_eq!(held.is_large(), is_large, "{parts}");
+            }
+        }
     }
 
     #[tokio::test]
@@ -266,6 +337,27 @@ mod tests {
         assert_eq!(refused.unwrap_err(), Rejection::NoRoom);
         drop((full, waiting));
         held(&bodies, LONGEST_BODY).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn beginnings_of_bodies_keep_no_whole_one_out() {
+        let bodies = Bodies::default();
+        let all = SMALL_BODIES * 1024 / SMALL_BODY;
+        let mut begun: Vec<_> =
+            (0..all).map(|_| Box::pin(bodies.read(beginning(SMALL_BODY)))).collect();
+        for beginning in &mut begun {
+            assert!(futures::poll!(beginning).is_pending());
+        }
+        // Within their grace they have it for certain.
+        assert_eq!(bodies.read(whole(1)).await.unwrap_err(), Rejection::NoRoom);
+        tokio::time::advance(unfinished::GRACE).await;
+        let whole = held(&bodies, 1).await;
+        let gave_way: Vec<_> =
+            begun.iter_mut().map(|body| body.now_or_never().map(Result::unwrap_err)).collect();
+        assert_eq!(gave_way.iter().position(|it| *it == Some(Rejection::NoRoom)), Some(0));
+        assert_eq!(gave_way.iter().flatten().count(), 1);
+        drop((whole, begun));
+        assert_eq!(bodies.small.available_permits(), SMALL_BODIES);
     }
 
     #[tokio::test]

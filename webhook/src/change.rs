@@ -16,7 +16,10 @@ use crate::{
     review::Request,
 };
 
-const RUNTIME_REF: &str = "runtimeRef";
+pub(crate) const RUNTIME_REF: &str = "runtimeRef";
+/// A field of the metadata that no rule depends on. It alone can have thousands of parts, and it may grow while the spec
+/// stays as it is, which is not judged; so an object is readable whatever it holds.
+const OWNER_REFERENCES: &str = "ownerReferences";
 /// Fields of a TrainJob's spec that no rule about any other field depends on.
 const LIGHT: [&str; 3] = ["suspend", DEADLINE, TTL];
 
@@ -129,14 +132,25 @@ pub(crate) fn train_jobs(change: &Change<'_>) -> Result<Objects<TrainJob>, Decod
         } => old.equals(new, &LIGHT),
         _ => false,
     };
-    let keep = |name: &str| !is_about_light_fields || name == RUNTIME_REF || LIGHT.contains(&name);
+    if is_about_light_fields { light_train_jobs(change) } else { train_jobs_of(change, |_| true) }
+}
+
+/// The TrainJobs as far as their light fields. These can be read where the rest of a stored job cannot.
+pub(crate) fn light_train_jobs(change: &Change<'_>) -> Result<Objects<TrainJob>, DecodeError> {
+    train_jobs_of(change, |name| name == RUNTIME_REF || LIGHT.contains(&name))
+}
+
+fn train_jobs_of(
+    change: &Change<'_>,
+    keep: impl Fn(&str) -> bool,
+) -> Result<Objects<TrainJob>, DecodeError> {
     objects(change, |object| {
-        let (metadata, spec) = read(object, keep)?;
+        let (metadata, spec) = read(object, &keep)?;
         Ok(TrainJob { metadata, spec, status: None })
     })
 }
 
-/// Metadata and spec of an object.
+/// Metadata, as far as rules depend on it, and spec of an object.
 pub(crate) fn read<S: DeserializeOwned>(
     object: &Object<'_>,
     keep: impl Fn(&str) -> bool,
@@ -146,7 +160,7 @@ pub(crate) fn read<S: DeserializeOwned>(
     let spec = object.spec.as_ref().ok_or(DecodeError::NoSpec)?;
     let spec = spec.read(keep).map_err(|problem| unreadable("spec", problem))?;
     let metadata = match &object.metadata {
-        Some(metadata) => metadata.read(|_| true),
+        Some(metadata) => metadata.read(|name| name != OWNER_REFERENCES),
         None => Ok(ObjectMeta::default()),
     };
     Ok((metadata.map_err(|problem| unreadable("metadata", problem))?, spec))

@@ -22,6 +22,8 @@ const MANAGED_FIELDS: &str = "managedFields";
 const MOST_FIELDS: usize = 100;
 /// How many they have.
 const USUAL_FIELDS: usize = 12;
+/// What an object counts as beside its fields.
+const ITSELF: &str = "{}";
 
 /// An object.
 #[derive(Debug, Default, Deserialize)]
@@ -58,7 +60,7 @@ impl Object<'_> {
     pub fn managers(&self) -> Vec<Manager> {
         let text = self.metadata.as_ref().and_then(|metadata| metadata.managed);
         let text =
-            text.map(RawValue::get).filter(|text| stripped::check_object_count([*text]).is_ok());
+            text.map(RawValue::get).filter(|text| stripped::check_object_count(&[*text]).is_ok());
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
 
@@ -118,14 +120,15 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     ///
-    /// It is not a `K`, or has too many [parts](stripped::check_object_count).
+    /// It is not a `K`, or what is kept has too many [parts](stripped::check_object_count), itself included.
     pub fn read<K: DeserializeOwned>(
         &self,
         keep: impl Fn(&str) -> bool,
     ) -> Result<K, serde_json::Error> {
-        stripped::check_object_count(self.texts())?;
-        let fields = self.named.iter().filter(|(name, _)| keep(name));
-        K::deserialize(MapDeserializer::new(fields.map(|(name, value)| (&**name, *value))))
+        let kept = || self.named.iter().filter(|(name, _)| keep(name));
+        let texts: Vec<_> = kept().map(|(_, value)| value.get()).chain([ITSELF]).collect();
+        stripped::check_object_count(&texts)?;
+        K::deserialize(MapDeserializer::new(kept().map(|(name, value)| (&**name, *value))))
     }
 
     fn texts(&self) -> impl Iterator<Item = &'a str> {

@@ -19,12 +19,14 @@ use trainjob_core::{
         runtimes,
         train_job::{self, Operation, asks_for_limits, asks_for_runtime},
     },
-    build::{Runtime, UnsupportedRuntime, runtime_key},
+    build::{Runtime, UnsupportedRuntime, referenced_runtime, runtime_key},
     lifecycle::deadline::Clock,
 };
 
 use crate::{
-    change::{Change, DecodeError, change, objects, read, train_jobs},
+    change::{
+        Change, DecodeError, RUNTIME_REF, change, light_train_jobs, objects, read, train_jobs,
+    },
     dropped::{self, TTL},
     fields::Object,
     lookup::Lookup,
@@ -57,6 +59,21 @@ impl AdmissionHandler {
     #[must_use]
     pub const fn new(rules: Rules, lookup: Lookup) -> Self {
         Self { rules, lookup }
+    }
+
+    /// Whether judging a request takes long, though it is short itself: what it depends on is
+    /// [large](Lookup::is_large).
+    #[must_use]
+    pub fn takes_long(&self, task: Task, request: &Request<'_>) -> bool {
+        let is_large = || {
+            let reference = request.object.as_ref()?.says(RUNTIME_REF)?;
+            let reference = serde_json::from_str(reference).ok()?;
+            let key = referenced_runtime(&reference, &request.namespace).ok()?;
+            Some(self.lookup.is_large(&key))
+        };
+        task == Task::ValidateTrainJob
+            && is_large().unwrap_or_default()
+            && matches!(change(request), Ok(Some(_)))
     }
 
     /// The answer to a request.
@@ -166,13 +183,32 @@ impl AdmissionHandler {
             }
             Ok((None, job)) => self.validate_create(&job, request).await,
             Ok((Some(Ok(old)), job)) => self.judge_changed(&old, &job, request).await,
-            Ok((Some(Err(problem)), _)) => not_judged(TRAIN_JOB_KIND, &problem),
+            // On the heap: the future is large, and hardly ever needed.
+            Ok((Some(Err(problem)), _)) => {
+                Box::pin(self.judge_light_fields(change, &problem, request)).await
+            }
             Err(DecodeError::NoSpec) => {
                 let nameless = UnsupportedRuntime { kind: String::new(), group: String::new() };
                 answer(&Verdict { unsupported: Some(nameless), ..Verdict::default() })
             }
             Err(DecodeError::Unreadable(problem)) => Answer::unreadable(problem),
         }
+    }
+
+    /// Judges what can be read of a stored job that cannot be read as a whole: whatever else changes, no TTL or
+    /// deadline gets past the rules.
+    async fn judge_light_fields(
+        &self,
+        change: &Change<'_>,
+        problem: &str,
+        request: &Request<'_>,
+    ) -> Answer {
+        let mut judged = match light_train_jobs(change) {
+            Ok((Some(Ok(old)), job)) => self.judge_changed(&old, &job, request).await,
+            _ => Answer::allowed(),
+        };
+        judged.warnings.extend(not_judged(TRAIN_JOB_KIND, problem).warnings);
+        judged
     }
 
     async fn validate_create(&self, job: &TrainJob, request: &Request<'_>) -> Answer {
@@ -211,14 +247,21 @@ impl AdmissionHandler {
             if depends { self.annotated(request).await } else { Ok(None) }
         };
         let depends = asks_for_runtime(old, job);
-        let snapshot = async { if depends { self.lookup.snapshot(old).await } else { None } };
+        // On the heap: the futures are large, and few updates need them.
+        let snapshot =
+            async { if depends { Box::pin(self.lookup.snapshot(old)).await } else { None } };
         let active = async {
-            if asks_what_runs(old, job) { self.lookup.active(old).await } else { Ok(Vec::new()) }
+            let depends = asks_what_runs(old, job);
+            if depends { Box::pin(self.lookup.active(old)).await } else { Ok(Vec::new()) }
         };
         let (annotated, snapshot, active) = tokio::join!(annotated, snapshot, active);
         let annotated = match annotated {
             Ok(annotated) => annotated,
             Err(unknown) => return unknown,
+        };
+        let snapshot = match snapshot {
+            Some(config_map) => self.lookup.in_snapshot(old, &config_map).await,
+            None => None,
         };
         let runtime = match runtime_key(job) {
             Ok(key) if depends && snapshot.is_none() => self.lookup.runtime(&key).await,
@@ -230,7 +273,7 @@ impl AdmissionHandler {
             operation: Operation::Update(old),
             job,
             runtime: runtime.as_deref().map_err(String::as_str),
-            snapshot: snapshot.as_ref(),
+            snapshot: snapshot.as_deref(),
             active: active.as_deref().map_err(String::as_str),
             // No update changes which it needs.
             missing_priority_classes: &BTreeMap::new(),

@@ -4,9 +4,8 @@
 //! question has a time limit, so that an API server that is slow to answer makes a verdict poorer and
 //! not late: the API server that waits for it gives up after ten seconds.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ops::Deref, sync::Arc, time::Duration};
 
-use futures::future::join_all;
 use k8s_openapi::{
     Resource as _,
     api::{
@@ -17,7 +16,10 @@ use k8s_openapi::{
 };
 use kube::{Api, Client, api::Resource};
 use serde::de::DeserializeOwned;
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::{Instant, timeout_at},
+};
 use trainjob_api::{
     ClusterTrainingRuntime, TrainJob, TrainingRuntime,
     jobset::JobSetView,
@@ -28,7 +30,7 @@ use trainjob_core::{
     build::{Runtime, RuntimeKey, snapshot},
     facts::controlling_train_job,
 };
-use trainjob_engine::Readable;
+use trainjob_engine::Unread;
 
 use crate::{
     namespaces::{Namespaces, annotated},
@@ -40,8 +42,9 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// How many priorities of one runtime are looked for: a hostile one may name thousands.
 const PRIORITY_CLASSES: usize = 100;
 
-/// How many questions may be under way.
+/// How many questions may be under way, and how many reviews may be asking for priorities.
 const AT_ONCE: usize = 32;
+const ASKING_FOR_PRIORITIES: usize = 8;
 
 /// Where to look things up.
 pub struct Lookup {
@@ -49,6 +52,23 @@ pub struct Lookup {
     namespaces: Arc<Namespaces>,
     client: Client,
     places: Semaphore,
+    asking_for_priorities: Semaphore,
+    /// That of a runtime that is read for one review, and may be of any size: there is one at a time.
+    turn: Semaphore,
+}
+
+/// A runtime. One that is not known from a watch has the turn of such until it is dropped.
+pub struct Found<'a> {
+    runtime: Arc<Runtime>,
+    _turn: Option<SemaphorePermit<'a>>,
+}
+
+impl Deref for Found<'_> {
+    type Target = Runtime;
+
+    fn deref(&self) -> &Runtime {
+        &self.runtime
+    }
 }
 
 /// Why something is not known.
@@ -63,7 +83,14 @@ impl Lookup {
     /// Runtimes and namespaces from watches, and a client for everything else.
     #[must_use]
     pub const fn new(runtimes: Arc<Runtimes>, namespaces: Arc<Namespaces>, client: Client) -> Self {
-        Self { runtimes, namespaces, client, places: Semaphore::const_new(AT_ONCE) }
+        Self {
+            runtimes,
+            namespaces,
+            client,
+            places: Semaphore::const_new(AT_ONCE),
+            asking_for_priorities: Semaphore::const_new(ASKING_FOR_PRIORITIES),
+            turn: Semaphore::const_new(1),
+        }
     }
 
     /// What the annotations of a namespace set, as the watch knows it, or the API server. One that does not exist sets
@@ -85,10 +112,16 @@ impl Lookup {
         }
     }
 
+    /// Whether a runtime takes so much time and memory that a review that needs it is a [large one](crate::large).
+    #[must_use]
+    pub fn is_large(&self, key: &RuntimeKey) -> bool {
+        self.runtimes.is_large(key)
+    }
+
     /// The runtime, if the watches know it.
     #[must_use]
-    pub fn known_runtime(&self, key: &RuntimeKey) -> Option<Arc<Runtime>> {
-        self.runtimes.get(key)
+    pub fn known_runtime(&self, key: &RuntimeKey) -> Option<Found<'_>> {
+        self.runtimes.get(key).map(|runtime| Found { runtime, _turn: None })
     }
 
     /// The runtime, as the watches know it, or the API server.
@@ -96,48 +129,67 @@ impl Lookup {
     /// # Errors
     ///
     /// Why it cannot be read, in the API server's words.
-    pub async fn runtime(&self, key: &RuntimeKey) -> Result<Arc<Runtime>, String> {
-        if let Some(runtime) = self.runtimes.get(key) {
+    pub async fn runtime(&self, key: &RuntimeKey) -> Result<Found<'_>, String> {
+        if let Some(runtime) = self.known_runtime(key) {
             return Ok(runtime);
         }
         let (client, name) = (self.client.clone(), key.name());
+        // On the heap: the futures are large, and hardly ever needed.
         let read = match key {
             RuntimeKey::Cluster { .. } => {
-                let api: Api<Readable<ClusterTrainingRuntime>> = Api::all(client);
-                self.get(&api, name).await.and_then(readable)
+                let api: Api<Unread<ClusterTrainingRuntime>> = Api::all(client);
+                Box::pin(self.read(&api, name)).await
             }
             RuntimeKey::Namespaced { namespace, .. } => {
-                let api: Api<Readable<TrainingRuntime>> = Api::namespaced(client, namespace);
-                self.get(&api, name).await.and_then(readable)
+                let api: Api<Unread<TrainingRuntime>> = Api::namespaced(client, namespace);
+                Box::pin(self.read(&api, name)).await
             }
         };
-        match read {
-            Ok(runtime) => Ok(Arc::new(runtime)),
-            Err(Unknown::Absent) => Err(not_found(key.kind(), GROUP, name)),
-            Err(Unknown::Failed(problem)) => Err(problem),
+        read.map_err(|unknown| match unknown {
+            Unknown::Absent => not_found(key.kind(), GROUP, name),
+            Unknown::Failed(problem) => problem,
+        })
+    }
+
+    /// A runtime that no watch knows. It is read when its turn comes.
+    async fn read<K>(&self, api: &Api<Unread<K>>, name: &str) -> Result<Found<'_>, Unknown>
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Into<Runtime>,
+    {
+        let unread = self.get(api, name).await?;
+        let turn = self.turn.acquire().await.ok();
+        match unread.read().0 {
+            Ok(runtime) => Ok(Found { runtime: Arc::new(runtime.into()), _turn: turn }),
+            Err(unreadable) => {
+                Err(Unknown::Failed(format!("cannot be read: {}", unreadable.error)))
+            }
         }
     }
 
-    /// The runtime that a TrainJob started with, if it has.
-    pub async fn snapshot(&self, job: &TrainJob) -> Option<Runtime> {
+    /// The snapshot of the runtime that a TrainJob started with, if there is one.
+    pub async fn snapshot(&self, job: &TrainJob) -> Option<ConfigMap> {
         let (namespace, name) = names(job)?;
         let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
-        let problem = match self.get(&api, &snapshot::name(name)).await {
-            Ok(config_map) => match snapshot::read(job, &config_map) {
-                Ok(runtime) => return Some(runtime),
-                Err(problem) => problem.to_string(),
-            },
-            Err(Unknown::Absent) => return None,
-            Err(Unknown::Failed(problem)) => problem,
-        };
-        tracing::warn!(
-            kind = TRAIN_JOB_KIND,
-            namespace,
-            name,
-            problem,
-            "its snapshot cannot be read, judging by the runtime it names"
-        );
-        None
+        match self.get(&api, &snapshot::name(name)).await {
+            Ok(config_map) => Some(config_map),
+            Err(Unknown::Absent) => None,
+            Err(Unknown::Failed(problem)) => {
+                say_unreadable(job, &problem);
+                None
+            }
+        }
+    }
+
+    /// The runtime in the snapshot of a TrainJob, if it can be read, when its turn comes.
+    pub async fn in_snapshot(&self, job: &TrainJob, config_map: &ConfigMap) -> Option<Found<'_>> {
+        let turn = self.turn.acquire().await.ok();
+        match snapshot::read(job, config_map) {
+            Ok(runtime) => Some(Found { runtime: Arc::new(runtime), _turn: turn }),
+            Err(problem) => {
+                say_unreadable(job, &problem.to_string());
+                None
+            }
+        }
     }
 
     /// The names of the replicated jobs of a TrainJob's JobSet that are active.
@@ -163,19 +215,26 @@ impl Lookup {
     }
 
     /// Of the `PriorityClass` objects that a TrainJob on this runtime needs those that cannot be read,
-    /// and why. Not more than 100 are looked for.
+    /// and why. Not more than 100 are looked for, one after another: of the places there is one for a review, so
+    /// a runtime that names many holds up nobody else.
     pub async fn missing_priority_classes(&self, runtime: &Runtime) -> BTreeMap<String, String> {
         let api: Api<PriorityClass> = Api::all(self.client.clone());
-        let names = priority_classes(runtime).into_iter().take(PRIORITY_CLASSES);
-        let questions = names.map(|name| async {
-            let problem = match self.get(&api, name).await {
-                Ok(_) => return None,
+        let mut names = priority_classes(runtime).into_iter().take(PRIORITY_CLASSES).peekable();
+        let mut missing = BTreeMap::new();
+        if names.peek().is_none() {
+            return missing;
+        }
+        let end = Instant::now() + PATIENCE;
+        let _place = timeout_at(end, self.asking_for_priorities.acquire()).await;
+        for name in names {
+            let problem = match answered(end, api.get_metadata(name)).await {
+                Ok(_) => continue,
                 Err(Unknown::Absent) => not_found("PriorityClass", PriorityClass::GROUP, name),
                 Err(Unknown::Failed(problem)) => problem,
             };
-            Some((name.to_owned(), problem))
-        });
-        join_all(questions).await.into_iter().flatten().collect()
+            missing.insert(name.to_owned(), problem);
+        }
+        missing
     }
 
     async fn get<K>(&self, api: &Api<K>, name: &str) -> Result<K, Unknown>
@@ -189,26 +248,37 @@ impl Lookup {
         &self,
         question: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, Unknown> {
-        let answer = timeout(PATIENCE, async {
+        let question = async {
             // Nobody closes it: there is always a place.
             let _place = self.places.acquire().await;
             question.await
-        });
-        match answer.await {
-            Ok(Ok(object)) => Ok(object),
-            Ok(Err(kube::Error::Api(status))) if status.is_not_found() => Err(Unknown::Absent),
-            Ok(Err(kube::Error::Api(status))) => Err(Unknown::Failed(status.message)),
-            Ok(Err(error)) => Err(Unknown::Failed(error.to_string())),
-            Err(_) => Err(Unknown::Failed(format!("no answer within {PATIENCE:?}"))),
-        }
+        };
+        answered(Instant::now() + PATIENCE, question).await
     }
 }
 
-fn readable<K: Into<Runtime>>(read: Readable<K>) -> Result<Runtime, Unknown> {
-    match read.0 {
-        Ok(runtime) => Ok(runtime.into()),
-        Err(unreadable) => Err(Unknown::Failed(format!("cannot be read: {}", unreadable.error))),
+/// The answer to a question, if it comes before `end`, which is [`PATIENCE`] after it was to be asked.
+async fn answered<T>(
+    end: Instant,
+    question: impl Future<Output = kube::Result<T>>,
+) -> Result<T, Unknown> {
+    match timeout_at(end, question).await {
+        Ok(Ok(object)) => Ok(object),
+        Ok(Err(kube::Error::Api(status))) if status.is_not_found() => Err(Unknown::Absent),
+        Ok(Err(kube::Error::Api(status))) => Err(Unknown::Failed(status.message)),
+        Ok(Err(error)) => Err(Unknown::Failed(error.to_string())),
+        Err(_) => Err(Unknown::Failed(format!("no answer within {PATIENCE:?}"))),
     }
+}
+
+fn say_unreadable(job: &TrainJob, problem: &str) {
+    tracing::warn!(
+        kind = TRAIN_JOB_KIND,
+        namespace = job.metadata.namespace,
+        name = job.metadata.name,
+        problem,
+        "its snapshot cannot be read, judging by the runtime it names"
+    );
 }
 
 /// That there is no such object, as Kubeflow Trainer says it, with the kind and not the resource.

@@ -114,8 +114,8 @@ impl Rejection {
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {
-            Self::TooLong => "the body is too long, expected at most 3 MiB",
-            Self::NoRoom => "there are too many long bodies at this moment, try again",
+            Self::TooLong => "the body is too long, expected at most 6 MiB",
+            Self::NoRoom => "there are too many bodies at this moment, try again",
             Self::TooSlow => "the body was not complete within 10 seconds",
             Self::BrokenOff => "the body broke off",
             Self::Malformed => "the body is not an AdmissionReview",

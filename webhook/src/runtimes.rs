@@ -4,7 +4,8 @@
 //! may have been created a moment ago.
 //!
 //! They are kept as text: whoever may create runtimes could otherwise fill the memory with them, for what is
-//! two bytes in JSON may be kilobytes as a value. The first few small ones are kept as values, too.
+//! two bytes in JSON may be kilobytes as a value. The first few small ones are kept as values, too; what needs a large one
+//! is a [large review](crate::large).
 
 use std::{
     collections::HashMap,
@@ -29,8 +30,9 @@ use trainjob_process::health::Readiness;
 const INSTALL_CRDS: &str =
     "install them with: kubectl apply --server-side -f charts/trainjob-operator/files/crds";
 
-/// How many runtimes are kept as values, and how many parts each may have.
+/// How many runtimes are kept as values.
 const VALUES: usize = 16;
+/// How many parts a small runtime may have: its value takes less than a megabyte.
 const SMALL: usize = 200;
 
 type Known = HashMap<RuntimeKey, Kept>;
@@ -39,6 +41,7 @@ type Known = HashMap<RuntimeKey, Kept>;
 #[derive(Debug, Clone)]
 struct Kept {
     text: Arc<str>,
+    is_small: bool,
     value: Option<Arc<Runtime>>,
 }
 
@@ -52,6 +55,12 @@ impl Runtimes {
     pub fn get(&self, key: &RuntimeKey) -> Option<Arc<Runtime>> {
         let kept = self.read().get(key).cloned()?;
         kept.value.or_else(|| value(key, &kept.text).map(Arc::new))
+    }
+
+    /// Whether the runtime is known, and its value takes much time and memory.
+    #[must_use]
+    pub fn is_large(&self, key: &RuntimeKey) -> bool {
+        self.read().get(key).is_some_and(|kept| !kept.is_small)
     }
 
     /// How many of a kind are known.
@@ -145,9 +154,10 @@ fn put<K: Resource + Serialize>(known: &mut Known, kind: &str, runtime: &K) {
     let key = runtime_key_of(kind, runtime.meta());
     known.remove(&key);
     let values = known.values().filter(|kept| kept.value.is_some()).count();
-    let is_kept = values < VALUES && stripped::object_count(&text) <= SMALL;
+    let is_small = stripped::object_count(&text) <= SMALL;
+    let is_kept = is_small && values < VALUES;
     let value = if is_kept { value(&key, &text).map(Arc::new) } else { None };
-    known.insert(key, Kept { text: text.into(), value });
+    known.insert(key, Kept { text: text.into(), is_small, value });
 }
 
 /// The runtime that a text says. What was written as one can be read as one.
@@ -176,6 +186,31 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn runtime_of_many_parts_is_large_and_not_kept_as_a_value() {
+        let runtimes = Runtimes::default();
+        let key = |name: &str| RuntimeKey::Cluster { name: name.into() };
+        // Beside them there are the runtime, its metadata and its spec, with what holds them.
+        for (name, volumes) in [("small", SMALL / 2), ("large", SMALL)] {
+            let volumes = vec![json!({"name": "v"}); volumes];
+            let pod = json!({"spec": {"containers": [], "volumes": volumes}});
+            let job = json!({"name": "node", "template": {"spec": {"template": pod}}});
+            let runtime: ClusterTrainingRuntime = serde_json::from_value(json!({
+                "metadata": {"name": name},
+                "spec": {"template": {"spec": {"replicatedJobs": [job]}}},
+            }))
+            .unwrap();
+            put(&mut runtimes.write(), CLUSTER_TRAINING_RUNTIME_KIND, &runtime);
+            assert_eq!(runtimes.get(&key(name)).as_deref(), Some(&Runtime::from(runtime)));
+        }
+        assert_eq!(
+            ["small", "large", "absent"].map(|name| runtimes.is_large(&key(name))),
+            [false, true, false]
+        );
+        let is_value = |name| runtimes.read()[&key(name)].value.is_some();
+        assert_eq!([is_value("small"), is_value("large")], [true, false]);
+    }
 
     #[test]
     fn a_runtime_is_what_was_put() {

@@ -27,7 +27,7 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use trainjob_process::connections::{Connections, Place};
 
 use crate::{
-    bodies::{Bodies, Held},
+    bodies::Bodies,
     handler::AdmissionHandler,
     large::LargeReviews,
     metrics::{Metrics, Rejection, Verdict},
@@ -190,19 +190,32 @@ impl Server {
         };
         let (_under_way, begin) = (place.request(), Instant::now());
         if !body.is_large() {
-            return self.judge(task, &body, begin).await;
+            let request = match review::read(body.bytes()) {
+                Ok(request) => request,
+                Err(problem) => return self.reject(Rejection::Malformed, &problem),
+            };
+            if !self.handler.takes_long(task, &request) {
+                return self.judge(task, &request, begin).await;
+            }
         }
         let server = Arc::clone(&self);
-        let judged = self.large.judge(async move { server.judge(task, &body, begin).await }).await;
+        let review = async move {
+            match review::read(body.bytes()) {
+                Ok(request) => server.judge(task, &request, begin).await,
+                Err(problem) => server.reject(Rejection::Malformed, &problem),
+            }
+        };
+        let judged = self.large.judge(review).await;
         judged.unwrap_or_else(|| text(StatusCode::INTERNAL_SERVER_ERROR, "cannot judge this"))
     }
 
-    async fn judge(&self, task: Task, body: &Held, begin: Instant) -> Response<Full<Bytes>> {
-        let request = match review::read(body.bytes()) {
-            Ok(request) => request,
-            Err(problem) => return self.reject(Rejection::Malformed, &problem),
-        };
-        let answer = self.handler.answer(task, &request).await;
+    async fn judge(
+        &self,
+        task: Task,
+        request: &review::Request<'_>,
+        begin: Instant,
+    ) -> Response<Full<Bytes>> {
+        let answer = self.handler.answer(task, request).await;
         self.metrics.answered(task, &request.operation, Verdict::of(&answer), begin.elapsed());
         match review::write(&request.uid, &answer) {
             Ok(json) => response(StatusCode::OK, "application/json", json),

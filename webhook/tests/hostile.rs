@@ -178,7 +178,7 @@ async fn what_is_no_review_is_refused_with_a_reason() {
         (&b"{"[..], 400, "not an AdmissionReview of admission.k8s.io/v1: EOF"),
         (b"\xc3\x28", 400, "not UTF-8: "),
         (&longest, 400, "no name of no name, expected AdmissionReview"),
-        (&too_long, 413, "the body is too long, expected at most 3 MiB"),
+        (&too_long, 413, "the body is too long, expected at most 6 MiB"),
         (
             wrong_kind.as_bytes(),
             200,
@@ -237,7 +237,7 @@ fn many_files() {
 #[tokio::test]
 async fn more_parts_than_any_object_has_are_not_made() {
     let server = Running::start().await;
-    for (parts, expected) in [(10, "unsupported"), (900_000, "more than 20000 parts")] {
+    for (parts, expected) in [(10, "unsupported"), (900_000, "more than 13500 parts")] {
         let mut review = review("CREATE");
         let volumes = vec![json!({}); parts];
         *review.pointer_mut("/request/object/spec").unwrap() = json!({
@@ -254,6 +254,35 @@ async fn more_parts_than_any_object_has_are_not_made() {
         assert!(status == 200 && text.contains(expected), "{status} {text}");
     }
     server.is_well().await;
+}
+
+/// A TTL may not change, however much there is that cannot be read or is not looked at.
+#[tokio::test]
+async fn rules_of_ttl_and_deadline_hold_beside_more_parts_than_are_read() {
+    let server = Running::start().await;
+    let parts =
+        |count: usize| (0..count).map(|number| json!({"uid": number.to_string()})).collect();
+    let many: Value = parts(30_000);
+    let mut owned = review("UPDATE");
+    for object in ["object", "oldObject"] {
+        owned["request"][object]["metadata"]["ownerReferences"] = many.clone();
+    }
+    let mut unreadable = review("UPDATE");
+    let pod = json!({"spec": {"template": {"spec": {"volumes": many}}}});
+    *unreadable
+        .pointer_mut("/request/oldObject/spec/runtimePatches/0/trainingRuntimeSpec/template/spec")
+        .unwrap() = json!({"replicatedJobs": [{"name": "node", "template": pod}]});
+    for (review, warns) in [(owned, false), (unreadable, true)] {
+        let body = review.to_string();
+        assert!(body.len() < LONGEST_BODY);
+        let (status, text) = server.post(Task::ValidateTrainJob.path(), body.as_bytes()).await;
+        let answer: Value = serde_json::from_str(&text).unwrap();
+        let response = &answer["response"];
+        assert!(status == 200 && response["allowed"] == false, "{text}");
+        let message = response["status"]["message"].as_str().unwrap();
+        assert!(message.contains("spec.ttlSecondsAfterFinished"), "{message}");
+        assert_eq!(text.contains("the stored TrainJob cannot be read"), warns, "{text}");
+    }
 }
 
 #[tokio::test]

@@ -53,3 +53,19 @@ async fn a_jobset_of_very_many_parts_is_seen_and_deleted_at_the_deadline() -> Re
     })
     .await
 }
+
+/// They are no part of what admission judges, and may come at any time.
+#[tokio::test]
+async fn deadline_holds_for_a_job_of_very_many_owner_references() -> Result<()> {
+    test("owned", async |tenant| {
+        tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 10})).await?;
+        tenant.has_job_set("job").await?;
+        // Of no kind that is served, so that the garbage collector leaves them as they are.
+        let owner = |number: usize| json!({"apiVersion": "a/v1", "kind": "A", "name": "a", "uid": number.to_string()});
+        let owners: Vec<_> = (0..PARTS).map(owner).collect();
+        tenant.patch("job", &json!({"metadata": {"ownerReferences": owners}})).await?;
+        tenant.fails_by_deadline("job").await?;
+        tenant.released("job").await
+    })
+    .await
+}

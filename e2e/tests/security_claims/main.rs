@@ -12,6 +12,7 @@
 mod label;
 mod limits;
 mod page;
+mod parts;
 mod tenants;
 
 use anyhow::{Result, ensure};

@@ -51,7 +51,7 @@ pub use self::{
     objects::{Objects, PodGroup, SecretClaim, SecretContent},
     owner::owner_reference,
     pod_group::pod_group_patch,
-    resolve::{Runtime, RuntimeKey, UnsupportedRuntime, runtime_key},
+    resolve::{Runtime, RuntimeKey, UnsupportedRuntime, referenced_runtime, runtime_key},
     size::{MAX_OBJECTS, object_count},
     snapshot::SnapshotError,
     update::{JobSetUpdate, update_suspended},

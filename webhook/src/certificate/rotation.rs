@@ -99,6 +99,22 @@ pub enum Step {
     Wait(Duration),
 }
 
+impl Step {
+    /// What a process does instead that has [remembered](State::remember) a CA.
+    ///
+    /// Where the signer is older than `authority_renew_before` and `lifetime` together (a CA of somebody's own), what is
+    /// remembered counts as out of use. Forgotten, it would be remembered again at once. So such a process keeps it, unwritten, until
+    /// its certificate is signed anew, which takes no longer than a new signer has to stand.
+    #[must_use]
+    pub const fn with_remembered(self) -> Self {
+        match self {
+            Self::Wait(_) => Self::Remember,
+            Self::DropPrevious => Self::Wait(Duration::MAX),
+            Self::Create | Self::AddNext | Self::Promote(_) | Self::Remember => self,
+        }
+    }
+}
+
 /// Why the next CA may sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {

@@ -166,10 +166,8 @@ impl Keeper {
         let stood = self.standing.observe(next, Instant::now());
         let served = self.serve(&content, &webhook_configurations, now);
 
-        let step = match plan(&content.state, stood, &self.settings, now) {
-            Step::Wait(_) if remembered => Step::Remember,
-            step => step,
-        };
+        let step = plan(&content.state, stood, &self.settings, now);
+        let step = if remembered { step.with_remembered() } else { step };
         let wait = self.carry_out(step, &content, now).await?;
         bundled?;
         Ok(wait.min(served?))

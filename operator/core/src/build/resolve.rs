@@ -9,8 +9,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use thiserror::Error;
 use trainjob_api::{
     ClusterTrainingRuntime, TrainJob, TrainingRuntime,
-    v1alpha1::runtime::TrainingRuntimeSpec,
-    v1alpha1::{CLUSTER_TRAINING_RUNTIME_KIND, GROUP, TRAINING_RUNTIME_KIND},
+    v1alpha1::{
+        CLUSTER_TRAINING_RUNTIME_KIND, GROUP, TRAINING_RUNTIME_KIND, runtime::TrainingRuntimeSpec,
+        train_job::RuntimeRef,
+    },
 };
 
 /// The identity of a runtime in the cluster.
@@ -79,15 +81,26 @@ pub struct UnsupportedRuntime {
 ///
 /// When kind and group together are not one of the two runtimes.
 pub fn runtime_key(job: &TrainJob) -> Result<RuntimeKey, UnsupportedRuntime> {
-    let reference = &job.spec.runtime_ref;
+    let namespace = job.metadata.namespace.as_deref().unwrap_or_default();
+    referenced_runtime(&job.spec.runtime_ref, namespace)
+}
+
+/// The runtime that a TrainJob of a namespace refers to, as [`runtime_key`] tells it.
+///
+/// # Errors
+///
+/// When kind and group together are not one of the two runtimes.
+pub fn referenced_runtime(
+    reference: &RuntimeRef,
+    namespace: &str,
+) -> Result<RuntimeKey, UnsupportedRuntime> {
     let group = reference.api_group.as_deref().unwrap_or(GROUP);
     let kind = reference.kind.as_deref().unwrap_or(CLUSTER_TRAINING_RUNTIME_KIND);
     let name = reference.name.clone();
     match (group, kind) {
         (GROUP, CLUSTER_TRAINING_RUNTIME_KIND) => Ok(RuntimeKey::Cluster { name }),
         (GROUP, TRAINING_RUNTIME_KIND) => {
-            let namespace = job.metadata.namespace.clone().unwrap_or_default();
-            Ok(RuntimeKey::Namespaced { namespace, name })
+            Ok(RuntimeKey::Namespaced { namespace: namespace.into(), name })
         }
         _ => Err(UnsupportedRuntime { kind: kind.into(), group: group.into() }),
     }

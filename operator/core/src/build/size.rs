@@ -1,13 +1,13 @@
 //! How many JSON objects an object consists of.
 //!
-//! An empty object is two bytes of text and may be a volume of three kilobytes once it is read. So the operator reads no
-//! object that consists of very many, and builds none.
+//! An empty object is two bytes of text and may be a volume of three kilobytes once it is read; what is made of it
+//! takes as much again. So the programs read no object that consists of very many, and the operator builds none.
 
 use serde::Serialize;
 
 /// How many JSON objects one may consist of, itself included. The largest TrainJob that the schema admits has about
-/// 13,000.
-pub const MAX_OBJECTS: usize = 20_000;
+/// 13,000. A runtime of so many volumes and the JobSet of it take 140 MB together; each program may have 256 MiB.
+pub const MAX_OBJECTS: usize = 13_500;
 
 /// How many JSON objects there are in a text of JSON, itself and those within included.
 #[must_use]

@@ -47,6 +47,20 @@ fn wait(seconds: u64) -> Step {
 }
 
 #[test]
+fn ca_in_use_is_not_forgotten_under_a_signer_of_any_age() {
+    let in_use = ca(3, LIFE, 900_000);
+    // The second one counts as out of use: its signer was made 1 500 ago.
+    for (now, expected) in [(11_000, Step::Remember), (11_500, Step::Wait(Duration::MAX))] {
+        let mut state = state(Place::Usable(signer()), Place::Empty, &[]);
+        assert!(state.remember(&in_use, at(now)));
+        let step = plan(&state, None, &settings(), at(now)).with_remembered();
+        assert_eq!(step, expected);
+        let after = after(&state, step, None, &settings(), at(now));
+        assert_eq!(after.previous == [in_use.clone()], step == Step::Remember);
+    }
+}
+
+#[test]
 fn every_state_has_its_next_step() {
     use Place::{Empty, Unusable, Usable};
     use Reason::{LastMoment, NoSigner, Stood};
