@@ -51,8 +51,6 @@ type Place = trainjob_engine::places::Place<Priority>;
 
 /// A GET of an owner, of whatever kind: what makes one slow makes all slow.
 const ASK_OWNER: Operation = Operation { verb: Verb::Get, kind: "owners" };
-/// How long it is until another try to ask for an owner.
-const ASK_AGAIN: Duration = Duration::from_secs(10);
 
 /// What is asked and told by everybody.
 pub struct Remover {
@@ -271,7 +269,8 @@ impl Remover {
                     let now = self.clock.now();
                     self.state().question_refused(key, &rights, now, boot_time());
                 }
-                self.queue.retry(key, Some(ASK_AGAIN));
+                let again = self.state().ask_failed(key);
+                self.queue.retry(key, again);
                 Some(Passed::Failed)
             }
         }

@@ -26,6 +26,10 @@ use crate::{
     wish::Wishes,
 };
 
+/// How much is kept of a text of an object that nobody has checked, in bytes. No group, version, kind or name is longer, so an owner
+/// of whom less is kept than was said is nobody.
+const LONGEST_TEXT: usize = 320;
+
 /// A finished object, as it is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
@@ -190,7 +194,7 @@ fn finish(
     let end = reading.end.as_ref()?;
     let ending = Ending {
         outcome: end.outcome,
-        reason: interner.intern(&end.reason),
+        reason: interner.intern(beginning(&end.reason)),
         own_ttl: reading.own_ttl,
         guards: reading.guards,
         bond: reading.bond,
@@ -202,14 +206,19 @@ fn finish(
     })
 }
 
+/// As much of a text as is kept.
+fn beginning(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(LONGEST_TEXT)).unwrap_or(text)
+}
+
 fn owner(references: &[OwnerReference], interner: &mut Interner) -> Owner {
     let controller = references.iter().find(|owner| owner.controller == Some(true));
     match controller {
         Some(owner) => Owner::Controller(Box::new(Controller {
-            api_version: interner.intern(&owner.api_version),
-            kind: interner.intern(&owner.kind),
-            name: owner.name.as_str().into(),
-            uid: Uid::from(owner.uid.as_str()),
+            api_version: interner.intern(beginning(&owner.api_version)),
+            kind: interner.intern(beginning(&owner.kind)),
+            name: beginning(&owner.name).into(),
+            uid: Uid::from(beginning(&owner.uid)),
         })),
         None if references.is_empty() => Owner::None,
         None => Owner::Others,

@@ -11,6 +11,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    ops::Bound,
     sync::Arc,
 };
 
@@ -81,9 +82,11 @@ impl Group {
         if self.held.is_empty() {
             return self.ranks.get(not_newer.checked_add(last_needed)?).map(|rank| rank.finished);
         }
-        let newer = self.ranks.range(not_newer..);
-        let counts_from = |rank: &Rank| self.held.get(rank).copied().unwrap_or(rank.finished);
-        let mut instants: Vec<_> = newer.map(counts_from).collect();
+        // Those that were not held are in the order in which they count, so no more of them matter than are kept.
+        let newer = self.ranks.range(not_newer..).filter(|newer| !self.held.contains_key(newer));
+        let finishes = newer.take(usize::from(count)).map(|newer| newer.finished);
+        let held = self.held.range((Bound::Excluded(rank), Bound::Unbounded));
+        let mut instants: Vec<_> = finishes.chain(held.map(|(_, until)| *until)).collect();
         instants.sort_unstable();
         instants.get(last_needed).copied()
     }

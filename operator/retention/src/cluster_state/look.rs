@@ -100,7 +100,8 @@ impl ClusterState {
         let turn = Turn::before(&deletion, may, rests);
         let hindrance = hindrance(may, rests, is_live, plan.next);
         let (groups, rates, flows) = (&mut kind.groups, &mut self.rates, &mut self.flows);
-        let go = Go { groups, rates, flows, key, policy: &policy, due, next: plan.next, monotonic };
+        let (since, next) = (object.in_line_since(due, reached), plan.next);
+        let go = Go { groups, rates, flows, key, policy: &policy, since, next, monotonic };
         let step = go.on(object, deletion, hindrance);
         let turn = if matches!(step, Step::Delete(_)) { Turn::Takes } else { turn };
         (step, turn)
@@ -153,6 +154,12 @@ impl ClusterState {
             object.end_is_news |= governed.is_some_and(|governed| !governed.deletes_owner());
             self.observe(key, now);
         }
+    }
+
+    /// There was no answer about the owner of an object. Returns how long it is until the next try.
+    pub fn ask_failed(&mut self, key: &Key) -> Option<Duration> {
+        let kind = self.kinds.get_mut(key.target.0)?;
+        Some(kind.objects.get_mut(&key.object)?.ask_failed())
     }
 
     /// Takes in whether the TrainJob with this UID is released (R13). Then it takes a place among those that a rule keeps.
@@ -243,8 +250,8 @@ struct Go<'s> {
     flows: &'s mut Flows,
     key: &'s Key,
     policy: &'s Uid,
-    /// Since when it is due.
-    due: Timestamp,
+    /// Since when it counts in the line of the policy.
+    since: Timestamp,
     /// When its plan changes.
     next: Option<Timestamp>,
     monotonic: Duration,
@@ -278,8 +285,8 @@ impl Go<'_> {
             }
             Progress::None | Progress::Waits(_) => {
                 object.leave_line(self.rates, self.policy, self.key);
-                object.progress = Progress::Waits(self.due);
-                self.rates.wait(self.policy, self.key, self.due);
+                object.progress = Progress::Waits(self.since);
+                self.rates.wait(self.policy, self.key, self.since);
                 Step::Line
             }
         }

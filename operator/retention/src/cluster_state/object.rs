@@ -14,13 +14,15 @@ use trainjob_retention_core::{
 };
 
 use super::{found::Found, rates::Rates};
-use crate::key::Key;
+use crate::key::{Key, scheduled_since};
 
 /// How long an answer holds: about an owner that lets the object go (`docs/retention.md`, R24), and about a release (R13).
 const ANSWER_HOLDS: Duration = Duration::from_mins(1);
 /// How long it takes at most until an owner is asked for again that had not finished.
 const LONGEST_WAIT: Duration = Duration::from_secs(OWNER_ASKED_WITHIN.unsigned_abs());
-/// The longest wait after deletions that failed.
+/// When to ask for an owner again of which there was no answer.
+const ASK_AGAIN: Duration = Duration::from_secs(10);
+/// The longest wait after deletions and questions that failed.
 const LONGEST_BACKOFF: Duration = Duration::from_mins(5);
 
 /// A place in a group, and how many the group keeps.
@@ -80,6 +82,8 @@ struct Activity {
     rests_until: Duration,
     /// The answer about its owner.
     asked: Option<Asked>,
+    /// How often in a row there was no answer.
+    unanswered: u8,
     /// The answer about its release, and when it was given.
     release: Option<(Release, Duration)>,
     /// What its users were told.
@@ -258,9 +262,19 @@ impl Object {
         let is_unfinished = matches!(answer, OwnerAnswer::Found(FoundOwner { finished: None, .. }));
         let before = self.asked().map_or(0, |asked| asked.unfinished);
         let unfinished = if is_unfinished { before.saturating_add(1) } else { 0 };
-        self.activity().asked = Some(Asked { answer, at: now, unfinished });
+        let activity = self.activity();
+        (activity.asked, activity.unanswered) = (Some(Asked { answer, at: now, unfinished }), 0);
         self.found = Found::default();
         before > 0 && !is_unfinished
+    }
+
+    /// There was no answer about its owner. How long it is until it is asked for again: 10 s, doubling, or a million objects of
+    /// a kind of owner that is not served would ask a hundred thousand times a second.
+    pub(super) fn ask_failed(&mut self) -> Duration {
+        let activity = self.activity();
+        let doubled = ASK_AGAIN.saturating_mul(1 << activity.unanswered.min(5));
+        activity.unanswered = activity.unanswered.saturating_add(1);
+        doubled.min(LONGEST_BACKOFF)
     }
 
     /// How long it is still left alone after a deletion that failed, or, if its Pods are what is to go, because they may not
@@ -283,6 +297,13 @@ impl Object {
     pub(super) fn accepted(&mut self) {
         self.progress = Progress::Accepted;
         self.has_not_failed();
+    }
+
+    /// From when on it counts in the line of its policy, at `now`. One whose last deletion has failed goes behind the whole
+    /// backlog: where nothing lets it go, others of its flow would never be tried.
+    pub(super) fn in_line_since(&self, due: Timestamp, now: Timestamp) -> Timestamp {
+        let has_failed = self.activity.as_ref().is_some_and(|activity| activity.failures > 0);
+        if has_failed { due.max(scheduled_since(now).plus(-1)) } else { due }
     }
 
     /// Its last deletion, or that of its Pods, has not failed.

@@ -2,7 +2,7 @@
 //!
 //! An object that is due and may go stands in the line of its policy until it is given leave. Within a line, what has been
 //! due for a minute at most goes before the backlog, which begins one turn in eight; among equals the longest due goes
-//! first.
+//! first, and one whose last deletion has failed goes last.
 //!
 //! Times are of a clock that nobody sets, since any moment.
 

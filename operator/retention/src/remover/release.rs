@@ -3,7 +3,7 @@
 //!
 //! The JobSet is asked for first. While it is there it may make Pods, so only a list that follows its end counts.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{Api, Client, api::ListParams};
@@ -21,7 +21,7 @@ use trainjob_engine::{
 use trainjob_process::server_time::boot_time;
 use trainjob_retention_core::{plan::Release, uid::Uid};
 
-use super::{ASK_AGAIN, Place, Remover, requests};
+use super::{Place, Remover, requests};
 use crate::{
     cluster_state::{Resource, Right, Verb as RightVerb},
     key::Key,
@@ -31,6 +31,8 @@ use crate::{
 const ASK_RELEASE: Operation = Operation { verb: Verb::Get, kind: "jobsets" };
 /// Pods that run.
 const RUNNING: &str = "status.phase!=Succeeded,status.phase!=Failed";
+/// How long it is until another try, where there was no answer.
+const ASK_AGAIN: Duration = Duration::from_secs(10);
 /// How many Pods are asked for at a time. Normally there is none.
 const PAGE: u32 = 100;
 

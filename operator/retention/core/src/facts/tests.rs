@@ -106,6 +106,19 @@ fn what_exempts_an_object_is_remembered() {
     }
 }
 
+/// The API server only sees that they are not empty.
+#[test]
+fn of_the_texts_of_an_owner_only_the_beginning_is_kept() {
+    let long = "\u{e9}".repeat(500_000);
+    let owner = json!({
+        "apiVersion": long, "kind": long, "name": long, "uid": long, "controller": true,
+    });
+    let facts = read_job(&job(&json!({"ownerReferences": [owner]}), &failed())).unwrap();
+    let owner = facts.controller().unwrap();
+    let kept = [&*owner.api_version, &*owner.kind, &*owner.name, &*owner.uid.to_string()];
+    assert_eq!(kept, [&*"\u{e9}".repeat(160); 4]);
+}
+
 #[test]
 fn owners_who_do_not_manage_an_object_are_told_from_none() {
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "p"});

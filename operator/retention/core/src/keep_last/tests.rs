@@ -35,6 +35,32 @@ fn an_object_that_was_held_counts_from_the_end_of_its_hold() {
     assert_eq!((since(&groups, 1), since(&groups, 2)), (Some(Timestamp(3)), None));
 }
 
+proptest! {
+    #[test]
+    fn object_is_dispensable_since_the_last_of_those_kept_counted(
+        holds in vec((0..40_i64, 0..3_i64), 1..30), count in 0..6_u16,
+    ) {
+        let mut groups = Groups::default();
+        let mut candidates = Vec::new();
+        for (uid, (finished, held)) in (0..).zip(holds) {
+            let candidate = candidate(uid, finished, true);
+            let counts_from = candidate.rank.finished.plus(held * 10);
+            candidates.push(Candidate { counts_from, ..candidate });
+        }
+        for candidate in &candidates {
+            groups.enter(candidate);
+        }
+        let group = groups.get(&candidates[0].group).unwrap();
+        for old in &candidates {
+            let newer = candidates.iter().filter(|newer| newer.rank > old.rank);
+            let mut instants: Vec<_> = newer.map(|newer| newer.counts_from).collect();
+            instants.sort_unstable();
+            let last = usize::from(count).checked_sub(1).and_then(|last| instants.get(last));
+            prop_assert_eq!(group.dispensable_since(&old.rank, count), last.copied());
+        }
+    }
+}
+
 #[test]
 fn a_group_that_nothing_belongs_to_takes_no_memory() {
     let mut groups = Groups::default();

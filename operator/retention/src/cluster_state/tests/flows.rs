@@ -49,6 +49,24 @@ fn probe_whose_object_is_gone_before_its_answer_is_read_ends_the_backoff_too() {
     assert!(scene.deletes("l", at(62)));
 }
 
+/// Some that nothing lets go would keep all others from being tried.
+#[test]
+fn object_whose_deletion_has_failed_goes_behind_the_backlog() {
+    let jobs = [finished("j", 7, 0), finished("k", 7, 10)];
+    let mut scene = Scene::new(vec![ttl(60)], &jobs, at(600));
+    let goes_first = |scene: &mut Scene, expected| {
+        for name in ["j", "k"] {
+            assert_eq!(scene.look(name, at(600)), Step::Line, "{name}");
+        }
+        assert_eq!(scene.state.give_leave(at(600), scene.monotonic), Ok(key(expected)));
+        assert!(matches!(scene.look(expected, at(600)), Step::Delete(_)));
+    };
+    goes_first(&mut scene, "j");
+    scene.reply("j", Reply::Failed);
+    scene.pass(1);
+    goes_first(&mut scene, "k");
+}
+
 #[test]
 fn another_namespace_of_the_kind_goes_on() {
     let mut jobs = vec![finished("j", 7, 0)];

@@ -54,6 +54,19 @@ impl Scene {
 }
 
 #[test]
+fn owner_of_whom_there_is_no_answer_is_asked_for_less_often_each_time() {
+    let mut scene = Scene::new(vec![after_owner()], &jobs(), at(0));
+    let waits = |scene: &mut Scene| -> Vec<_> {
+        let wait = |_| scene.state.ask_failed(&key("j0")).map(|wait| wait.as_secs());
+        (0..7).map_while(wait).collect()
+    };
+    assert_eq!(waits(&mut scene), [10, 20, 40, 80, 160, 300, 300]);
+    scene.owner_is("j0", RUNS, at(60));
+    assert_eq!(waits(&mut scene)[0], 10);
+    assert_eq!(scene.state.ask_failed(&key("gone")), None);
+}
+
+#[test]
 fn end_of_an_owner_is_expected_however_late_it_is_asked_for() {
     for answer in [ended(300), OwnerAnswer::Gone] {
         let mut scene = Scene::new(vec![after_owner()], &jobs(), at(0));
