@@ -314,7 +314,15 @@ impl Controller for Reconciler {
             _ if self.queue.note(&key, placement) => {}
             Some(placement) => self.queue.place(key, placement),
             // A pass would have a place for requests until it sees that there is nothing to do.
-            None => self.forget(&key),
+            None => {
+                self.forget(&key);
+                // Another watch may have taken in a successor of this name meanwhile, whose timers are forgotten now.
+                if !self.cache.needs_nothing(&key)
+                    && let Some(placement) = self.placement(&key)
+                {
+                    self.queue.place(key, placement);
+                }
+            }
         }
     }
 

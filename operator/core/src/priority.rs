@@ -96,8 +96,9 @@ pub fn position(
 }
 
 /// From when on a job is worked on by a process that takes over. One whose TTL is due begins early, unless its deadline failed it
-/// (see [`Listed::TheJob`](crate::observed::Listed)). One whose JobSet has not ended, or that is kept for a while yet, most likely needs
-/// nothing and begins last; whatever becomes of it meanwhile brings it forward. Every other begins first.
+/// (see [`Listed::TheJob`](crate::observed::Listed)). One whose JobSet has not ended and runs or is suspended as the job says, or that is
+/// kept for a while yet, most likely needs nothing and begins last; whatever becomes of it meanwhile brings it forward. Every other begins
+/// first.
 #[must_use]
 pub fn begins(
     job: &JobFacts,
@@ -107,8 +108,9 @@ pub fn begins(
     now: Now,
 ) -> Begins {
     let by_deadline = job.finished.is_some_and(|it| it.outcome == Outcome::DeadlineExceeded);
+    let follows = |it: &JobSetFacts| it.ended.is_none() && it.suspended == job.suspend;
     match position.priority {
-        Priority::Live if job_set.is_some_and(|it| it.ended.is_none()) => Begins::Last,
+        Priority::Live if job_set.is_some_and(follows) => Begins::Last,
         Priority::Stop | Priority::Live => Begins::First,
         Priority::Cleanup => match ttl::decide(&plan::ttl_subject(job, true, *settings), now) {
             ttl::Decision::Delete { .. } if by_deadline => Begins::First,
@@ -195,6 +197,14 @@ mod tests {
                 &not_read,
                 1_000,
                 Begins::Last,
+            ),
+            (
+                "its JobSet is to be suspended",
+                JobFacts { suspend: true, ..JobFacts::unfinished() },
+                Some(&job_set),
+                &not_read,
+                1_000,
+                Begins::First,
             ),
             (
                 "its deadline is due",

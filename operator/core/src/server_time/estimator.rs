@@ -3,23 +3,24 @@
 //! As long as answers agree, what is known is their intersection, which grows by the drift of the clocks until the
 //! next answer. Answers that no clock can have given, with those before, are of several API servers whose clocks
 //! differ, or of one whose clock was set. Which of them is right nobody can tell. So each kind of answer is kept as
-//! an opinion of its own, until no answer has agreed with it for [`MEMORY`], and the estimate reaches from the first
+//! an opinion of its own, until no answer has agreed with it alone for [`MEMORY`], and the estimate reaches from the first
 //! opinion to the last: its low end is never later than any API server's clock. Clocks that differ by less than
-//! single answers tell are noticed only when their answers contradict each other.
+//! single answers tell are noticed only when their answers contradict each other. An answer that agrees with several opinions
+//! tells nothing of any: taken for an agreement, it would keep those of such clocks for ever, and wider with every hour.
 //!
 //! A [`Jump`] is a change by more than [`JUMP`]: an answer that widens the estimate so far, or an opinion at its low end
 //! that is forgotten. From then on what acts by time pauses for a while, so that somebody can look before a clock that is
 //! wrong deletes what it should not. A pause that lasts is not prolonged by what is forgotten: that is the end of the
 //! same change.
 
-use std::time::Duration;
+use std::{cmp::Reverse, time::Duration};
 
 use trainjob_api::time::Timestamp;
 
 use super::interval::{Interval, Micros, SECOND, Sample, drift, micros};
 use crate::now::Now;
 
-/// How long an opinion is kept that no answer agrees with any more. It is many times as long as the API server is
+/// How long an opinion is kept that no answer agrees with alone any more. It is many times as long as the API server is
 /// ever not [asked](super::Planner).
 const MEMORY: Micros = 300 * SECOND;
 
@@ -33,6 +34,8 @@ const OPINIONS: usize = 8;
 #[derive(Debug, Clone)]
 pub struct Estimator {
     opinions: Vec<Opinion>,
+    /// When an answer was last taken in.
+    answered: Option<Micros>,
     pause: Micros,
     paused_until: Option<Micros>,
     last_jump: Option<Jump>,
@@ -44,7 +47,7 @@ pub struct Estimator {
 struct Opinion {
     /// How much it was ahead.
     ahead: Interval,
-    /// When that was so, which is when an answer last agreed.
+    /// When that was so, which is when an answer last agreed with it alone.
     at: Micros,
 }
 
@@ -77,6 +80,7 @@ impl Estimator {
     pub fn new(pause: Duration) -> Self {
         Self {
             opinions: Vec::new(),
+            answered: None,
             pause: micros(pause),
             paused_until: None,
             last_jump: None,
@@ -86,8 +90,8 @@ impl Estimator {
 
     /// Takes in an answer. It may have come a little before one that was taken in already.
     pub fn observe(&mut self, sample: &Sample) {
-        let latest = self.opinions.iter().map(|opinion| opinion.at).max();
-        let at = sample.at().max(latest.unwrap_or(Micros::MIN));
+        let at = sample.at().max(self.answered.unwrap_or(Micros::MIN));
+        self.answered = Some(at);
         self.forget(at);
         let said = sample.ahead().aged(at.saturating_sub(sample.at()));
         let mut agreeing = self
@@ -101,14 +105,7 @@ impl Estimator {
                 *only = Opinion { ahead: then.intersection(said).unwrap_or(then), at };
             }
             // It does not tell which of them it agrees with.
-            (Some(_), Some(_)) => {
-                for opinion in &mut self.opinions {
-                    let then = opinion.then(at);
-                    if then.intersection(said).is_some() {
-                        *opinion = Opinion { ahead: then, at };
-                    }
-                }
-            }
+            (Some(_), Some(_)) => {}
         }
     }
 
@@ -137,7 +134,7 @@ impl Estimator {
     pub(super) fn widest(&self, now: Micros) -> Option<(Interval, Micros)> {
         let intervals = self.opinions.iter().map(|opinion| opinion.then(now));
         let widest = intervals.max_by_key(|interval| interval.width())?;
-        Some((widest, self.opinions.iter().map(|opinion| opinion.at).max()?))
+        Some((widest, self.answered?))
     }
 
     fn ahead(&self, now: Micros) -> Option<Interval> {
@@ -161,15 +158,19 @@ impl Estimator {
         }
     }
 
-    /// Forgets opinions that no answer has agreed with for long, but for the last.
+    /// Forgets opinions that no answer has agreed with for long, but for the last, and of equals the earliest.
     fn forget(&mut self, now: Micros) {
-        let Some(latest) = self.opinions.iter().map(|opinion| opinion.at).max() else { return };
-        let since = now.saturating_sub(MEMORY).min(latest);
-        if self.opinions.iter().all(|opinion| opinion.at >= since) {
+        let since = now.saturating_sub(MEMORY);
+        let is_last = |opinion: &&Opinion| (opinion.at, Reverse(opinion.ahead.low));
+        let Some(last) = self.opinions.iter().max_by_key(is_last).copied() else { return };
+        if self.opinions.len() == 1 || self.opinions.iter().all(|opinion| opinion.at >= since) {
             return;
         }
         let before = self.ahead(now);
         self.opinions.retain(|opinion| opinion.at >= since);
+        if self.opinions.is_empty() {
+            self.opinions.push(last);
+        }
         let moved =
             before.zip(self.ahead(now)).map(|(before, after)| after.low.saturating_sub(before.low));
         let lasts = self.paused_until.is_some_and(|until| now < until);

@@ -127,6 +127,24 @@ proptest! {
         }
     }
 
+    /// Most answers agree with both.
+    #[test]
+    fn servers_whose_clocks_differ_by_less_than_an_answer_tells_are_known_for_hours(
+        apart in 5_000..900_000_i64,
+        steps in vec((0..4 * SECOND, 0..2_usize, 0..20_000_i64, 0..20_000_i64), 50..100),
+        drift_ppm in -DRIFT_PPM..=DRIFT_PPM,
+    ) {
+        let mut world = World::new(&[0, apart]);
+        let mut estimator = Estimator::new(PAUSE);
+        for (idle, server, up, down) in steps.into_iter().cycle().take(10_000) {
+            estimator.observe(&world.take(Step { idle, drift_ppm, server, ways: (up, down) }));
+        }
+        let reading = estimator.reading(at(world.now)).unwrap();
+        prop_assert!(world.clock(0) - reading.clock.low <= SECOND * 3 / 2, "{reading:?}");
+        prop_assert!(reading.clock.width() <= SECOND * 5 / 2, "{reading:?}");
+        prop_assert_eq!(estimator.jumps(), 0);
+    }
+
     #[test]
     fn clock_that_is_set_is_noticed_with_the_next_answer_and_both_times_are_possible(
         before in steps(50_000),
