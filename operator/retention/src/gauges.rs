@@ -116,7 +116,7 @@ fn policy_line(
         kind: policy.and(line).map(|line| line.kind.clone()),
         mode: policy.map(|policy| policy.mode),
         is_forbidden: policy.is_some() && (kind.0 == KindState::NotATarget || !missing.is_empty()),
-        is_ready: is_ready(stored, kind, missing),
+        is_ready: is_ready(stored, kind, uid.is_some_and(|uid| state.is_paused(uid))),
         is_tripped: uid.is_some_and(|uid| state.tripped(uid).is_some()),
         unexpected: uid.map_or(0, |uid| state.unexpected(uid)),
         would_delete: would_delete.unwrap_or(0),

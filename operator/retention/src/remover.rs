@@ -267,7 +267,7 @@ impl Remover {
                 if requests::is_forbidden(&error) {
                     let rights = self.rights_about(owner, &[RightVerb::Get]).await;
                     let now = self.clock.now();
-                    self.state().question_refused(key, &rights, now, boot_time());
+                    self.state().owner_refused(key, &rights, now, boot_time());
                 }
                 let again = self.state().ask_failed(key);
                 self.queue.retry(key, again);

@@ -32,10 +32,7 @@ use tokio::{
     sync::mpsc,
     time::{Instant, sleep_until, timeout_at},
 };
-use trainjob_api::{
-    lifecycle::v1alpha1::status::{MissingRule, RetentionPolicyStatus},
-    time::Timestamp,
-};
+use trainjob_api::{lifecycle::v1alpha1::status::RetentionPolicyStatus, time::Timestamp};
 use trainjob_core::{Now, pass::Class};
 use trainjob_engine::{answer::timed, error::RequestError};
 use trainjob_process::server_time::boot_time;
@@ -48,7 +45,7 @@ use trainjob_retention_core::{
 
 use self::{
     compose::compose,
-    conditions::{Situation, Stops},
+    conditions::{Missing, Situation, Stops},
     found::Found,
     patch::patch,
     written::Written,
@@ -199,7 +196,7 @@ impl StatusWriter {
             let stops = uid.map(|uid| Stops {
                 tripped: state.tripped(uid).cloned(),
                 waiting: state.waiting(uid),
-                missing: state.missing_rules(uid),
+                missing: Missing { rules: state.missing_rules(uid), pauses: state.is_paused(uid) },
             });
             let mut situation =
                 Situation::of(stored, (kind, is_gone), stops.unwrap_or_default(), is_time_known);
@@ -318,10 +315,12 @@ fn policy_uid(stored: &Stored) -> Option<&Uid> {
     stored.as_ref().ok().map(|stored| &stored.policy.uid)
 }
 
-/// Whether a policy whose kind is so, and maybe gone, and which lacks these rights, is `Ready` (`docs/retention.md`, R50).
+/// Whether a policy whose kind is so, and maybe gone, and which maybe pauses for want of a right, is `Ready`
+/// (`docs/retention.md`, R50).
 #[must_use]
-pub fn is_ready(stored: &Stored, kind: (KindState, bool), missing: Vec<MissingRule>) -> bool {
+pub fn is_ready(stored: &Stored, kind: (KindState, bool), is_paused: bool) -> bool {
     // Neither a trip nor the time makes a difference to that.
+    let missing = Missing { pauses: is_paused, ..Missing::default() };
     let stops = Stops { missing, ..Stops::default() };
     let (is_ready, _, _) = Situation::of(stored, kind, stops, true).ready();
     is_ready

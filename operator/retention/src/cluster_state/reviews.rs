@@ -55,19 +55,31 @@ impl ClusterState {
         }
     }
 
-    /// A question about an object (whether its owner has ended, whether it is released) was refused with 403. All policies
-    /// that would ask it now are concerned. If a right is missing, it is one of these.
-    pub fn question_refused(&mut self, key: &Key, rights: &[Right], now: Now, monotonic: Duration) {
-        let Some(kind) = self.kinds.get_mut(key.target.0) else { return };
+    /// The question whether an object is released was refused with 403. If a right is missing, it is one of these.
+    pub fn release_refused(&mut self, key: &Key, rights: &[Right], now: Now, monotonic: Duration) {
+        for policy in self.asking(key, now, monotonic) {
+            self.rights.refused(&policy, rights.to_vec(), monotonic);
+        }
+    }
+
+    /// The question whether the owner of an object has ended was refused with 403. If a right is missing, it is one of these.
+    pub fn owner_refused(&mut self, key: &Key, rights: &[Right], now: Now, monotonic: Duration) {
+        for policy in self.asking(key, now, monotonic) {
+            self.rights.owner_refused(&policy, rights, monotonic);
+        }
+    }
+
+    /// The policies that would ask about an object now.
+    fn asking(&mut self, key: &Key, now: Now, monotonic: Duration) -> Vec<Uid> {
+        let Some(kind) = self.kinds.get_mut(key.target.0) else { return Vec::new() };
         let policies = kind.there(&mut self.namespaces, &key.object.namespace);
-        let Some(object) = kind.objects.get(&key.object) else { return };
+        let Some(object) = kind.objects.get(&key.object) else { return Vec::new() };
         let (time, answers) = (now.stamp(), object.audited_answers(monotonic));
         let audited = audit::plans(&policies, object, answers, &kind.groups, time);
         let governed = policies.governing(&object.facts).into_iter();
         let governing = governed.map(|it| (it, it.plan(&answers, &kind.groups, time)));
-        for (governed, _) in governing.chain(audited).filter(|(_, plan)| audit::asks(plan)) {
-            self.rights.refused(&governed.policy.uid, rights.to_vec(), monotonic);
-        }
+        let asking = governing.chain(audited).filter(|(_, plan)| audit::asks(plan));
+        asking.map(|(governed, _)| governed.policy.uid.clone()).collect()
     }
 
     /// The watch of a target kind was refused with 403.
@@ -83,6 +95,12 @@ impl ClusterState {
         let right = Right::of_pods(Verb::List);
         self.rights.doubt(&right, now);
         self.rights.is_missing(&right)
+    }
+
+    /// Whether a policy deletes nothing because a right is missing.
+    #[must_use]
+    pub fn is_paused(&self, policy: &Uid) -> bool {
+        self.rights.is_paused(policy)
     }
 
     /// The RBAC rules that a policy lacks, one for each resource.

@@ -110,6 +110,19 @@ struct Needs {
     target: TargetId,
     digest: Digest,
     rights: BTreeSet<Right>,
+    /// What was learned from questions about owners. Anybody may give an object an owner of any kind, so the policy goes on without
+    /// these, and only such objects wait.
+    of_owners: BTreeSet<Right>,
+}
+
+impl Needs {
+    fn all(&self) -> impl Iterator<Item = &Right> {
+        self.rights.union(&self.of_owners)
+    }
+
+    fn include(&self, right: &Right) -> bool {
+        self.rights.contains(right) || self.of_owners.contains(right)
+    }
 }
 
 /// What policies need, and what of it is missing.
@@ -143,7 +156,8 @@ impl Rights {
         for right in &rights {
             self.known.entry(right.clone()).or_default().ask_at = Some(now);
         }
-        self.policies.insert(policy.clone(), Needs { target, digest, rights });
+        let needs = Needs { target, digest, rights, of_owners: BTreeSet::new() };
+        self.policies.insert(policy.clone(), needs);
         self.forget_unneeded();
     }
 
@@ -153,6 +167,15 @@ impl Rights {
         for right in rights {
             needs.rights.insert(right.clone());
             self.known.entry(right).or_default().doubt(now);
+        }
+    }
+
+    /// A question about an owner was refused with 403 for a policy, for want of one of these rights or for another reason.
+    pub(super) fn owner_refused(&mut self, policy: &Uid, rights: &[Right], now: Duration) {
+        let Some(needs) = self.policies.get_mut(policy) else { return };
+        for right in rights {
+            needs.of_owners.insert(right.clone());
+            self.known.entry(right.clone()).or_default().doubt(now);
         }
     }
 
@@ -176,7 +199,7 @@ impl Rights {
 
     /// The target kinds of the policies that need a right.
     pub(super) fn targets(&self, right: &Right) -> BTreeSet<TargetId> {
-        let needing = self.policies.values().filter(|needs| needs.rights.contains(right));
+        let needing = self.policies.values().filter(|needs| needs.include(right));
         needing.map(|needs| needs.target).collect()
     }
 
@@ -204,18 +227,19 @@ impl Rights {
 
     /// Whether a policy pauses because a right is missing.
     pub(super) fn is_paused(&self, policy: &Uid) -> bool {
-        self.missing(policy).next().is_some()
+        let needs = self.policies.get(policy);
+        needs.is_some_and(|needs| needs.rights.iter().any(|right| self.is_missing(right)))
     }
 
-    /// The rights that a policy lacks.
+    /// The rights that a policy lacks, whether it pauses for them or not.
     pub(super) fn missing(&self, policy: &Uid) -> impl Iterator<Item = &Right> {
-        let needed = self.policies.get(policy).into_iter().flat_map(|needs| &needs.rights);
-        needed.filter(|right| self.known.get(right).is_some_and(|known| known.is_missing))
+        let needed = self.policies.get(policy).into_iter().flat_map(Needs::all);
+        needed.filter(|right| self.is_missing(right))
     }
 
     fn forget_unneeded(&mut self) {
         let policies = &self.policies;
-        let is_needed = |right: &Right| policies.values().any(|needs| needs.rights.contains(right));
+        let is_needed = |right: &Right| policies.values().any(|needs| needs.include(right));
         self.known.retain(|right, _| is_needed(right));
     }
 }

@@ -55,7 +55,7 @@ impl Remover {
                 tracing::debug!(object = %key.object, %error, "cannot ask whether it is released");
                 if requests::is_forbidden(&error) {
                     let now = self.clock.now();
-                    self.state().question_refused(key, &rights(), now, boot_time());
+                    self.state().release_refused(key, &rights(), now, boot_time());
                 }
                 self.queue.retry(key, Some(ASK_AGAIN));
                 Some(Passed::Failed)

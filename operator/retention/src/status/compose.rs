@@ -39,7 +39,7 @@ pub(super) fn compose(
         observed_digest: observed_digest(found, seen),
         served_version: version.map(str::to_owned),
         waiting: situation.waiting_objects(),
-        missing_rules: Some(situation.missing).filter(|missing| !missing.is_empty()),
+        missing_rules: Some(situation.missing.rules).filter(|missing| !missing.is_empty()),
         conditions: Some(dated(said, before, seen.generation, now)),
         ..seen.status.clone()
     };

@@ -39,7 +39,7 @@ pub(super) struct Situation {
     /// What waits without one.
     pub(super) waiting: Option<breaker::WaitingObjects>,
     /// The RBAC rules that the engine lacks for it.
-    pub(super) missing: Vec<MissingRule>,
+    pub(super) missing: Missing,
     /// Whether the API server's time is known.
     pub(super) is_time_known: bool,
     /// How many objects have been terminating for more than ten minutes.
@@ -55,7 +55,15 @@ pub(super) struct Situation {
 pub(super) struct Stops {
     pub(super) tripped: Option<Trip>,
     pub(super) waiting: Option<breaker::WaitingObjects>,
-    pub(super) missing: Vec<MissingRule>,
+    pub(super) missing: Missing,
+}
+
+/// The RBAC rules that the engine lacks for a policy.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Missing {
+    pub(super) rules: Vec<MissingRule>,
+    /// Whether the policy pauses for one of them.
+    pub(super) pauses: bool,
 }
 
 /// What a condition says.
@@ -116,7 +124,7 @@ impl Situation {
                 let message = "the API server does not serve the kind in a version that is known";
                 (false, PolicyReason::KindNotServed, self.absence_or(message))
             }
-            (Ok(_), _, false) if !self.missing.is_empty() => {
+            (Ok(_), _, false) if self.missing.pauses => {
                 (false, PolicyReason::Forbidden, "see the condition Forbidden".to_owned())
             }
             (Ok(_), KindState::Syncing, false) => {
@@ -217,8 +225,8 @@ pub(super) fn conditions(situation: &Situation) -> Vec<Said> {
     };
     let forbidden = match (&situation.mode, situation.kind) {
         (Ok(_), KindState::NotATarget) => (true, PolicyReason::MissingRules, not_a_target()),
-        (Ok(_), _) if !situation.missing.is_empty() => {
-            (true, PolicyReason::MissingRules, to_paste(&situation.missing))
+        (Ok(_), _) if !situation.missing.rules.is_empty() => {
+            (true, PolicyReason::MissingRules, to_paste(&situation.missing.rules))
         }
         _ => (false, PolicyReason::Allowed, String::new()),
     };
@@ -270,7 +278,7 @@ impl Situation {
             tripped: None,
             acknowledged: None,
             waiting: None,
-            missing: Vec::new(),
+            missing: Missing { rules: Vec::new(), pauses: false },
             is_time_known: true,
             stuck: 0,
             limits_cross: false,

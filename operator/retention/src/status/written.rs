@@ -95,7 +95,7 @@ impl Written {
         }
         let said = conditions(&found.situation);
         let is_due = self.is_urgent(found.record.as_ref(), found)
-            || found.situation.missing
+            || found.situation.missing.rules
                 != self.seen.status.missing_rules.as_deref().unwrap_or_default()
             || found.situation.waiting.is_some() != self.seen.status.waiting.is_some()
             || !is_said(&said, self.seen.status.conditions.as_deref().unwrap_or_default());

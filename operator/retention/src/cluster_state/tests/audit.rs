@@ -91,16 +91,14 @@ fn owner_is_asked_for_beside_a_policy_that_enforces_and_leaves_the_object_alone(
 }
 
 #[test]
-fn policy_in_audit_that_may_not_read_owners_says_so_and_waits() {
+fn policy_in_audit_that_may_not_read_owners_says_so() {
     let mut scene = Scene::new(vec![audits_after_owner(60)], &[of_job_set("j")], at(60));
     assert_eq!(scene.review(&[]).len(), 3);
     assert!(scene.asks_owner("j", at(60)));
     let get = right("jobset.x-k8s.io", "jobsets", Verb::Get);
-    scene.state.question_refused(&key("j"), slice::from_ref(&get), at(60), scene.monotonic);
+    scene.state.owner_refused(&key("j"), slice::from_ref(&get), at(60), scene.monotonic);
     assert_eq!(scene.review(slice::from_ref(&get)), slice::from_ref(&get));
     assert_eq!(scene.missing(), ["get jobset.x-k8s.io/jobsets"]);
-    let waits = Step::Wait(Wait { until: None, longest: Some(Duration::from_mins(1)) });
-    assert_eq!(scene.look("j", at(60)), waits, "nothing is asked in a pause");
     scene.pass(30);
     assert_eq!(scene.review(&[]), slice::from_ref(&get));
     assert_eq!(scene.evaluate(at(60)), ["j"], "the right is given");

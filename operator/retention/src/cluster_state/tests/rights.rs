@@ -147,14 +147,16 @@ fn leave_to_be_deleted_is_lost_in_a_pause() {
 
 #[test]
 fn rights_about_owners_are_learned_from_refused_requests_and_forgotten_at_a_new_digest() {
-    let mut scene = Scene::new(vec![after_owner(60)], &[of_job_set("j")], at(60));
+    let jobs_there = [of_job_set("j"), finished("k", 7, 0)];
+    let mut scene = Scene::new(vec![after_owner(60)], &jobs_there, at(60));
     assert_eq!(scene.review(&[]).len(), 3);
     assert!(matches!(scene.look("j", at(60)), Step::AskOwner(_)));
     let get = right("jobset.x-k8s.io", "jobsets", Verb::Get);
-    scene.state.question_refused(&key("j"), slice::from_ref(&get), at(60), scene.monotonic);
+    scene.state.owner_refused(&key("j"), slice::from_ref(&get), at(60), scene.monotonic);
     assert_eq!(scene.review(slice::from_ref(&get)), slice::from_ref(&get));
-    let waits = Step::Wait(Wait { until: None, longest: Some(Duration::from_mins(1)) });
-    assert_eq!(scene.look("j", at(60)), waits, "nothing is asked in a pause");
+    assert_eq!(scene.missing(), ["get jobset.x-k8s.io/jobsets"]);
+    assert!(!scene.state.is_paused(&Uid::from("p")), "anybody may give an object such an owner");
+    assert!(scene.deletes("k", at(60)));
     scene.set(after_owner(30));
     assert_eq!(scene.missing(), Vec::<String>::new());
     scene.evaluate(at(60));

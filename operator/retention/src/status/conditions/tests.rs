@@ -23,11 +23,13 @@ fn conditions_say_whether_a_policy_works_and_why_not() {
     let good = Situation::good();
     let syncing = Situation { kind: KindState::Syncing, ..good.clone() };
     let with = |scope| Situation { tripped: Some(trip(scope)), ..good.clone() };
-    let missing = vec![MissingRule {
+    let rules = vec![MissingRule {
         api_groups: vec!["batch".to_owned()],
         resources: vec!["jobs".to_owned()],
         verbs: vec!["delete".to_owned()],
     }];
+    let of_owners = Missing { rules: rules.clone(), pauses: false };
+    let missing = Missing { rules, pauses: true };
     let not_understood = Err("spec.x: unknown field".to_owned());
     for (situation, expected) in [
         (good.clone(), "+Watching +Enforcing -WithinLimits -Allowed"),
@@ -46,6 +48,10 @@ fn conditions_say_whether_a_policy_works_and_why_not() {
         (
             Situation { is_gone: true, ..syncing.clone() },
             "-KindNotServed -NotReady -WithinLimits -Allowed",
+        ),
+        (
+            Situation { missing: of_owners, ..good.clone() },
+            "+Watching +Enforcing -WithinLimits +MissingRules",
         ),
         (
             Situation { missing: missing.clone(), ..good.clone() },
