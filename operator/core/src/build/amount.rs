@@ -106,9 +106,12 @@ pub(crate) fn requests(pod: &PodSpec) -> Result<Amounts, BuildError> {
         if container.restart_policy.as_deref() == Some("Always") {
             add(&mut sidecars, &own);
         } else {
-            let mut meanwhile = sidecars.clone();
-            add(&mut meanwhile, &own);
-            at_least(&mut starting, &meanwhile);
+            // Of what it does not ask for, no more runs meanwhile than the sidecars take in the end.
+            let meanwhile = own.into_iter().map(|(name, own)| {
+                let amount = sidecars.get(&name).map_or(own, |of_sidecars| of_sidecars.plus(own));
+                (name, amount)
+            });
+            at_least(&mut starting, &meanwhile.collect());
         }
     }
     add(&mut running, &sidecars);

@@ -73,17 +73,17 @@ pub(super) fn add_to(sums: &mut BTreeMap<String, u64>, name: &str, number: u64) 
 
 /// Keeps as many resources as there is room for: GPUs, then cpu and memory, then by alphabet. Whether one was dropped.
 pub(super) fn cut(seconds: &mut Seconds, settings: &Settings) -> bool {
-    let mut dropped = false;
-    while seconds.len() > RESOURCES {
-        let rank = |name: &str| {
-            let basic = matches!(name, "cpu" | "memory");
-            (!settings.is_gpu(name), !basic, name.to_owned())
-        };
-        let Some(last) = seconds.keys().max_by_key(|name| rank(name)).cloned() else { break };
-        seconds.remove(&last);
-        dropped = true;
+    if seconds.len() <= RESOURCES {
+        return false;
     }
-    dropped
+    // A tenant may name tens of thousands, so they are put in order once.
+    let rank = |name: &String| (!settings.is_gpu(name), !matches!(&**name, "cpu" | "memory"));
+    let mut ranked: Vec<_> = seconds.keys().map(|name| (rank(name), name.clone())).collect();
+    ranked.sort_unstable();
+    for (_, name) in ranked.into_iter().skip(RESOURCES) {
+        seconds.remove(&name);
+    }
+    true
 }
 
 /// Seconds of all resources that are GPUs.
