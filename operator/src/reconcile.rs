@@ -308,21 +308,19 @@ impl Controller for Reconciler {
     }
 
     fn wake(&self, key: ObjectKey, _gone: QueuePosition) {
-        let needs_nothing = self.cache.needs_nothing(&key);
-        let placement = if needs_nothing { None } else { self.placement(&key) };
-        match placement {
-            _ if self.queue.note(&key, placement) => {}
-            Some(placement) => self.queue.place(key, placement),
-            // A pass would have a place for requests until it sees that there is nothing to do.
-            None => {
-                self.forget(&key);
-                // Another watch may have taken in a successor of this name meanwhile, whose timers are forgotten now.
-                if !self.cache.needs_nothing(&key)
-                    && let Some(placement) = self.placement(&key)
-                {
-                    self.queue.place(key, placement);
-                }
-            }
+        // A pass would have a place for requests until it sees that there is nothing to do.
+        let needed = || (!self.cache.needs_nothing(&key)).then(|| self.placement(&key)).flatten();
+        let placement = needed();
+        if self.queue.note(&key, placement) {
+            return;
+        }
+        // Another watch may take in a successor of this name meanwhile, whose timers are forgotten then.
+        let placement = placement.or_else(|| {
+            self.forget(&key);
+            needed()
+        });
+        if let Some(placement) = placement {
+            self.queue.place(key, placement);
         }
     }
 

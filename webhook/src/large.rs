@@ -2,8 +2,8 @@
 //!
 //! A review of three megabytes takes a hundred times as long as a usual one, and is no more important; so does one of a job
 //! whose runtime has thousands of parts. Among the tasks of the server it would hold up all that wait for the same thread,
-//! and several at once would take every processor, and the memory. So large ones have one thread together, with the lowest priority that the system has: it runs when no usual review needs the
-//! processor.
+//! and several at once would take every processor, and the memory. So large ones have one thread together, with the lowest
+//! priority that the system has: it runs when no usual review needs the processor.
 
 use std::{
     io,

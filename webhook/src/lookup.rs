@@ -52,12 +52,13 @@ pub struct Lookup {
     namespaces: Arc<Namespaces>,
     client: Client,
     places: Semaphore,
+    /// The places of reviews that ask for priorities.
     asking_for_priorities: Semaphore,
-    /// That of a runtime that is read for one review, and may be of any size: there is one at a time.
+    /// Whose turn it is to read a runtime for one review: it may be of any size, so there is one at a time.
     turn: Semaphore,
 }
 
-/// A runtime. One that is not known from a watch has the turn of such until it is dropped.
+/// A runtime. While one is there that no watch knows, it is nobody else's turn to read such a one.
 pub struct Found<'a> {
     runtime: Arc<Runtime>,
     _turn: Option<SemaphorePermit<'a>>,

@@ -48,6 +48,14 @@ impl Process {
         self.child().id()
     }
 
+    /// The most memory that it ever had, in bytes (`VmHWM`).
+    pub fn peak_memory(&self) -> Result<usize> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = line.and_then(|it| it.trim().strip_suffix("kB")).context("no VmHWM")?;
+        Ok(kilobytes.trim().parse::<usize>()? * 1_024)
+    }
+
     /// The file its output goes to.
     #[must_use]
     pub fn log_path(&self) -> &Path {

@@ -1,4 +1,4 @@
-//! A JobSet of more parts than the operator reads is seen all the same.
+//! Objects of more parts than the operator reads: a JobSet is seen all the same, and metadata do not count.
 
 use anyhow::{Context, Result, ensure};
 use e2e::fixtures::status::conditions_of;

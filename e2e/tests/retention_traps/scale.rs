@@ -1,7 +1,6 @@
 //! Policies and objects that are many, or large (R60, and the metrics of section 7 of the rules).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 
 use anyhow::{Context, Result, ensure};
 use e2e::apply::apply;
@@ -80,14 +79,6 @@ async fn of_three_hundred_policies_two_hundred_have_a_name_in_the_metrics() -> R
     Ok(())
 }
 
-/// The most memory that a process ever had, in bytes.
-fn peak(process: u32) -> Result<usize> {
-    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kilobytes = line.and_then(|it| it.trim().strip_suffix("kB")).context("no VmHWM")?;
-    Ok(kilobytes.trim().parse::<usize>()? * 1_024)
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn list_of_workflows_of_a_megabyte_each_is_never_in_memory_as_a_whole() -> Result<()> {
     let place = place("large").await?;
@@ -119,7 +110,7 @@ async fn list_of_workflows_of_a_megabyte_each_is_never_in_memory_as_a_whole() ->
         Ok(())
     })
     .await?;
-    let (peak, list) = (peak(place.engine()?.process().id())?, count * LARGE);
+    let (peak, list) = (place.engine()?.process().peak_memory()?, count * LARGE);
     ensure!(peak < list / 2, "{peak} bytes for a list of {list}");
     place.judge(&Terms::default()).await?;
     Ok(())

@@ -6,7 +6,8 @@
 use serde::Serialize;
 
 /// How many JSON objects one may consist of, itself included. The largest TrainJob that the schema admits has about
-/// 13,000. A runtime of so many volumes and the JobSet of it take 140 MB together; each program may have 256 MiB.
+/// 13,000. A runtime of so many volumes and the JobSet made of it take about 140 MB; the chart's limit of a program
+/// is 256 MiB.
 pub const MAX_OBJECTS: usize = 13_500;
 
 /// How many JSON objects there are in a text of JSON, itself and those within included.

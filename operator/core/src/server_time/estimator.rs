@@ -3,10 +3,10 @@
 //! As long as answers agree, what is known is their intersection, which grows by the drift of the clocks until the
 //! next answer. Answers that no clock can have given, with those before, are of several API servers whose clocks
 //! differ, or of one whose clock was set. Which of them is right nobody can tell. So each kind of answer is kept as
-//! an opinion of its own, until no answer has agreed with it alone for [`MEMORY`], and the estimate reaches from the first
-//! opinion to the last: its low end is never later than any API server's clock. Clocks that differ by less than
-//! single answers tell are noticed only when their answers contradict each other. An answer that agrees with several opinions
-//! tells nothing of any: taken for an agreement, it would keep those of such clocks for ever, and wider with every hour.
+//! an opinion of its own, until no answer has agreed with it alone for [`MEMORY`], and the estimate reaches from the
+//! first opinion to the last: its low end is never later than any API server's clock. Clocks that differ by less than
+//! single answers tell are noticed only when their answers contradict each other. An answer that agrees with several
+//! opinions changes none: if it counted for all of them, none would be forgotten, and all would grow wider by the hour.
 //!
 //! A [`Jump`] is a change by more than [`JUMP`]: an answer that widens the estimate so far, or an opinion at its low end
 //! that is forgotten. From then on what acts by time pauses for a while, so that somebody can look before a clock that is

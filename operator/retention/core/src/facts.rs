@@ -26,8 +26,8 @@ use crate::{
     wish::Wishes,
 };
 
-/// How much is kept of a text of an object that nobody has checked, in bytes. No group, version, kind or name is longer, so an owner
-/// of whom less is kept than was said is nobody.
+/// How much is kept, in bytes, of a text whose length the API server does not limit. No name, kind, or group with its version is longer, so an
+/// owner of whom only the beginning is kept does not exist.
 const LONGEST_TEXT: usize = 320;
 
 /// A finished object, as it is read.

@@ -156,7 +156,8 @@ impl ClusterState {
         }
     }
 
-    /// There was no answer about the owner of an object. Returns how long it is until the next try.
+    /// There was no answer about the owner of an object. Returns how long it is until the next try, 10 seconds to 5 minutes (R24);
+    /// `None` if the object is gone.
     pub fn ask_failed(&mut self, key: &Key) -> Option<Duration> {
         let kind = self.kinds.get_mut(key.target.0)?;
         Some(kind.objects.get_mut(&key.object)?.ask_failed())

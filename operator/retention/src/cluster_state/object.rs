@@ -268,8 +268,8 @@ impl Object {
         before > 0 && !is_unfinished
     }
 
-    /// There was no answer about its owner. How long it is until it is asked for again: 10 s, doubling, or a million objects of
-    /// a kind of owner that is not served would ask a hundred thousand times a second.
+    /// There was no answer about its owner. How long it is until it is asked for again: 10 s, doubling. At ten
+    /// thousand objects with owners of a kind that is not served, a wait that stays would be a thousand requests a second.
     pub(super) fn ask_failed(&mut self) -> Duration {
         let activity = self.activity();
         let doubled = ASK_AGAIN.saturating_mul(1 << activity.unanswered.min(5));
