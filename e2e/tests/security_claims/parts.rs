@@ -12,10 +12,10 @@ use serde_json::json;
 
 use super::create;
 
-/// Nearly as many as there may be.
-const VOLUMES: usize = 13_000;
+/// So many that all jobs together would take more than the limit as values.
+const VOLUMES: usize = 6_000;
 /// Jobs that are created at the same time.
-const JOBS: usize = 40;
+const JOBS: usize = 16;
 /// The chart's limit, in bytes.
 const LIMIT: usize = 256 * 1024 * 1024;
 
@@ -24,7 +24,8 @@ async fn known(webhook: &Webhook) -> Result<f64> {
     webhook.labelled_metric("trainjob_webhook_cached_objects", "ClusterTrainingRuntime").await
 }
 
-/// Also while a `PriorityClass` that they name is asked for.
+/// Also while a `PriorityClass` that they name is asked for. Large reviews yield to everything else, so where the machine is
+/// busy the API server may give one up, and is asked again.
 #[tokio::test]
 async fn jobs_on_a_runtime_of_very_many_parts_are_judged_one_at_a_time() -> Result<()> {
     let cluster = Cluster::start(Options { crds: true, ..Options::bare() }).await?;
@@ -39,7 +40,8 @@ async fn jobs_on_a_runtime_of_very_many_parts_are_judged_one_at_a_time() -> Resu
     pod["priorityClassName"] = json!("system-node-critical");
     pod["volumes"] = (0..VOLUMES).map(|number| json!({"name": format!("v{number}")})).collect();
     let before = known(&webhook).await?;
-    apply(&client, "default", vec![large]).await?;
+    until_ok("it is stored", 3 * PATIENCE, || apply(&client, "default", vec![large.clone()]))
+        .await?;
     until_ok("the webhook knows of it", PATIENCE, || async {
         ensure!(known(&webhook).await? > before, "it does not");
         Ok(())
@@ -47,12 +49,17 @@ async fn jobs_on_a_runtime_of_very_many_parts_are_judged_one_at_a_time() -> Resu
     .await?;
 
     let created = (0..JOBS).map(async |number| {
-        let job = train_job(&format!("job-{number}"), "large", &json!({}));
-        create(&client, "default", &job).await
+        let name = format!("job-{number}");
+        let job = train_job(&name, "large", &json!({}));
+        until_ok(format!("{name} is there"), 3 * PATIENCE, || async {
+            let answer = create(&client, "default", &job).await?;
+            // It may have been stored after all.
+            ensure!([201, 409].contains(&answer.code), "{answer:?}");
+            Ok(())
+        })
+        .await
     });
-    for answer in try_join_all(created).await? {
-        ensure!(answer.code == 201, "{answer:?}");
-    }
+    try_join_all(created).await?;
     let peak = webhook.process().peak_memory()?;
     ensure!(peak < LIMIT, "{peak} bytes at most, expected less than {LIMIT}");
     Ok(())
