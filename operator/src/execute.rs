@@ -125,9 +125,9 @@ impl Executor {
             Action::DeletePodGroup { scheduler, uid } => {
                 self.delete_pod_group(of, *scheduler, uid).await?;
             }
-            Action::CreateJobSet(job_set) => self.create_job_set(of, job_set).await?,
+            Action::CreateJobSet { job_set, .. } => self.create_job_set(of, job_set).await?,
             Action::ReadJobSet => return self.read_job_set(of).await,
-            Action::UpdateJobSet(update) => self.update_job_set(of, update).await?,
+            Action::UpdateJobSet { patch, .. } => self.update_job_set(of, patch).await?,
             Action::SuspendJobSet { uid, resource_version, suspend } => {
                 self.suspend_job_set(of, uid, resource_version, *suspend).await?;
             }
@@ -155,7 +155,7 @@ impl Executor {
                 self.read_config_map(of, witness.as_deref()).await
             }
             Action::CreatePodGroup(group) => self.read_pod_group(of, group).await,
-            Action::CreateJobSet(_) => self.read_job_set_of_name(of).await,
+            Action::CreateJobSet { .. } => self.read_job_set_of_name(of).await,
             Action::WriteStatus(_)
             | Action::WriteWaiting(_)
             | Action::ReadTrainJob
@@ -166,7 +166,7 @@ impl Executor {
             | Action::UpdatePodGroup { .. }
             | Action::DeletePodGroup { .. }
             | Action::ReadJobSet
-            | Action::UpdateJobSet(_)
+            | Action::UpdateJobSet { .. }
             | Action::SuspendJobSet { .. }
             | Action::DeleteJobSet { .. }
             | Action::CheckPods { .. }

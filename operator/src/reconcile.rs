@@ -6,6 +6,7 @@
 mod late;
 mod report;
 mod timings;
+mod turns;
 
 use std::{
     sync::Arc,
@@ -15,9 +16,8 @@ use std::{
 use trainjob_api::time::Timestamp;
 use trainjob_core::{
     action::{Action, DeletionReason, StatusWrite},
-    event::Event,
     facts::{JobFacts, ObjectKey, Outcome},
-    job_stats, mark,
+    job_stats,
     observed::{Listed, Settings},
     pass::{self, Answered, Call, JobMemory, Next, Pass, Retry},
     plan,
@@ -36,6 +36,7 @@ use trainjob_engine::{
 use self::{
     report::{complaint, name, report},
     timings::Timings,
+    turns::Turns,
 };
 use crate::{
     accounting::Counting,
@@ -62,6 +63,7 @@ pub struct Reconciler {
     /// Whether new Pods are marked.
     pub counting: Arc<Counting>,
     timings: Timings,
+    turns: Turns,
 }
 
 /// The job that a pass works on, as it was planned last.
@@ -83,12 +85,13 @@ impl Reconciler {
         counting: Arc<Counting>,
     ) -> Self {
         let clock = executor.clock.clone();
-        let timings = Timings::default();
-        Self { cache, queue, executor, metrics, clock, settings, counting, timings }
+        let (timings, turns) = Default::default();
+        Self { cache, queue, executor, metrics, clock, settings, counting, timings, turns }
     }
 
     /// Plans what a pass does next; `None` when there is no such job.
-    fn plan(&self, key: &ObjectKey, pass: &mut Pass) -> Option<Planned> {
+    async fn plan(&self, key: &ObjectKey, pass: &mut Pass) -> Option<Planned> {
+        let _turn = self.turns.wait(self.cache.text_length(key)).await;
         let view = self.cache.view(key)?;
         let listed = if self.queue.is_open() { Listed::Everything } else { Listed::TheJob };
         let observed = view.observed(&self.settings, self.counting.now(), listed);
@@ -162,10 +165,7 @@ impl Reconciler {
                 let due = released.map_or(due, |at| at.max(due));
                 self.metrics.jobs.ttl_deleted(&job.key, deletion.outcome, due, self.clock.likely());
             }
-            (Action::CreateJobSet(job_set), _) if mark::is_marked(job_set) => {
-                self.metrics.jobs.marked(true);
-            }
-            (Action::RecordEvent(Event::AccountingSkipped), _) => self.metrics.jobs.marked(false),
+            (Action::CreateJobSet { marking, .. }, _) => self.metrics.jobs.marked(*marking),
             (Action::ReadRuntime(_), _) => self.metrics.work.runtimes_read.inc(),
             _ => {}
         }
@@ -334,7 +334,7 @@ impl Controller for Reconciler {
                 .remember(key, planned.as_ref(), |memory| pass.next(memory, priority, monotonic()));
             match (next, &planned) {
                 (Next::Plan, _) => {
-                    planned = self.plan(key, &mut pass);
+                    planned = self.plan(key, &mut pass).await;
                     if planned.is_none() {
                         self.forget(key);
                         return Passed::Gone;

@@ -12,10 +12,12 @@ use serde_json::Value;
 use trainjob_api::{JobSet, conditions::Reason, time::Timestamp, v1alpha1::train_job::JobStatus};
 
 use crate::{
-    build::{JobSetUpdate, PodGroup, RuntimeKey, SecretClaim},
+    build::{PodGroup, RuntimeKey, SecretClaim},
     event::Event,
     facts::{self, Finished, Outcome, Scheduler},
+    mark::Marking,
     observed::Propagation,
+    text::Text,
 };
 
 /// What to do now, and when to ask again.
@@ -90,11 +92,23 @@ pub enum Action {
         uid: String,
     },
     /// Create the JobSet.
-    CreateJobSet(Box<JobSet>),
+    CreateJobSet {
+        /// The JobSet.
+        job_set: Text<JobSet>,
+        /// Whether its Pods are counted.
+        marking: Marking,
+    },
     /// Read the complete JobSet.
     ReadJobSet,
-    /// Change a suspended JobSet, fenced by its UID and version.
-    UpdateJobSet(Box<JobSetUpdate>),
+    /// Change a suspended JobSet.
+    UpdateJobSet {
+        /// UID of the JobSet.
+        uid: String,
+        /// Version of the JobSet the decision was made on.
+        resource_version: String,
+        /// What changes, [fenced](crate::build::JobSetUpdate::patch) by both.
+        patch: Text<Patch>,
+    },
     /// Suspend or resume a JobSet, and change nothing else of it.
     SuspendJobSet {
         /// UID of the JobSet.

@@ -5,24 +5,32 @@
 //! already there under such a name is judged by the UID of its owner. A JobSet that runs is never
 //! changed; one that is suspended, or is to be, follows the job in the few fields JobSet lets change.
 
+mod follow;
+mod group;
+mod origin;
 mod settled;
+mod step;
+mod suspension;
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use trainjob_api::{TrainJob, conditions::Reason, time::Timestamp};
 
-use trainjob_api::{
-    JobSet, TrainJob, conditions::Reason, time::Timestamp, v1alpha1::train_job::TrainJobSpec,
+use self::{
+    follow::follow,
+    group::pod_group,
+    origin::{Source, digest, read_runtime, source},
+    step::{Obstacle, Step},
+    suspension::suspend,
 };
-
-use self::settled::can_wait;
-pub(crate) use self::settled::is_settled;
+pub(crate) use self::{settled::is_settled, suspension::stop};
 use crate::{
-    action::{Action, DeletionReason, Waiting},
-    build::{self, BuildError, Objects, PodGroup, Runtime, SnapshotError, snapshot},
+    action::{Action, Waiting},
+    build::{self, BuildError, Objects, Runtime, snapshot},
     event::Event,
-    facts::{JobFacts, JobSetFacts, ObjectKey},
+    facts::{JobSetFacts, ObjectKey},
     mark::{self, Marking},
     now::Now,
-    observed::{KnownRuntime, NameConflict, Observed, Presence, Reading},
+    observed::{KnownRuntime, NameConflict, Observed, Reading},
+    text::Text,
 };
 
 /// Seconds after the creation of a job in which a JobSet of another TrainJob is not worth telling of.
@@ -30,43 +38,6 @@ const SETTLED_AFTER: i64 = 10;
 
 /// Seconds after which a JobSet that is being deleted and is still there is worth telling of.
 const TELL_AFTER: i64 = 60;
-
-/// What to do next for a job's children.
-#[derive(Debug, Default)]
-pub(crate) struct Step {
-    pub(crate) actions: Vec<Action>,
-    pub(crate) obstacle: Option<Obstacle>,
-    /// See [`Plan::applied_spec_hash`](crate::action::Plan::applied_spec_hash).
-    pub(crate) applied_spec_hash: Option<u64>,
-    /// When time alone changes the answer.
-    pub(crate) next: Option<Timestamp>,
-}
-
-/// What keeps a job from its children.
-#[derive(Debug)]
-pub(crate) struct Obstacle {
-    pub(crate) waiting: Waiting,
-    /// What users are told of it; `None` where it is gone in a moment.
-    pub(crate) told: Option<Told>,
-}
-
-/// The reason and message of a `Waiting` condition.
-#[derive(Debug)]
-pub(crate) struct Told {
-    pub(crate) reason: Reason,
-    pub(crate) message: String,
-}
-
-impl Step {
-    fn act(actions: Vec<Action>) -> Self {
-        Self { actions, ..Self::default() }
-    }
-
-    fn wait(waiting: Waiting, reason: Reason, message: String) -> Self {
-        let told = Some(Told { reason, message });
-        Self { obstacle: Some(Obstacle { waiting, told }), ..Self::default() }
-    }
-}
 
 /// Decides what to do next for the children of an unfinished job that is not being deleted.
 pub(crate) fn next_step(
@@ -118,35 +89,6 @@ fn terminating(key: &ObjectKey, since: Timestamp, now: Now) -> Step {
         "JobSet {key} has been terminating since {since}; see which of its finalizers keeps it, the TrainJob goes on when it is gone"
     );
     Step::wait(Waiting::JobSet, Reason::JobSetTerminating, message)
-}
-
-/// Where the runtime of a job comes from.
-enum Source<'a> {
-    /// From its snapshot.
-    Frozen(Box<Runtime>),
-    /// From the runtime as it is now; it has to be frozen first.
-    Live(&'a Runtime),
-    /// From the runtime as it is now, which is to be read again first.
-    Evicted,
-    /// Unknown until the snapshot has been read.
-    Unread,
-    /// From nowhere: the runtime does not exist.
-    Missing,
-    /// The ConfigMap under the snapshot's name is of no use.
-    Unusable(SnapshotError),
-}
-
-fn source<'a>(observed: &Observed<'a>, manifest: &TrainJob) -> Source<'a> {
-    match (&observed.readings.snapshot, observed.runtime) {
-        (Reading::Found(config_map), _) => match snapshot::read(manifest, config_map) {
-            Ok(runtime) => Source::Frozen(Box::new(runtime)),
-            Err(error) => Source::Unusable(error),
-        },
-        (Reading::Absent, KnownRuntime::There(runtime)) => Source::Live(runtime),
-        (Reading::Absent, KnownRuntime::Evicted) => Source::Evicted,
-        (Reading::Absent, KnownRuntime::Absent) => Source::Missing,
-        (Reading::NotRead, _) => Source::Unread,
-    }
 }
 
 fn create(observed: &Observed<'_>, manifest: &TrainJob) -> Step {
@@ -215,7 +157,10 @@ fn make(
     let mut job_set = objects.job_set;
     let (name, uid) = (&observed.job.key.name, &observed.job.uid);
     let marking = mark::mark_new(&mut job_set, observed.accounting, name, uid);
-    actions.push(Action::CreateJobSet(Box::new(job_set)));
+    match Text::of(&job_set) {
+        Ok(job_set) => actions.push(Action::CreateJobSet { job_set, marking }),
+        Err(error) => return unbuildable(live, &BuildError::unwritable(&error)),
+    }
     if marking == Marking::Skipped {
         actions.push(Action::RecordEvent(Event::AccountingSkipped));
     }
@@ -243,49 +188,12 @@ fn free(taken: &NameConflict) -> Step {
     Step::wait(Waiting::Name, Reason::NameConflict, message)
 }
 
-/// What to do for the PodGroup, if anything; or why the job has to wait.
-fn pod_group(observed: &Observed<'_>, wanted: PodGroup) -> Result<Option<Action>, Box<Step>> {
-    let key = &observed.job.key;
-    match *observed.pod_groups.of(wanted.spec.scheduler()) {
-        Presence::NotServed => {
-            let message = wanted.spec.scheduler().not_served();
-            Err(Box::new(Step::wait(Waiting::PodGroup, Reason::PodGroupNotServed, message)))
-        }
-        Presence::Absent => Ok(Some(Action::CreatePodGroup(Box::new(wanted)))),
-        Presence::There(group) if group.train_job_uid.as_ref() != Some(&observed.job.uid) => {
-            let message = format!(
-                "PodGroup {key} exists and does not belong to this TrainJob; delete or rename it, the TrainJob starts when it is gone"
-            );
-            Err(Box::new(Step::wait(Waiting::PodGroup, Reason::PodGroupConflict, message)))
-        }
-        Presence::There(group) if group.terminating => {
-            let obstacle = Obstacle { waiting: Waiting::PodGroup, told: None };
-            Err(Box::new(Step { obstacle: Some(obstacle), ..Step::default() }))
-        }
-        Presence::There(group) => {
-            let spec = build::pod_group_patch(&group.spec, &wanted.spec);
-            Ok(spec.map(|spec| Action::UpdatePodGroup {
-                scheduler: wanted.spec.scheduler(),
-                uid: group.uid.clone(),
-                resource_version: group.resource_version.clone(),
-                spec,
-            }))
-        }
-    }
-}
-
 fn unbuildable(live: Option<&Runtime>, error: &BuildError) -> Step {
     let waiting = match live {
         Some(runtime) => Waiting::Runtime(runtime.key.clone()),
         None => Waiting::Snapshot,
     };
     Step::wait(waiting, Reason::BuildFailed, error.to_string())
-}
-
-fn read_runtime(manifest: &TrainJob) -> Step {
-    // An unknown kind has failed the job before it came here.
-    let key = build::runtime_key(manifest).ok();
-    Step::act(key.map(Action::ReadRuntime).into_iter().collect())
 }
 
 fn missing(manifest: &TrainJob) -> Step {
@@ -299,99 +207,4 @@ fn missing(manifest: &TrainJob) -> Step {
         // An unknown kind has failed the job before it came here.
         Err(_) => Step::default(),
     }
-}
-
-/// Brings a suspended JobSet to what the job and its runtime say now, and resumes it if asked to.
-fn follow(observed: &Observed<'_>, manifest: &TrainJob, job_set: &JobSetFacts) -> Step {
-    if can_wait(observed, job_set) {
-        return Step::default();
-    }
-    let resume = (!observed.job.suspend).then(|| suspend(job_set, false));
-    let digest = digest(manifest);
-    if observed.readings.applied_spec_hash == Some(digest) {
-        return Step::act(resume.into_iter().collect());
-    }
-    let (frozen, live) = match source(observed, manifest) {
-        Source::Frozen(runtime) => (Some(runtime), None),
-        Source::Live(runtime) => (None, Some(runtime)),
-        Source::Unread => return Step::act(vec![Action::ReadSnapshot, Action::ReadJobSet]),
-        Source::Evicted => return read_runtime(manifest),
-        // What it was made from is lost, which is no reason to keep it from running.
-        Source::Missing | Source::Unusable(_) => return Step::act(resume.into_iter().collect()),
-    };
-    // Somebody may have put another in its place, which the watch has yet to show.
-    let is_it = |read: &&JobSet| read.metadata.uid.as_ref() == Some(&job_set.uid);
-    let current = observed.readings.job_set.as_ref().filter(is_it);
-    let (Some(runtime), Some(current)) = (frozen.as_deref().or(live), current) else {
-        return Step::act(vec![Action::ReadJobSet]);
-    };
-    let snapshot = live.map(|runtime| snapshot::render(manifest, runtime)).transpose();
-    match snapshot.and_then(|snapshot| Ok((snapshot, build::build(manifest, runtime)?))) {
-        Ok((snapshot, mut objects)) => {
-            let (name, uid) = (&observed.job.key.name, &observed.job.uid);
-            mark::keep_mark(&mut objects.job_set, current, name, uid);
-            let mut actions: Vec<_> =
-                snapshot.map(|it| Action::CreateSnapshot(Box::new(it))).into_iter().collect();
-            let difference = build::fixed_difference(current, &objects.job_set);
-            let unmark = mark::is_remade(observed.accounting.mode, current, job_set.never_ran);
-            if difference.is_some() && job_set.never_ran || unmark {
-                // It is made anew when it is gone.
-                actions.push(Action::DeleteJobSet {
-                    uid: job_set.uid.clone(),
-                    reason: DeletionReason::Rebuild {
-                        resource_version: job_set.resource_version.clone(),
-                    },
-                });
-                return Step::act(actions);
-            }
-            if let Some(group) = objects.pod_group {
-                match pod_group(observed, group) {
-                    Ok(action) => actions.extend(action),
-                    Err(step) => return *step,
-                }
-            }
-            let update = build::update_suspended(current, &objects.job_set);
-            actions.extend(update.map(|update| Action::UpdateJobSet(Box::new(update))));
-            let kept = difference.map(Event::ChangeNotApplied);
-            actions.extend(kept.map(Action::RecordEvent));
-            Step { actions, applied_spec_hash: Some(digest), ..Step::default() }
-        }
-        // The runtime as it is now is not what it was made from: that is lost here, too.
-        Err(_) if live.is_some() => Step::act(resume.into_iter().collect()),
-        Err(error) => Step::wait(Waiting::Snapshot, Reason::BuildFailed, error.to_string()),
-    }
-}
-
-/// The suspension of a JobSet that runs on though its job is suspended.
-pub(crate) fn stop(job: &JobFacts, own: Option<&JobSetFacts>) -> Option<Action> {
-    own.filter(|own| settled::must_stop(job, own)).map(|own| suspend(own, true))
-}
-
-fn suspend(job_set: &JobSetFacts, suspend: bool) -> Action {
-    Action::SuspendJobSet {
-        uid: job_set.uid.clone(),
-        resource_version: job_set.resource_version.clone(),
-        suspend,
-    }
-}
-
-/// A digest of everything in a job that its JobSet is made from, suspension aside.
-///
-/// It is kept in memory only, so that nothing depends on it being the same in another release.
-fn digest(manifest: &TrainJob) -> u64 {
-    let TrainJobSpec {
-        runtime_ref,
-        initializer,
-        trainer,
-        runtime_patches,
-        managed_by,
-        suspend: _,
-        active_deadline_seconds: _,
-        ttl_seconds_after_finished: _,
-    } = &manifest.spec;
-    let inputs = (runtime_ref, initializer, trainer, runtime_patches, managed_by);
-    let mut hasher = DefaultHasher::new();
-    // Inputs that cannot be written as JSON were never read from it; equal digests are then right.
-    serde_json::to_string(&inputs).unwrap_or_default().hash(&mut hasher);
-    hasher.finish()
 }

@@ -78,6 +78,7 @@
 //! * [`admission`]: what is refused, warned of and filled in before an object is stored.
 //! * [`build`]: from a TrainJob and its runtime to the objects it becomes.
 //! * [`scheduler`]: the schedulers that place its Pods together, one file each.
+//! * [`text`]: objects that wait, as text.
 
 pub mod action;
 pub mod admission;
@@ -104,6 +105,7 @@ pub mod running_pods;
 pub mod scheduler;
 pub mod server_time;
 pub mod take_over;
+pub mod text;
 pub mod undiscovered;
 
 pub use action::{Action, Plan};

@@ -188,13 +188,6 @@ pub fn is_remade(mode: Mode, stored: &JobSet, never_ran: bool) -> bool {
     mode == Mode::Off && never_ran && metadata().any(is_held)
 }
 
-/// Whether Pods of this JobSet are counted.
-#[must_use]
-pub fn is_marked(job_set: &JobSet) -> bool {
-    let metadata = templates(job_set).filter_map(|template| template.metadata.as_ref());
-    metadata.filter_map(|it| it.labels.as_ref()).any(|it| it.contains_key(TRAIN_JOB_UID_LABEL))
-}
-
 fn is_held(metadata: &ObjectMeta) -> bool {
     metadata.finalizers.iter().flatten().any(|finalizer| finalizer == ACCOUNTING_FINALIZER)
 }

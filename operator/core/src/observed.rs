@@ -4,7 +4,7 @@
 //! plan asks for them, and are remembered as [`Readings`] until the plan they were read for is done:
 //! that keeps every ConfigMap, Secret and Pod of the cluster out of the operator's memory and permissions.
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use trainjob_api::{JobSet, TrainJob};
@@ -20,6 +20,7 @@ use crate::{
     recreation::Origin,
     running_pods::RunningPods,
     take_over::Comparison,
+    text::Text,
 };
 
 /// What is known of one TrainJob and of what belongs to it.
@@ -126,7 +127,7 @@ pub struct Readings {
     /// The ConfigMap under the snapshot's name.
     pub snapshot: Reading<ConfigMap>,
     /// The complete JobSet, at least as new as its facts.
-    pub job_set: Option<JobSet>,
+    pub job_set: Option<ReadJobSet>,
     /// Whether Pods of the JobSet still run, read after the JobSet was gone.
     pub pods: Reading<RunningPods>,
     /// A Pod that has the label of the JobSet and that [somebody else made](crate::running_pods::Maker::Somebody), found
@@ -148,6 +149,33 @@ pub struct Readings {
     pub hold: News,
     /// Who made it, if that [closed a loop](crate::recreation) and no event of it was recorded yet.
     pub loop_closed_by: Option<Origin>,
+}
+
+/// A complete JobSet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadJobSet {
+    /// Its UID.
+    pub uid: String,
+    /// Its version.
+    pub resource_version: String,
+    /// What it says.
+    pub text: Text<JobSet>,
+}
+
+impl ReadJobSet {
+    /// One that was read.
+    ///
+    /// # Errors
+    ///
+    /// One that cannot be written as JSON.
+    pub fn of(job_set: &JobSet) -> Result<Self, serde_json::Error> {
+        let ObjectMeta { uid, resource_version, .. } = &job_set.metadata;
+        Ok(Self {
+            uid: uid.clone().unwrap_or_default(),
+            resource_version: resource_version.clone().unwrap_or_default(),
+            text: Text::of(job_set)?,
+        })
+    }
 }
 
 /// An object that has the name of a child and cannot be it.

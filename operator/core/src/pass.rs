@@ -317,8 +317,10 @@ impl Pass {
     ) -> bool {
         memory.forget_documents();
         // A JobSet whose creation or update got no answer may have been changed all the same.
-        let unsure =
-            matches!(round.action(), Some(Action::CreateJobSet(_) | Action::UpdateJobSet(_)));
+        let unsure = matches!(
+            round.action(),
+            Some(Action::CreateJobSet { .. } | Action::UpdateJobSet { .. })
+        );
         memory.readings.applied_spec_hash = memory.readings.applied_spec_hash.filter(|_| !unsure);
         // That the job cannot say what it waits for, or that something else fails, must not keep it waiting.
         let asks_again = round.plan.waiting.as_ref().is_some_and(Waiting::must_ask_again);

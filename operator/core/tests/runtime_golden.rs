@@ -73,10 +73,10 @@ fn created(job: &TrainJob, accounting: Accounting) -> String {
     };
     let mut actions = plan(&observed, Now::at(facts.created_at)).actions.into_iter();
     let job_set = actions.find_map(|action| match action {
-        Action::CreateJobSet(job_set) => Some(job_set),
+        Action::CreateJobSet { job_set, .. } => Some(job_set),
         _ => None,
     });
-    serde_json::to_string(&job_set.expect("a new job gets a JobSet")).unwrap()
+    job_set.expect("a new job gets a JobSet").json().to_owned()
 }
 
 /// A13 of `docs/accounting.md`: while accounting is off, not one byte of a JobSet differs from what it would be without

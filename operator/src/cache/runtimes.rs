@@ -92,6 +92,11 @@ impl State {
         text.map_or(Kept::Evicted, |text| self.runtimes.with_text(text))
     }
 
+    /// How long the text of a runtime is, if it is kept.
+    pub(super) fn runtime_length(&self, key: &RuntimeKey) -> Option<usize> {
+        self.manifests.get(&place(key)).map(|text| text.len())
+    }
+
     fn keep_runtime(&mut self, key: &RuntimeKey, text: Option<Arc<str>>) {
         match text {
             Some(text) => self.manifests.put(Of::Runtime, &place(key), text),

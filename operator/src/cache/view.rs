@@ -6,7 +6,7 @@ use trainjob_api::TrainJob;
 use trainjob_core::{
     facts::{JobSetFacts, ObjectKey, PerScheduler},
     mark::Accounting,
-    observed::{KnownRuntime, Listed, Observed, Readings, Settings},
+    observed::{KnownRuntime, Listed, Observed, Reading, Readings, Settings},
     take_over::Comparison,
 };
 
@@ -81,11 +81,28 @@ impl Cache {
         let (mut view, manifest) = self.look(key)?;
         // Others need not wait while it is read.
         view.manifest = manifest.as_deref().and_then(record::read);
-        if let (Kept::Text(text), Some(key)) = (&view.runtime, &view.job.runtime) {
+        // A job that was built before is built of its snapshot.
+        let is_frozen = matches!(view.readings.snapshot, Reading::Found(_));
+        if let (Kept::Text(text), Some(key), false) = (&view.runtime, &view.job.runtime, is_frozen)
+        {
             let parsed = self.parsed_runtime(key.clone(), Arc::clone(text));
             view.runtime = parsed.map_or(Kept::Evicted, Kept::Parsed);
         }
         Some(view)
+    }
+
+    /// How long the texts are together that a [view](Self::view) of a job is read from, and a plan is made of.
+    #[must_use]
+    pub fn text_length(&self, key: &ObjectKey) -> usize {
+        let state = self.lock();
+        let Some(JobRecord { facts, runtime }) = state.job(key) else { return 0 };
+        let memory = state.memories.get(key, &facts.uid);
+        let texts = [
+            state.manifests.get(key).map(|text| text.len()),
+            runtime.and_then(|key| state.runtime_length(&key)),
+            memory.map(|memory| memory.document_length()),
+        ];
+        texts.into_iter().flatten().sum()
     }
 
     /// What is known of a job, with its manifest as it is kept.

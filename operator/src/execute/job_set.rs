@@ -4,14 +4,14 @@ use kube::api::{GetParams, Patch, PatchParams, Preconditions, PropagationPolicy}
 use serde_json::json;
 use trainjob_api::{JobSet, constants::FIELD_MANAGER, jobset::JobSetView};
 use trainjob_core::{
-    build::JobSetUpdate,
     facts::{JobSetFacts, ObjectKey},
-    observed::Reading,
+    observed::{ReadJobSet, Reading},
     pass::Reply,
+    text::Text,
 };
 use trainjob_engine::{error::RequestError, versions::Source};
 
-use super::{Context, Executor, create, delete_params, post_params, request};
+use super::{Context, Executor, delete_params, post_params, request};
 
 impl Executor {
     /// An older JobSet definition lacks some fields. The API server is asked to refuse them, so that the user is told,
@@ -19,9 +19,11 @@ impl Executor {
     pub(super) async fn create_job_set(
         &self,
         of: Context<'_>,
-        job_set: &JobSet,
+        job_set: &Text<JobSet>,
     ) -> Result<(), RequestError> {
-        let request = strict(create(&request::<JobSet>(of.job), &post_params(), job_set)?)?;
+        let data = job_set.json().as_bytes().to_vec();
+        let request = request::<JobSet>(of.job).create(&post_params(), data);
+        let request = strict(request.map_err(kube::Error::BuildRequest)?)?;
         let created = self.send::<JobSetView>(of, Ok(request)).await?;
         self.saw_job_set(of, &created);
         Ok(())
@@ -42,15 +44,15 @@ impl Executor {
         let name = &of.job.key.name;
         let request = request::<JobSet>(of.job).get(name, &GetParams::default());
         let job_set = self.send::<JobSet>(of, request).await?;
-        Ok(Reply::JobSet(Box::new(job_set)))
+        Ok(Reply::JobSet(ReadJobSet::of(&job_set).map_err(kube::Error::SerdeError)?))
     }
 
     pub(super) async fn update_job_set(
         &self,
         of: Context<'_>,
-        update: &JobSetUpdate,
+        patch: &Text<json_patch::Patch>,
     ) -> Result<(), RequestError> {
-        let patch = update.patch().map_err(kube::Error::SerdeError)?;
+        let patch = patch.read().map_err(kube::Error::SerdeError)?;
         let request = request::<JobSet>(of.job).patch(
             &of.job.key.name,
             &PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() },

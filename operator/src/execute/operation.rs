@@ -25,9 +25,9 @@ const fn of_action(action: &Action) -> Option<Operation> {
         Action::CreatePodGroup(_) => (Verb::Create, "podgroups"),
         Action::UpdatePodGroup { .. } => (Verb::Patch, "podgroups"),
         Action::DeletePodGroup { .. } => (Verb::Delete, "podgroups"),
-        Action::CreateJobSet(_) => (Verb::Create, "jobsets"),
+        Action::CreateJobSet { .. } => (Verb::Create, "jobsets"),
         Action::ReadJobSet => (Verb::Get, "jobsets"),
-        Action::UpdateJobSet(_) | Action::SuspendJobSet { .. } => (Verb::Patch, "jobsets"),
+        Action::UpdateJobSet { .. } | Action::SuspendJobSet { .. } => (Verb::Patch, "jobsets"),
         Action::DeleteJobSet { .. } => (Verb::Delete, "jobsets"),
         Action::CheckPods { .. } => (Verb::List, "pods"),
         Action::DeleteTrainJob(_) => (Verb::Delete, "trainjobs"),
@@ -43,7 +43,7 @@ const fn inspection(action: &Action) -> Option<Operation> {
             "configmaps"
         }
         Action::CreatePodGroup(_) => "podgroups",
-        Action::CreateJobSet(_) => "jobsets",
+        Action::CreateJobSet { .. } => "jobsets",
         Action::WriteStatus(_)
         | Action::WriteWaiting(_)
         | Action::ReadTrainJob
@@ -54,7 +54,7 @@ const fn inspection(action: &Action) -> Option<Operation> {
         | Action::UpdatePodGroup { .. }
         | Action::DeletePodGroup { .. }
         | Action::ReadJobSet
-        | Action::UpdateJobSet(_)
+        | Action::UpdateJobSet { .. }
         | Action::SuspendJobSet { .. }
         | Action::DeleteJobSet { .. }
         | Action::CheckPods { .. }

@@ -7,7 +7,10 @@ use std::{
 
 use prometheus::{Histogram, IntCounter, Registry, Result};
 use trainjob_api::{conditions::Reason, time::Timestamp};
-use trainjob_core::facts::{ObjectKey, Outcome};
+use trainjob_core::{
+    facts::{ObjectKey, Outcome},
+    mark::Marking,
+};
 use trainjob_engine::error::FailureReason;
 use trainjob_process::metrics::{counters, histogram};
 
@@ -130,11 +133,14 @@ impl Jobs {
         self.ttl.failures.begin(shown);
     }
 
-    /// A JobSet was created with the mark by which its Pods are counted, or without, because nobody would count them.
-    pub fn marked(&self, is_marked: bool) {
+    /// A JobSet was created with the mark by which its Pods are counted, or without.
+    pub fn marked(&self, marking: Marking) {
         let [marked, skipped] = &self.accounting;
-        let counter = if is_marked { marked } else { skipped };
-        counter.inc();
+        match marking {
+            Marking::Marked => marked.inc(),
+            Marking::Skipped => skipped.inc(),
+            Marking::Off => {}
+        }
     }
 
     /// A job that had to run since `since` has been seen to run at `now`.

@@ -21,9 +21,9 @@ pub(super) fn complaint(action: &Action, error: &RequestError) -> Option<Event> 
         | Action::ReadSnapshot
         | Action::ReadTrainJob
         | Action::ReadRuntime(_)
-        | Action::CreateJobSet(_)
+        | Action::CreateJobSet { .. }
         | Action::ReadJobSet
-        | Action::UpdateJobSet(_)
+        | Action::UpdateJobSet { .. }
         | Action::SuspendJobSet { .. }
         | Action::DeleteJobSet { reason: DeletionReason::Rebuild { .. }, .. } => {
             Some(Event::CreationFailed(error))
@@ -49,7 +49,9 @@ pub(super) fn report(job: &JobFacts, action: &Action) {
         Action::DeleteTrainJob(deletion) => {
             tracing::info!(job = %key, uid, due = %deletion.due, "deleted by its TTL");
         }
-        Action::CreateJobSet(_) | Action::DeleteJobSet { .. } | Action::DeleteConfigMap { .. } => {
+        Action::CreateJobSet { .. }
+        | Action::DeleteJobSet { .. }
+        | Action::DeleteConfigMap { .. } => {
             tracing::info!(job = %key, uid, "{name} done");
         }
         Action::SuspendJobSet { suspend, .. } => {
@@ -74,9 +76,9 @@ pub(super) const fn name(action: &Action) -> &'static str {
         Action::DeletePodGroup { .. } => "PodGroup deletion",
         Action::CreateSnapshot(_) => "snapshot creation",
         Action::ReadSnapshot => "snapshot read",
-        Action::CreateJobSet(_) => "JobSet creation",
+        Action::CreateJobSet { .. } => "JobSet creation",
         Action::ReadJobSet => "JobSet read",
-        Action::UpdateJobSet(_) => "JobSet update",
+        Action::UpdateJobSet { .. } => "JobSet update",
         Action::SuspendJobSet { .. } => "JobSet suspension",
         Action::DeleteJobSet { .. } => "JobSet deletion",
         Action::CheckPods { .. } => "Pod check",

@@ -16,8 +16,8 @@ pub(super) fn judge(server: &mut Server, view: &View, plan: &Plan, ended: &BTree
     for action in &plan.actions {
         match action {
             Action::CreateSnapshot(_)
-            | Action::CreateJobSet(_)
-            | Action::UpdateJobSet(_)
+            | Action::CreateJobSet { .. }
+            | Action::UpdateJobSet { .. }
             | Action::SuspendJobSet { suspend: false, .. } => {
                 server.expect(Rule::NoResurrection, !over, || {
                     format!("something is made or resumed for {}, which is over", job.uid)

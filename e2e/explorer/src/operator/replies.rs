@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use trainjob_core::{
     action::Action,
+    observed::ReadJobSet,
     pass::{self, Class, Failure},
 };
 use trainjob_engine::versions::Source;
@@ -47,7 +48,7 @@ pub(super) fn shown(call: &Call, reply: Reply) -> pass::Reply {
             pass::Reply::TrainJob(job.facts.uid.clone())
         }
         Reply::JobSet(Some(job_set)) if is_document(call) => {
-            pass::Reply::JobSet(Box::new(job_set.object.clone()))
+            ReadJobSet::of(&job_set.object).map_or(pass::Reply::Done, pass::Reply::JobSet)
         }
         Reply::JobSet(job_set) if matches!(call, Call::LookAtJobSet) => {
             pass::Reply::JobSetOfName(job_set.map(|job_set| Box::new(job_set.facts.clone())))

@@ -184,7 +184,7 @@ impl World {
         let request = self.strays.swap_remove(number);
         let answer = self.server.serve(&request);
         match &request.call {
-            Call::Act(Action::UpdateJobSet(_)) if answer.is_ok() => self.server.alone = false,
+            Call::Act(Action::UpdateJobSet { .. }) if answer.is_ok() => self.server.alone = false,
             Call::Act(Action::CreateSnapshot(_)) if answer.is_ok() => self.late_snapshot = true,
             _ => {}
         }
@@ -263,8 +263,8 @@ fn title(request: &Request) -> &'static str {
     match &request.call {
         Call::Act(Action::WriteStatus(_) | Action::WriteWaiting(_)) => "a status write",
         Call::Act(Action::CreateSnapshot(_)) => "a snapshot",
-        Call::Act(Action::CreateJobSet(_)) => "a JobSet",
-        Call::Act(Action::UpdateJobSet(_)) => "an update of a JobSet",
+        Call::Act(Action::CreateJobSet { .. }) => "a JobSet",
+        Call::Act(Action::UpdateJobSet { .. }) => "an update of a JobSet",
         Call::Act(Action::SuspendJobSet { suspend: true, .. }) => "a suspension",
         Call::Act(Action::SuspendJobSet { .. }) => "a resume",
         Call::Act(Action::DeleteJobSet { .. }) => "a deletion of a JobSet",

@@ -3,6 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use invariants::{Change, Condition, Job, JobSet, Object, Request as Entry, State};
+use json_patch::{AddOperation, Patch, PatchOperation, ReplaceOperation};
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1 as meta};
 use trainjob_api::time::Timestamp;
 use trainjob_core::{action::Action, facts::controlling_train_job, observed::Reading};
@@ -121,8 +122,10 @@ impl Server {
             Ok(Reply::JobSet(Some(job_set))) => job_set.facts.resource_version.parse().ok(),
             _ => None,
         };
-        let created =
-            matches!(request.call, Call::Act(Action::CreateJobSet(_) | Action::CreateSnapshot(_)));
+        let created = matches!(
+            request.call,
+            Call::Act(Action::CreateJobSet { .. } | Action::CreateSnapshot(_))
+        );
         let code = match answer {
             Ok(Reply::Snapshot(found)) if **found == Reading::Absent => Some(404),
             Ok(_) if created => Some(201),
@@ -221,12 +224,26 @@ const fn names(call: &Call) -> (&'static str, &'static str, &'static str) {
         Call::Act(Action::CreatePodGroup(_)) => ("create", POD_GROUPS),
         Call::Act(Action::UpdatePodGroup { .. }) => ("patch", POD_GROUPS),
         Call::Act(Action::DeletePodGroup { .. }) => ("delete", POD_GROUPS),
-        Call::Act(Action::CreateJobSet(_)) => ("create", JOB_SETS),
-        Call::Act(Action::UpdateJobSet(_) | Action::SuspendJobSet { .. }) => ("patch", JOB_SETS),
+        Call::Act(Action::CreateJobSet { .. }) => ("create", JOB_SETS),
+        Call::Act(Action::UpdateJobSet { .. } | Action::SuspendJobSet { .. }) => {
+            ("patch", JOB_SETS)
+        }
         Call::Act(Action::DeleteJobSet { .. }) => ("delete", JOB_SETS),
         Call::Act(Action::DeleteTrainJob(_)) => ("delete", JOBS),
     };
     (verb, group, resource)
+}
+
+/// The `spec.suspend` that a patch sets.
+fn suspension(patch: &Patch) -> Option<bool> {
+    let sets = |operation: &PatchOperation| match operation {
+        PatchOperation::Add(AddOperation { path, value })
+        | PatchOperation::Replace(ReplaceOperation { path, value }) => {
+            value.as_bool().filter(|_| path.as_str() == "/spec/suspend")
+        }
+        _ => None,
+    };
+    patch.0.iter().find_map(sets)
 }
 
 fn describe(entry: &mut Entry, action: &Action) {
@@ -244,16 +261,14 @@ fn describe(entry: &mut Entry, action: &Action) {
         Action::CreateSnapshot(config_map) | Action::CreateConfigMap(config_map) => {
             entry.owner = owner(&config_map.metadata);
         }
-        Action::CreateJobSet(job_set) => {
+        Action::CreateJobSet { job_set, .. } => {
+            let job_set = job_set.read().unwrap_or_default();
             entry.owner = owner(&job_set.metadata);
             entry.suspend = job_set.spec.suspend;
         }
-        Action::UpdateJobSet(update) => {
-            let job_set = &update.updated;
-            entry.uid.clone_from(&job_set.metadata.uid);
-            let version = job_set.metadata.resource_version.as_ref();
-            entry.version = version.and_then(|version| version.parse().ok());
-            entry.suspend = job_set.spec.suspend;
+        Action::UpdateJobSet { uid, resource_version, patch } => {
+            (entry.uid, entry.version) = (some(uid), resource_version.parse().ok());
+            entry.suspend = patch.read().ok().and_then(|patch| suspension(&patch));
         }
         Action::SuspendJobSet { uid, resource_version, suspend } => {
             (entry.uid, entry.version) = (some(uid), resource_version.parse().ok());

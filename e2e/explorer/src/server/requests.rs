@@ -1,8 +1,9 @@
 //! The operator's requests, and what the API server does with them.
 
-use std::sync::Arc;
+use std::{error::Error, sync::Arc};
 
 use invariants::Millis;
+use json_patch::Patch;
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use trainjob_api::{JobSet, time::Timestamp};
 use trainjob_core::{
@@ -10,10 +11,11 @@ use trainjob_core::{
     build::{Runtime, snapshot},
     observed::Reading,
     running_pods::{Cause, PodCheck, RunningPod, RunningPods},
+    text::Text,
 };
 
 use super::Server;
-use crate::objects::{StoredJob, StoredJobSet, change_waiting, uid};
+use crate::objects::{StoredJob, StoredJobSet, change_waiting};
 
 /// A request on its way.
 #[derive(Debug, Clone)]
@@ -100,15 +102,17 @@ impl Server {
             Action::WriteStatus(write) => self.write_status(request, write),
             Action::WriteWaiting(write) => self.write_waiting(request, write),
             Action::CreateSnapshot(config_map) => self.create_snapshot(request, config_map),
-            Action::CreateJobSet(job_set) => self.make_job_set(request, job_set),
-            Action::UpdateJobSet(update) => {
-                let job_set = &update.updated;
-                let version = job_set.metadata.resource_version.as_deref();
-                self.admit_update(request, job_set)?;
-                self.change_job_set(request, uid(&job_set.metadata), version, |stored| {
-                    // Status is a subresource: an update leaves it.
-                    let status = stored.status.take();
-                    *stored = JobSet { status, ..job_set.clone() };
+            Action::CreateJobSet { job_set, .. } => {
+                let job_set = job_set.read().map_err(|_| Refusal::Denied)?;
+                self.make_job_set(request, &job_set)
+            }
+            Action::UpdateJobSet { uid, resource_version, patch } => {
+                let before = self.job_set(request)?;
+                precondition(&before.object.metadata, uid, Some(resource_version))?;
+                let patched = patched(&before.object, patch).map_err(|_| Refusal::Denied)?;
+                self.admit_update(request, &patched)?;
+                self.change_job_set(request, uid, Some(resource_version), |stored| {
+                    *stored = patched;
                 })
             }
             Action::SuspendJobSet { uid, resource_version, suspend } => {
@@ -269,6 +273,12 @@ impl Server {
     fn reply_job_set(&self, request: &Request) -> Reply {
         Reply::JobSet(self.job_set(request).ok())
     }
+}
+
+fn patched(job_set: &JobSet, patch: &Text<Patch>) -> Result<JobSet, Box<dyn Error>> {
+    let mut patched = serde_json::to_value(job_set)?;
+    json_patch::patch(&mut patched, &patch.read()?)?;
+    Ok(serde_json::from_value(patched)?)
 }
 
 fn running(job_set: &str, name_them: bool) -> RunningPods {

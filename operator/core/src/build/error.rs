@@ -87,7 +87,16 @@ pub enum BuildError {
     /// JobSet would refuse the names of the objects it has to make.
     #[error("{0}")]
     NameTooLong(String),
+    /// The JobSet cannot be written down.
+    #[error("the JobSet cannot be written as JSON: {0}")]
+    Unwritable(String),
     /// The runtime cannot be written down.
     #[error("the runtime cannot be kept as a snapshot: {0}")]
     Snapshot(String),
+}
+
+impl BuildError {
+    pub(crate) fn unwritable(error: &serde_json::Error) -> Self {
+        Self::Unwritable(error.to_string())
+    }
 }

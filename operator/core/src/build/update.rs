@@ -11,9 +11,18 @@ use std::collections::BTreeMap;
 use json_patch::{
     AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation, jsonptr::PointerBuf,
 };
-use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::{
+    api::{
+        batch::v1::{JobSpec, JobTemplateSpec},
+        core::v1::{PodSpec, PodTemplateSpec},
+    },
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
 use serde_json::Value;
-use trainjob_api::{JobSet, jobset::ReplicatedJob};
+use trainjob_api::{
+    JobSet,
+    jobset::{JobSetSpec, ReplicatedJob},
+};
 
 type Keys = BTreeMap<String, String>;
 
@@ -23,12 +32,12 @@ const LISTS: [&str; 2] = ["tolerations", "schedulingGates"];
 /// Domains whose labels and annotations are JobSet's and the Job controller's to set.
 const OF_CONTROLLERS: [&str; 2] = ["jobset.sigs.k8s.io/", "batch.kubernetes.io/"];
 
-/// A change of a suspended JobSet.
+/// A change of a suspended JobSet. It knows only the parts that may change: the whole may be large.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobSetUpdate {
-    /// The JobSet as it is.
+    /// As they are.
     pub current: JobSet,
-    /// The JobSet as it is to be, with the UID and the resourceVersion of `current`.
+    /// As they are to be, with the UID and the resourceVersion of `current`.
     pub updated: JobSet,
 }
 
@@ -91,6 +100,7 @@ fn replaced_lists(from: &mut Value, to: &Value) -> Vec<PatchOperation> {
 /// theirs there.
 #[must_use]
 pub fn update_suspended(current: &JobSet, desired: &JobSet) -> Option<JobSetUpdate> {
+    let current = changeable(current);
     let mut updated = current.clone();
     add_keys(&mut updated.metadata.labels, desired.metadata.labels.as_ref());
     add_keys(&mut updated.metadata.annotations, desired.metadata.annotations.as_ref());
@@ -103,7 +113,40 @@ pub fn update_suspended(current: &JobSet, desired: &JobSet) -> Option<JobSetUpda
             update_pod(pod, wanted);
         }
     }
-    (updated != *current).then(|| JobSetUpdate { current: current.clone(), updated })
+    (updated != current).then_some(JobSetUpdate { current, updated })
+}
+
+/// A JobSet without what does not change.
+fn changeable(job_set: &JobSet) -> JobSet {
+    let ObjectMeta { name, uid, resource_version, .. } = job_set.metadata.clone();
+    let metadata = ObjectMeta { name, uid, resource_version, ..keys(&job_set.metadata) };
+    let jobs = job_set.spec.replicated_jobs.as_ref();
+    let replicated_jobs = jobs.map(|jobs| jobs.iter().map(changeable_job).collect());
+    let spec =
+        JobSetSpec { replicated_jobs, suspend: job_set.spec.suspend, ..JobSetSpec::default() };
+    JobSet { metadata, spec, ..JobSet::default() }
+}
+
+fn changeable_job(job: &ReplicatedJob) -> ReplicatedJob {
+    let spec = pod_template(job).map(|template| JobSpec {
+        template: PodTemplateSpec {
+            metadata: template.metadata.as_ref().map(keys),
+            spec: template.spec.as_ref().map(|pod| PodSpec {
+                node_selector: pod.node_selector.clone(),
+                tolerations: pod.tolerations.clone(),
+                scheduling_gates: pod.scheduling_gates.clone(),
+                ..PodSpec::default()
+            }),
+        },
+        ..JobSpec::default()
+    });
+    let template = JobTemplateSpec { spec, ..JobTemplateSpec::default() };
+    ReplicatedJob { name: job.name.clone(), template, ..ReplicatedJob::default() }
+}
+
+fn keys(metadata: &ObjectMeta) -> ObjectMeta {
+    let (labels, annotations) = (metadata.labels.clone(), metadata.annotations.clone());
+    ObjectMeta { labels, annotations, ..ObjectMeta::default() }
 }
 
 fn pod_template(replicated_job: &ReplicatedJob) -> Option<&PodTemplateSpec> {
@@ -174,7 +217,10 @@ mod tests {
     }
 
     fn updated(current: &JobSet, desired: &JobSet) -> Value {
-        serde_json::to_value(update_suspended(current, desired).unwrap().updated).unwrap()
+        let patch = update_suspended(current, desired).unwrap().patch().unwrap();
+        let mut updated = serde_json::to_value(current).unwrap();
+        json_patch::patch(&mut updated, &patch).unwrap();
+        updated
     }
 
     const POD: &str = "/spec/replicatedJobs/0/template/spec/template";

@@ -1,9 +1,13 @@
 //! The requests of a pass, and what comes back.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use trainjob_api::JobSet;
 
-use crate::{action::Action, facts::JobSetFacts, observed::Reading, running_pods::PodCheck};
+use crate::{
+    action::Action,
+    facts::JobSetFacts,
+    observed::{ReadJobSet, Reading},
+    running_pods::PodCheck,
+};
 
 /// One request to the API server.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,7 +31,7 @@ pub enum Reply {
     /// The ConfigMap that was asked for.
     ConfigMap(Box<Reading<ConfigMap>>),
     /// The complete JobSet.
-    JobSet(Box<JobSet>),
+    JobSet(ReadJobSet),
     /// The JobSet that has the job's name, if there still is one.
     JobSetOfName(Option<Box<JobSetFacts>>),
     /// Which Pods of the JobSet run.

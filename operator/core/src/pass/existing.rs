@@ -29,7 +29,7 @@ pub(super) const fn must_inspect(action: &Action) -> bool {
         Action::CreateSnapshot(_)
             | Action::CreateConfigMap(_)
             | Action::CreatePodGroup(_)
-            | Action::CreateJobSet(_)
+            | Action::CreateJobSet { .. }
             | Action::ProbeSecret { witness: Some(_), .. }
     )
 }
@@ -76,7 +76,7 @@ pub(super) fn inspected(
         },
         // With ours, from a request whose reply was lost, the job is planned again: it may have been made from what
         // the job said then. Any other keeps the job waiting.
-        (Action::CreateJobSet(_), Reply::JobSetOfName(Some(there)))
+        (Action::CreateJobSet { .. }, Reply::JobSetOfName(Some(there)))
             if there.train_job_uid.as_deref() != Some(uid) =>
         {
             Existing::Foreign

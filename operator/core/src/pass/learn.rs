@@ -21,7 +21,7 @@ pub(super) fn learn(
     match reply {
         Reply::TrainJob(there) => readings.needs_existence_check &= there != uid,
         Reply::ConfigMap(snapshot) => readings.snapshot = *snapshot,
-        Reply::JobSet(job_set) => readings.job_set = Some(*job_set),
+        Reply::JobSet(job_set) => readings.job_set = Some(job_set),
         Reply::Pods(check) => memory.pods_checked(check),
         Reply::Done | Reply::Later | Reply::JobSetOfName(_) => {}
     }

@@ -61,12 +61,24 @@ impl JobMemory {
         let mut readings = self.readings.clone();
         if let Some(edited) = readings.edited {
             readings.applied_spec_hash = None;
-            readings.job_set = readings.job_set.filter(|job_set| {
-                let version = job_set.metadata.resource_version.as_deref();
-                version_number(version.unwrap_or_default()) >= edited
-            });
+            readings.job_set = readings
+                .job_set
+                .filter(|job_set| version_number(&job_set.resource_version) >= edited);
         }
         readings
+    }
+
+    /// How long the documents are together that were read for its plan.
+    #[must_use]
+    pub fn document_length(&self) -> usize {
+        let Readings { snapshot, job_set, .. } = &self.readings;
+        let snapshot = match snapshot {
+            Reading::Found(config_map) => {
+                config_map.data.iter().flatten().map(|(_, it)| it.len()).sum()
+            }
+            Reading::Absent | Reading::NotRead => 0,
+        };
+        snapshot + job_set.as_ref().map_or(0, |job_set| job_set.text.json().len())
     }
 
     /// Whether Pods of its JobSet still run, read after the JobSet was gone.
@@ -169,7 +181,7 @@ mod tests {
     use trainjob_api::JobSet;
 
     use super::*;
-    use crate::{facts::JobSetEnd, running_pods::PodCheck};
+    use crate::{facts::JobSetEnd, observed::ReadJobSet, running_pods::PodCheck};
 
     fn condition() -> Condition {
         let condition = json!({"type": "Complete", "status": "True", "reason": "R", "message": "",
@@ -188,7 +200,7 @@ mod tests {
             let mut memory = JobMemory::default();
             let mut read = JobSet::default();
             read.metadata.resource_version = Some(version.into());
-            memory.readings.job_set = Some(read);
+            memory.readings.job_set = ReadJobSet::of(&read).ok();
             assert!(memory.readings().job_set.is_some(), "version {version}, not edited");
             memory.readings.edited = Some(12);
             assert_eq!(memory.readings().job_set.is_some(), used, "version {version}");

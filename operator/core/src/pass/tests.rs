@@ -2,7 +2,7 @@ mod learned;
 
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use serde_json::json;
-use trainjob_api::{TrainJob, v1alpha1::GROUP};
+use trainjob_api::{JobSet, TrainJob, v1alpha1::GROUP};
 
 use super::*;
 use crate::{
@@ -10,8 +10,10 @@ use crate::{
     build::{SecretClaim, SecretContent},
     event::Event,
     facts::{JobFacts, JobSetFacts},
+    mark::Marking,
     observed::{NameConflict, Reading, Readings, Settings},
     running_pods::{PodCheck, RunningPods},
+    text::Text,
 };
 
 const UID: &str = "U";
@@ -48,6 +50,11 @@ fn config_map(owner: &str, text: &str) -> ConfigMap {
     let metadata =
         json!({"name": "files", "uid": "F", "resourceVersion": "3", "ownerReferences": owner});
     serde_json::from_value(json!({"metadata": metadata, "data": {"file": text}})).unwrap()
+}
+
+fn create_job_set() -> Action {
+    let job_set = Text::of(&JobSet::default()).unwrap();
+    Action::CreateJobSet { job_set, marking: Marking::Off }
 }
 
 fn read(config_map: ConfigMap) -> Reply {
@@ -275,14 +282,13 @@ fn secret_that_exists_is_the_jobs_own_once_its_name_was_free() {
 
 #[test]
 fn jobset_in_the_way_is_planned_with_if_it_is_the_jobs_own_and_fails_the_pass_if_not() {
-    let build = || Action::CreateJobSet(Box::default());
     for (what, there, expected) in [
         ("own", Some(job_set("J", UID, 5, 1)), Answered::Continued),
         ("gone again", None, Answered::Continued),
         ("of somebody else", Some(job_set("J", "V", 5, 1)), Answered::Foreign { tell: false }),
     ] {
         let mut scene = Scene::default();
-        let mut pass = scene.acting(vec![build()]);
+        let mut pass = scene.acting(vec![create_job_set()]);
         scene.answered(&mut pass, failed(Class::Exists));
         let answer = Ok(Reply::JobSetOfName(there.map(Box::new)));
         assert_eq!(scene.answered(&mut pass, answer), expected, "{what}");

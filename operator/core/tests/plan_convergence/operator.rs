@@ -9,7 +9,7 @@ use trainjob_core::{
     Action, Plan,
     build::Runtime,
     facts::{JobFacts, JobSetFacts},
-    observed::{Reading, Settings},
+    observed::{ReadJobSet, Reading, Settings},
     pass::{self, Call, Class, End, Failure, JobMemory, Next, Reply, ShownBy},
     priority::Priority,
 };
@@ -174,7 +174,7 @@ impl Operator {
         match call {
             Call::Act(action) => self.execute(cluster, by, action),
             Call::Inspect(Action::CreateSnapshot(_)) => Ok(snapshot(cluster)),
-            Call::Inspect(Action::CreateJobSet(_)) => {
+            Call::Inspect(Action::CreateJobSet { .. }) => {
                 let there = cluster.job_set.clone();
                 if let Some(there) = there.clone() {
                     self.saw_job_set(there, ShownBy::Reply);
@@ -206,16 +206,16 @@ impl Operator {
                 self.is_runtime_evicted &= self.runtime.as_ref() != Some(runtime);
             }
             Action::ReadSnapshot => return Ok(snapshot(cluster)),
-            Action::CreateJobSet(job_set) => {
-                let created = cluster.create_job_set(by, job_set)?;
+            Action::CreateJobSet { job_set, .. } => {
+                let created = cluster.create_job_set(by, &job_set.read().unwrap())?;
                 self.saw_job_set(created, ShownBy::Reply);
             }
             Action::ReadJobSet => {
                 let job_set = cluster.job_set.clone().ok_or(Refusal::NotFound)?;
-                return Ok(Reply::JobSet(Box::new(job_set)));
+                return Ok(Reply::JobSet(ReadJobSet::of(&job_set).unwrap()));
             }
-            Action::UpdateJobSet(update) => {
-                let updated = cluster.update_job_set(by, &update.updated)?;
+            Action::UpdateJobSet { uid, resource_version, patch } => {
+                let updated = cluster.update_job_set(by, (uid, resource_version), patch)?;
                 self.saw_job_set(updated, ShownBy::Reply);
             }
             Action::SuspendJobSet { uid, resource_version, suspend } => {

@@ -16,7 +16,7 @@ use crate::cluster::Fault;
 /// When every test begins.
 const START: i64 = 100_000;
 /// The first and last seconds that Kubernetes can store.
-const TIMES: (i64, i64) = (-377_705_023_201, 253_402_207_200);
+const TIMES: (i64, i64) = (-62_167_219_200, 253_402_207_200);
 
 /// What is stored at the start.
 #[derive(Debug, Clone)]

@@ -38,7 +38,7 @@ fn suspended(made_with: Mode) -> Scene {
     mark::mark_new(job_set, Accounting { mode: made_with, program: LIVES }, "job", UID);
     set_spec(&mut scene.job, &json!({"runtimePatches": patches("new")}));
     scene.readings.snapshot = Reading::Found(scene.snapshot("now"));
-    scene.readings.job_set = scene.job_set.clone();
+    scene.read_job_set();
     scene
 }
 
@@ -53,7 +53,7 @@ fn am1_am2_a_new_job_set_gets_what_the_mode_says_if_somebody_counts() {
     ] {
         let plan = under(mode, program, new(&json!({}))).plan(CREATED);
         let created = plan.actions.iter().find_map(|action| match action {
-            Action::CreateJobSet(job_set) => Some(template(job_set)),
+            Action::CreateJobSet { job_set, .. } => Some(template(&job_set.read().unwrap())),
             _ => None,
         });
         let metadata = created.unwrap();
@@ -79,10 +79,7 @@ fn am3_a_suspended_job_set_that_changes_keeps_its_mark_or_its_absence() {
             let scene = under(mode, LIVES, suspended(made_with));
             let before = template(scene.job_set.as_ref().unwrap());
             let plan = scene.plan(2_000);
-            let [Action::UpdateJobSet(update)] = &plan.actions[..] else {
-                panic!("{made_with:?} {mode:?}: {:?}", plan.actions)
-            };
-            let after = template(&update.updated);
+            let after = template(&scene.updated(&plan));
             assert_eq!(after["labels"]["patch"], "new");
             assert_eq!(after["finalizers"], before["finalizers"], "{made_with:?} {mode:?}");
             for label in ["trainjob-name", "trainjob-uid"] {

@@ -6,7 +6,9 @@ use trainjob_core::{
     Action, Plan,
     action::Waiting,
     build::{build, snapshot},
+    mark::Marking,
     observed::Reading,
+    text::Text,
 };
 
 use crate::{
@@ -15,9 +17,9 @@ use crate::{
 };
 
 /// The JobSet that a plan creates last.
-fn created(plan: &Plan) -> &JobSet {
+fn created(plan: &Plan) -> JobSet {
     match plan.actions.last() {
-        Some(Action::CreateJobSet(job_set)) => job_set,
+        Some(Action::CreateJobSet { job_set, .. }) => job_set.read().unwrap(),
         other => panic!("no JobSet but {other:?}"),
     }
 }
@@ -34,7 +36,10 @@ fn a_new_job_freezes_its_runtime_and_gets_its_jobset() {
             made.collect::<Vec<_>>(),
             [
                 &Action::CreateSnapshot(frozen.into()),
-                &Action::CreateJobSet(expected.clone().into())
+                &Action::CreateJobSet {
+                    job_set: Text::of(&expected).unwrap(),
+                    marking: Marking::Off
+                }
             ]
         );
         assert_eq!(expected.spec.suspend, Some(suspend));

@@ -183,7 +183,7 @@ fn the_group_of_a_suspended_job_follows_it() {
     scene.job_set().spec = build(&scene.job, &runtime).unwrap().job_set.spec;
     set_spec(&mut scene.job, &json!({"runtimePatches": patches("new")}));
     scene.readings.snapshot = Reading::Found(snapshot::render(&scene.job, &runtime).unwrap());
-    scene.readings.job_set.clone_from(&scene.job_set);
+    scene.read_job_set();
     for (members, expected) in
         [(2, &["update PodGroup", "update JobSet"][..]), (3, &["update JobSet"])]
     {

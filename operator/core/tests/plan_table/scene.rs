@@ -14,7 +14,9 @@ use trainjob_core::{
     build::{Runtime, build, snapshot},
     facts::{JobFacts, PodGroupFacts},
     mark::Accounting,
-    observed::{KnownRuntime, Listed, PodGroups, Presence, Reading, Readings, Settings},
+    observed::{
+        KnownRuntime, Listed, PodGroups, Presence, ReadJobSet, Reading, Readings, Settings,
+    },
     plan,
     take_over::Comparison,
 };
@@ -272,6 +274,23 @@ impl Scene {
         self.job.status.get_or_insert_default()
     }
 
+    /// Its JobSet was read as it is.
+    pub(crate) fn read_job_set(&mut self) {
+        let read = self.job_set.as_ref().map(ReadJobSet::of).transpose();
+        self.readings.job_set = read.unwrap();
+    }
+
+    /// Its JobSet after a plan of one action, which updates it.
+    pub(crate) fn updated(&self, plan: &Plan) -> JobSet {
+        let [Action::UpdateJobSet { uid, resource_version, patch }] = &plan.actions[..] else {
+            panic!("no update but {:?}", plan.actions)
+        };
+        assert_eq!((&**uid, &**resource_version), (JOB_SET_UID, JOB_SET_VERSION));
+        let mut job_set = serde_json::to_value(&self.job_set).unwrap();
+        json_patch::patch(&mut job_set, &patch.read().unwrap()).unwrap();
+        serde_json::from_value(job_set).unwrap()
+    }
+
     pub(crate) fn job_set(&mut self) -> &mut JobSet {
         self.job_set.as_mut().unwrap()
     }
@@ -302,9 +321,9 @@ fn word(action: &Action) -> String {
         Action::CreatePodGroup(_) => "create PodGroup",
         Action::UpdatePodGroup { .. } => "update PodGroup",
         Action::DeletePodGroup { .. } => "delete PodGroup",
-        Action::CreateJobSet(_) => "create JobSet",
+        Action::CreateJobSet { .. } => "create JobSet",
         Action::ReadJobSet => "read JobSet",
-        Action::UpdateJobSet(_) => "update JobSet",
+        Action::UpdateJobSet { .. } => "update JobSet",
         Action::SuspendJobSet { suspend: true, .. } => "suspend JobSet",
         Action::SuspendJobSet { suspend: false, .. } => "resume JobSet",
         Action::DeleteJobSet { .. } => "delete JobSet",

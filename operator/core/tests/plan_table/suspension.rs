@@ -34,7 +34,7 @@ fn patched(mut scene: Scene) -> Scene {
 /// The same, with everything read that following the job may take.
 fn read(mut scene: Scene) -> Scene {
     scene.readings.snapshot = Reading::Found(scene.snapshot("now"));
-    scene.readings.job_set = scene.job_set.clone();
+    scene.read_job_set();
     scene
 }
 
@@ -43,14 +43,6 @@ fn resume(suspend: bool) -> Action {
         uid: JOB_SET_UID.into(),
         resource_version: JOB_SET_VERSION.into(),
         suspend,
-    }
-}
-
-/// The JobSet that a plan of one action updates.
-fn updated(plan: &Plan) -> &JobSet {
-    match &plan.actions[..] {
-        [Action::UpdateJobSet(update)] => &update.updated,
-        other => panic!("no update but {other:?}"),
     }
 }
 
@@ -116,10 +108,10 @@ fn a_suspended_jobset_follows_its_job() {
             scene.readings.snapshot = Reading::Found(scene.snapshot("now"));
             assert_eq!(scene.words(2_000), ["read JobSet"], "{what}");
 
-            scene.readings.job_set = scene.job_set.clone();
+            scene.read_job_set();
             let plan = scene.plan(2_000);
-            let job_set = updated(&plan);
-            assert_eq!(patch_of(job_set), "new", "{what}");
+            let job_set = scene.updated(&plan);
+            assert_eq!(patch_of(&job_set), "new", "{what}");
             assert_eq!(job_set.spec.suspend, Some(suspend), "changed and resumed in one call");
             assert_eq!(job_set.metadata.uid.as_deref(), Some(JOB_SET_UID));
             assert_eq!(job_set.metadata.resource_version.as_deref(), Some(JOB_SET_VERSION));
@@ -179,7 +171,7 @@ fn a_broken_runtime_keeps_only_that_jobset_from_running_that_was_made_from_it() 
 fn a_jobset_that_was_read_but_is_another_than_the_one_that_is_known_is_not_touched() {
     // Ours was deleted and another made in its place; the watch does not know it yet.
     let mut scene = read(patched(job(false, true)));
-    scene.readings.job_set.as_mut().unwrap().metadata.uid = Some("other".into());
+    scene.readings.job_set.as_mut().unwrap().uid = "other".into();
     assert_eq!(scene.words(2_000), ["read JobSet"]);
 }
 
@@ -187,8 +179,10 @@ fn a_jobset_that_was_read_but_is_another_than_the_one_that_is_known_is_not_touch
 fn a_job_set_is_made_suspended_or_running_as_the_job_says() {
     for suspend in [true, false] {
         let plan = new(&json!({"suspend": suspend})).plan(2_000);
-        let Some(Action::CreateJobSet(job_set)) = plan.actions.last() else { panic!("{plan:?}") };
-        assert_eq!(job_set.spec.suspend, Some(suspend));
+        let Some(Action::CreateJobSet { job_set, .. }) = plan.actions.last() else {
+            panic!("{plan:?}")
+        };
+        assert_eq!(job_set.read().unwrap().spec.suspend, Some(suspend));
     }
 }
 

@@ -26,18 +26,21 @@ impl Parsed {
         Some(runtime)
     }
 
-    /// Keeps one that was read from this text, unless somebody else has read it meanwhile; returns the one that is kept. The
-    /// one that came last stays, however long it is: many may be about to use it.
+    /// Keeps one that was read from this text, if there is room, and unless somebody else has read it meanwhile; returns it.
     pub(super) fn put(&mut self, text: Arc<str>, runtime: Runtime) -> Arc<Runtime> {
         if let Some(known) = self.get(&text) {
             return known;
         }
         let runtime = Arc::new(runtime);
+        if text.len() > ROOM {
+            return runtime;
+        }
         self.bytes += text.len();
         self.runtimes.push_back((text, Arc::clone(&runtime)));
-        while self.bytes > ROOM && self.runtimes.len() > 1 {
-            let oldest = self.runtimes.pop_front();
-            self.bytes -= oldest.map_or(0, |(text, _)| text.len());
+        while self.bytes > ROOM
+            && let Some((oldest, _)) = self.runtimes.pop_front()
+        {
+            self.bytes -= oldest.len();
         }
         runtime
     }
@@ -86,14 +89,13 @@ mod tests {
     }
 
     #[test]
-    fn long_one_stays_until_the_next_comes() {
+    fn one_that_is_longer_than_there_is_room_is_not_kept_and_lets_the_others_stay() {
         let mut parsed = Parsed::default();
-        let (long, short) = (text(10 * ROOM), text(1));
-        parsed.put(Arc::clone(&long), runtime("long"));
-        assert!(parsed.get(&long).is_some());
+        let (short, long) = (text(ROOM), text(ROOM + 1));
         parsed.put(Arc::clone(&short), runtime("short"));
-        assert!(parsed.get(&long).is_none());
-        assert_eq!(parsed.bytes, 1);
+        parsed.put(Arc::clone(&long), runtime("long"));
+        assert_eq!([&short, &long].map(|text| parsed.get(text).is_some()), [true, false]);
+        assert_eq!(parsed.bytes, ROOM);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! What a pass learns and forgets.
 
-use trainjob_api::{JobSet, time::Timestamp};
+use json_patch::Patch;
+use trainjob_api::time::Timestamp;
 
 use super::*;
 use crate::{
-    build::{JobSetUpdate, RuntimeKey},
+    build::RuntimeKey,
     lifecycle::hold::{self, Hold, News},
     recreation::Origin,
 };
@@ -63,13 +64,14 @@ fn event_of_a_loop_is_recorded_once() {
 
 #[test]
 fn digest_of_a_jobset_is_forgotten_when_its_change_fails_and_no_other_failure_ends_it() {
-    let job_set = JobSet::default;
-    let update = JobSetUpdate { current: job_set(), updated: job_set() };
-    for (action, known) in [
-        (Action::CreateJobSet(Box::default()), false),
-        (Action::UpdateJobSet(Box::new(update)), false),
-        (Action::ReadSnapshot, true),
-    ] {
+    let update = Action::UpdateJobSet {
+        uid: "J".into(),
+        resource_version: "5".into(),
+        patch: Text::of(&Patch::default()).unwrap(),
+    };
+    for (action, known) in
+        [(create_job_set(), false), (update, false), (Action::ReadSnapshot, true)]
+    {
         let mut scene = Scene::default();
         scene.memory.spec_applied(7, None);
         let mut pass = scene.acting(vec![action.clone()]);

@@ -1,5 +1,6 @@
 //! The requests of the operator, and what holds for each that takes effect.
 
+use json_patch::Patch;
 use k8s_openapi::{
     api::core::v1::ConfigMap,
     apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta},
@@ -8,6 +9,7 @@ use trainjob_api::{JobSet, TrainJob};
 use trainjob_core::{
     action::{StatusWrite, TtlDeletion, WaitingChange, WaitingWrite},
     facts::controlling_train_job,
+    text::Text,
 };
 
 use super::{
@@ -136,12 +138,15 @@ impl Cluster {
     pub(crate) fn update_job_set(
         &mut self,
         by: &TrainJob,
-        job_set: &JobSet,
+        (uid, version): (&str, &str),
+        patch: &Text<Patch>,
     ) -> Result<JobSet, Refusal> {
-        let version = job_set.metadata.resource_version.as_deref();
-        self.change_job_set(by, &uid(&job_set.metadata), version, |stored| {
-            assert!(stored != job_set, "an update that changes nothing");
-            *stored = job_set.clone();
+        self.change_job_set(by, uid, Some(version), |stored| {
+            let mut changed = serde_json::to_value(&*stored).unwrap();
+            json_patch::patch(&mut changed, &patch.read().unwrap()).unwrap();
+            let changed = serde_json::from_value(changed).unwrap();
+            assert!(*stored != changed, "an update that changes nothing");
+            *stored = changed;
         })
     }
 

@@ -59,7 +59,7 @@ impl fmt::Debug for Known {
             Reading::Absent => "absent".into(),
             Reading::Found(snapshot) => brief(snapshot),
         };
-        write!(f, "snapshot {snapshot}, read JobSet {}, {pods:?}, ", brief(job_set))?;
+        write!(f, "snapshot {snapshot}, read JobSet {job_set:?}, {pods:?}, ")?;
         write!(
             f,
             "{applied_spec_hash:?}, {edited:?}, in doubt: {needs_existence_check}, ended: {ended:?}, {name_conflict:?}, {settings:?}"
@@ -164,13 +164,12 @@ impl Known {
                     assert_eq!(Some(fence), own.map(|own| version(&own.metadata)));
                     assert!(!over || *suspend, "resumed after the end: {self:?}");
                 }
-                Action::UpdateJobSet(update) => {
-                    let job_set = &update.updated;
+                Action::UpdateJobSet { uid: of, resource_version, .. } => {
                     let read = self.readings.job_set.as_ref().unwrap();
-                    assert_eq!(version(&job_set.metadata), version(&read.metadata));
+                    assert_eq!(resource_version, &read.resource_version);
                     assert_eq!(
-                        Some(uid(&job_set.metadata)),
-                        own.map(|own| uid(&own.metadata)),
+                        Some(of),
+                        own.map(|own| uid(&own.metadata)).as_ref(),
                         "an update of what is not the job's"
                     );
                     assert!(!over, "changed after the end: {self:?}");
@@ -181,7 +180,7 @@ impl Known {
                 | Action::DeleteConfigMap { .. }
                 | Action::CreatePodGroup(_)
                 | Action::UpdatePodGroup { .. }
-                | Action::CreateJobSet(_) => {
+                | Action::CreateJobSet { .. } => {
                     assert!(!over, "made after the end: {self:?}");
                 }
                 Action::DeletePodGroup { .. } => {
