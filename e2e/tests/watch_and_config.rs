@@ -132,3 +132,20 @@ async fn by_configuration_a_job_that_its_ttl_deletes_goes_before_its_dependents(
     })
     .await
 }
+
+/// Its deadline comes due while the creation of its JobSet waits for its turn.
+#[tokio::test]
+async fn what_waits_for_the_configured_rate_is_not_made_after_the_deadline() -> Result<()> {
+    let world = POOL.take().await?;
+    world.start_operator_with("clientConnection: {qps: 0.1, burst: 1}").await?;
+    let body = async |tenant: &Tenant<'_>| {
+        tenant.create("job", RUNS, json!({"activeDeadlineSeconds": 5})).await?;
+        tenant.fails_by_deadline("job").await?;
+        let requests = tenant.world.requests(&tenant.namespace)?;
+        let made =
+            requests.iter().find(|it| it.verb == "create" && it.object.resource == "jobsets");
+        ensure!(made.is_none(), "{requests:#?}");
+        Ok(())
+    };
+    world.test("rate", body).await
+}

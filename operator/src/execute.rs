@@ -228,15 +228,24 @@ impl Executor {
         Ok(stripped::read(&answer).map_err(kube::Error::SerdeError)?)
     }
 
+    /// Waits for the configured rate, but no longer than until the job's deadline comes due: what enforces it goes first.
+    async fn permitted(&self, of: Context<'_>) -> Result<(), RequestError> {
+        let Some(limiter) = &self.limiter else { return Ok(()) };
+        let permission = limiter.acquire(of.priority);
+        let Some(due_in) = of.due.and_then(|due| self.clock.until(due)) else {
+            permission.await;
+            return Ok(());
+        };
+        tokio::time::timeout(due_in, permission).await.map_err(|_| RequestError::TimedOut(due_in))
+    }
+
     /// Waits until a request may be sent. It is under way until it is answered or given up.
     async fn admitted<T, F: Future<Output = Result<T, kube::Error>>>(
         &self,
         of: Context<'_>,
         request: F,
     ) -> Result<impl Future<Output = Result<T, RequestError>> + use<T, F>, RequestError> {
-        if let Some(limiter) = &self.limiter {
-            limiter.acquire(of.priority).await;
-        }
+        self.permitted(of).await?;
         self.leader.check()?;
         let under_way = of.place.ask();
         Ok(async move { Ok(under_way.answer(request).await??) })
