@@ -42,6 +42,7 @@ use trainjob_process::{
 
 use crate::{
     config::Config,
+    pod_view::{ListedPod, stored},
     requests::{Annotation, PAGE, release},
     unlabelled::unlabelled,
 };
@@ -276,20 +277,20 @@ impl Held {
 
 /// All Pods with our finalizer that have our labels or are of a JobSet.
 async fn held(client: &Client) -> Result<Vec<Held>, RequestError> {
-    let pods: Api<StoredPod> = Api::all(client.clone());
+    let pods: Api<ListedPod> = Api::all(client.clone());
     let labels = format!("{TRAIN_JOB_UID_LABEL},{TRAIN_JOB_NAME_LABEL}");
     let mut params = ListParams::default().labels(&labels).limit(PAGE);
     let mut held = Vec::new();
     loop {
         let page = timed(pods.list(&params)).await?;
-        for stored in &page.items {
+        for stored in page.items.into_iter().map(stored) {
             let has_finalizer = stored.finalizers().iter().any(|it| it == ACCOUNTING_FINALIZER);
             if has_finalizer {
                 held.push(Held {
                     namespace: stored.namespace().unwrap_or_default(),
                     name: stored.name_any(),
                     uid: stored.uid().unwrap_or_default(),
-                    pod: Pod::read(stored),
+                    pod: Pod::read(&stored),
                 });
             }
         }

@@ -6,7 +6,6 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use k8s_openapi::api::core::v1::Pod as StoredPod;
 use kube::{Api, Client, Resource as _, ResourceExt as _, runtime::watcher::Event};
 use tokio::sync::watch;
 use trainjob_api::{
@@ -19,7 +18,11 @@ use trainjob_engine::{
     watch::{Span, Subject, follow, follow_labelled},
 };
 
-use crate::{accountant::Accountant, key::JobKey};
+use crate::{
+    accountant::Accountant,
+    key::JobKey,
+    pod_view::{ListedPod, stored},
+};
 
 /// How to get the kinds that are not part of Kubernetes.
 const INSTALL: &str = "install the chart";
@@ -52,7 +55,7 @@ impl Feed {
 
     /// Watches marked Pods, for ever.
     pub async fn pods(self: Arc<Self>) -> Infallible {
-        let api: Api<StoredPod> = Api::all(self.client.clone());
+        let api: Api<ListedPod> = Api::all(self.client.clone());
         let restarts = self.accountant.metrics.restarts("Pod");
         let install = Some("it is part of Kubernetes");
         let subject = Subject { kind: "Pod", install, span: Span::Short, restarts: &restarts };
@@ -62,12 +65,12 @@ impl Feed {
             match event {
                 Ok(Event::Init) => book().pods_relist(),
                 Ok(Event::InitApply(pod) | Event::Apply(pod)) => {
-                    let key = book().pod_seen(&pod, now);
+                    let key = book().pod_seen(&stored(pod), now);
                     self.tell_lost_labels();
                     self.look(key);
                 }
                 Ok(Event::Delete(pod)) => {
-                    let key = book().pod_gone(&pod, now);
+                    let key = book().pod_gone(&stored(pod), now);
                     self.tell_lost_labels();
                     self.look(key);
                 }

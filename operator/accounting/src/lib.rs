@@ -18,6 +18,7 @@ pub mod key;
 pub mod manual;
 pub mod metrics;
 pub mod news;
+pub mod pod_view;
 pub mod requests;
 pub mod run;
 pub mod sweep;

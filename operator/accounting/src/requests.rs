@@ -29,7 +29,10 @@ use trainjob_api::{
 use trainjob_engine::{answer::timed, error::RequestError, versions};
 
 pub use self::failure::failed;
-use crate::key::JobKey;
+use crate::{
+    key::JobKey,
+    pod_view::{ListedPod, stored},
+};
 
 /// How many Pods are listed at a time.
 pub(crate) const PAGE: u32 = 500;
@@ -184,13 +187,13 @@ impl Listed {
 ///
 /// What a request fails with.
 pub async fn list(client: &Client, namespace: &str, uids: &[&str]) -> Result<Listed, RequestError> {
-    let api: Api<StoredPod> = Api::namespaced(client.clone(), namespace);
+    let api: Api<ListedPod> = Api::namespaced(client.clone(), namespace);
     let labels = format!("{TRAIN_JOB_UID_LABEL} in ({})", uids.join(","));
     let mut params = ListParams::default().labels(&labels).limit(PAGE);
     let mut pods: HashMap<_, Vec<_>> = HashMap::new();
     loop {
         let page = timed(api.list(&params)).await?;
-        for (version, pod) in page.items.iter().filter_map(versioned) {
+        for (version, pod) in page.items.into_iter().filter_map(|pod| versioned(&stored(pod))) {
             pods.entry(Arc::clone(&pod.template.job_uid)).or_default().push((version, pod));
         }
         params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());

@@ -26,12 +26,12 @@ use tokio::{
 use trainjob_accounting_core::{
     clock::Now,
     job::{Job, Suspension},
-    tracked::Tracked,
 };
 use trainjob_api::lifecycle::v1alpha1::TRAIN_JOB_UID_LABEL;
 use trainjob_core::server_time::Precision;
 use trainjob_engine::{
     clock::{self, Clock, monotonic},
+    error::RequestError,
     heartbeat::Heartbeat,
     lease::KIND,
     running::{RunError, never},
@@ -50,6 +50,7 @@ use crate::{
     config::Config,
     metrics::{LostReason, Metrics},
     news,
+    pod_view::{ListedPod, stored},
     requests::{Annotation, release},
 };
 
@@ -197,15 +198,17 @@ impl Sweeper {
         let restarts = self.metrics.restarts("Pod");
         let install = Some("it is part of Kubernetes");
         let subject = Subject { kind: "Pod", install, span: Span::Short, restarts: &restarts };
-        let pods: Api<Pod> = Api::all(client);
+        let pods: Api<ListedPod> = Api::all(client);
         follow_labelled(pods, TRAIN_JOB_UID_LABEL, subject, &self.unreachable, |event| {
             let now = self.now();
             match event {
                 Ok(Event::Init) => self.candidates().list_begins(),
-                Ok(Event::InitApply(pod) | Event::Apply(pod)) => self.candidates().saw(&pod, now),
-                Ok(Event::Delete(pod)) => self.candidates().gone(&pod),
+                Ok(Event::InitApply(pod) | Event::Apply(pod)) => {
+                    self.tell(self.candidates().saw(&stored(pod), now));
+                }
+                Ok(Event::Delete(pod)) => self.tell(self.candidates().gone(&stored(pod))),
                 Ok(Event::InitDone) => {
-                    self.candidates().list_ends();
+                    self.tell(self.candidates().list_ends());
                     self.readiness.set(LISTED, true);
                 }
                 Err(_) => {}
@@ -232,21 +235,28 @@ impl Sweeper {
         let Due { namespace, tracked } = due;
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
         let (name, uid) = (&*tracked.pod.name, &*tracked.pod.uid);
+        // A round may be over before the answer comes, and that may be lost.
+        let asked_before = self.candidates().asked(uid);
         match release(&pods, name, uid, Annotation::Unset).await {
-            Ok(_) => {
-                self.tell(&namespace, &tracked);
-                self.candidates().released(uid);
+            Ok(_) => self.tell(self.candidates().released(uid)),
+            Err(error) if error.says_absent() => {
+                let released = self.candidates().released(uid);
+                self.tell(released.filter(|_| asked_before));
             }
-            Err(error) if error.says_absent() => self.candidates().released(uid),
             Err(error) => {
                 tracing::warn!(namespace, pod = name, uid, %error, "cannot release a Pod");
-                self.candidates().failed(uid, monotonic());
+                let is_refused = matches!(error, RequestError::Refused(_));
+                self.candidates().failed(uid, is_refused, monotonic());
             }
         }
     }
 
     /// What is not counted is logged whole: that line is its receipt.
-    fn tell(&self, namespace: &str, tracked: &Tracked) {
+    fn tell(&self, released: impl IntoIterator<Item = Due>) {
+        released.into_iter().for_each(|pod| self.tell_of(&pod));
+    }
+
+    fn tell_of(&self, Due { namespace, tracked }: &Due) {
         // What stopped it may have been its suspension or its deadline; the TrainJob is not asked.
         let job = Job::Running { suspension: Suspension::Never };
         let share = news::share(tracked, &job, self.now().server);

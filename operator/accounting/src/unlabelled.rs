@@ -10,15 +10,16 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    Api, Client, ResourceExt as _,
-    api::{ListParams, PartialObjectMeta},
+    Api, Client, Resource as _, ResourceExt as _,
+    api::{ListParams, ObjectList, PartialObjectMeta},
+    core::Request,
 };
 use tokio::time::{Instant, sleep};
 use trainjob_api::{
     constants::JOBSET_UID_LABEL,
     lifecycle::v1alpha1::{ACCOUNTING_FINALIZER, TRAIN_JOB_NAME_LABEL, TRAIN_JOB_UID_LABEL},
 };
-use trainjob_engine::{answer::timed, error::RequestError};
+use trainjob_engine::{Readable, answer::timed, error::RequestError};
 
 use crate::{
     accountant::Accountant,
@@ -111,17 +112,21 @@ pub async fn unlabelled(client: &Client) -> Result<Vec<PartialObjectMeta<Pod>>, 
     Ok(found)
 }
 
+/// Of one Pod, so that what cannot be read of its managed fields does not hide others.
+type ListedMetadata = Readable<PartialObjectMeta<Pod>, true>;
+
 /// Those of the Pods with these labels that have our finalizer.
 async fn held(client: &Client, labels: &str) -> Result<Vec<PartialObjectMeta<Pod>>, RequestError> {
-    let pods: Api<Pod> = Api::all(client.clone());
     let mut params = ListParams::default().labels(labels).limit(PAGE);
     let mut found = Vec::new();
     loop {
-        let page = timed(pods.list_metadata(&params)).await?;
+        let request = Request::new(Pod::url_path(&(), None)).list_metadata(&params);
+        let request = request.map_err(|error| RequestError::Unbuildable(Box::new(error)))?;
+        let page = timed(client.request::<ObjectList<ListedMetadata>>(request)).await?;
         let is_held = |pod: &PartialObjectMeta<Pod>| {
             pod.finalizers().iter().any(|finalizer| finalizer == ACCOUNTING_FINALIZER)
         };
-        found.extend(page.items.into_iter().filter(is_held));
+        found.extend(page.items.into_iter().filter_map(|pod| pod.0.ok()).filter(is_held));
         params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
         if params.continue_token.is_none() {
             return Ok(found);

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    mem,
     sync::Arc,
     time::Duration,
 };
@@ -25,11 +26,12 @@ pub(super) struct Candidates {
 
 #[derive(Debug)]
 struct Candidate {
-    namespace: String,
-    tracked: Tracked,
+    pod: Due,
+    /// Whether its release was asked for, and may have been granted.
+    asked: bool,
 }
 
-/// A Pod that is to be released now.
+/// A Pod that is to be released now, or was.
 #[derive(Debug, Clone)]
 pub(super) struct Due {
     pub(super) namespace: String,
@@ -42,47 +44,55 @@ impl Candidates {
         self.listed = Some(HashSet::new());
     }
 
-    /// The list is complete: there are no others.
-    pub(super) fn list_ends(&mut self) {
-        if let Some(listed) = self.listed.take() {
-            self.known.retain(|uid, _| listed.contains(uid));
-        }
+    /// The list is complete: there are no others. Returns those that were released meanwhile.
+    pub(super) fn list_ends(&mut self) -> Vec<Due> {
+        let Some(listed) = self.listed.take() else { return Vec::new() };
+        let vanished = self.known.extract_if(|uid, _| !listed.contains(uid));
+        vanished.filter_map(|(_, candidate)| candidate.asked.then_some(candidate.pod)).collect()
     }
 
-    /// The watch shows a Pod.
-    pub(super) fn saw(&mut self, stored: &StoredPod, now: Now) {
-        let Some(pod) = Pod::read(stored) else { return };
+    /// The watch shows a Pod. Returns it if it was released.
+    pub(super) fn saw(&mut self, stored: &StoredPod, now: Now) -> Option<Due> {
+        let pod = Pod::read(stored)?;
         if pod.deletion.is_none() || !pod.finalizer {
-            self.known.remove(&pod.uid);
-            return;
+            return self.released(&pod.uid);
         }
         if let Some(listed) = &mut self.listed {
             listed.insert(Arc::clone(&pod.uid));
         }
         if let Some(candidate) = self.known.get_mut(&pod.uid) {
-            return candidate.tracked.saw(pod, now);
+            candidate.pod.tracked.saw(pod, now);
+            return None;
         }
         let namespace = stored.metadata.namespace.clone().unwrap_or_default();
         let (uid, tracked) = (Arc::clone(&pod.uid), Tracked::new(pod, now));
-        self.known.insert(uid, Candidate { namespace, tracked });
+        self.known.insert(uid, Candidate { pod: Due { namespace, tracked }, asked: false });
+        None
     }
 
-    /// The watch shows that a Pod went.
-    pub(super) fn gone(&mut self, stored: &StoredPod) {
-        if let Some(uid) = &stored.metadata.uid {
-            self.known.remove(uid.as_str());
-        }
+    /// The watch shows that a Pod went. Returns it if it was released.
+    pub(super) fn gone(&mut self, stored: &StoredPod) -> Option<Due> {
+        self.released(stored.metadata.uid.as_deref()?)
     }
 
-    /// Nothing is left to do about a Pod.
-    pub(super) fn released(&mut self, uid: &str) {
-        self.known.remove(uid);
+    /// The release of a Pod is asked for. Returns whether it may have been granted already.
+    pub(super) fn asked(&mut self, uid: &str) -> bool {
+        let candidate = self.known.get_mut(uid);
+        candidate.is_some_and(|candidate| mem::replace(&mut candidate.asked, true))
     }
 
-    /// A Pod could not be released: it is tried again later.
-    pub(super) fn failed(&mut self, uid: &str, clock: Duration) {
+    /// Nothing is left to do about a Pod. Returns it once if its release was asked for, and not refused: by the answer, or by
+    /// the watch, whichever comes first.
+    pub(super) fn released(&mut self, uid: &str) -> Option<Due> {
+        let candidate = self.known.remove(uid)?;
+        candidate.asked.then_some(candidate.pod)
+    }
+
+    /// A Pod could not be released, or nobody knows: it is tried again later.
+    pub(super) fn failed(&mut self, uid: &str, is_refused: bool, clock: Duration) {
         if let Some(candidate) = self.known.get_mut(uid) {
-            candidate.tracked.release_failed(clock, Duration::ZERO);
+            candidate.asked &= !is_refused;
+            candidate.pod.tracked.release_failed(clock, Duration::ZERO);
         }
     }
 
@@ -90,7 +100,8 @@ impl Candidates {
     /// what failed comes last: where one webhook hangs, others do not wait for it.
     pub(super) fn due(&mut self, now: Now, still_since: Duration, after: Duration) -> Vec<Due> {
         let (mut due, mut turns) = (Vec::new(), HashMap::<_, usize>::new());
-        for Candidate { namespace, tracked } in self.known.values_mut() {
+        for candidate in self.known.values_mut() {
+            let Due { namespace, tracked } = &mut candidate.pod;
             if ended(&tracked.pod, now.server) != Ended::Yes {
                 continue;
             }
@@ -112,7 +123,7 @@ impl Candidates {
 
     /// How many have ended and are held, and for how long the first of them.
     pub(super) fn held(&self, clock: Duration) -> (usize, Duration) {
-        let seen = self.known.values().filter_map(|candidate| candidate.tracked.ended_seen);
+        let seen = self.known.values().filter_map(|candidate| candidate.pod.tracked.ended_seen);
         seen.fold((0, Duration::ZERO), |(held, longest), seen| {
             (held + 1, longest.max(clock.saturating_sub(seen)))
         })
@@ -128,6 +139,9 @@ mod tests {
     };
 
     use super::*;
+
+    /// Shows that a Pod is released.
+    type Shows<'a> = &'a dyn Fn(&mut Candidates) -> Option<Due>;
 
     const AFTER: Duration = Duration::from_mins(2);
 
@@ -172,10 +186,10 @@ mod tests {
         assert_eq!(due(&mut candidates, 500, 441), Vec::<String>::new(), "a leader lives");
         assert_eq!(due(&mut candidates, 119, 0), Vec::<String>::new(), "too early");
         assert_eq!(due(&mut candidates, 120, 0), ["due"]);
-        candidates.failed("due", Duration::from_mins(2));
+        candidates.failed("due", true, Duration::from_mins(2));
         assert_eq!(due(&mut candidates, 120, 0), Vec::<String>::new(), "it waits for its next try");
         assert_eq!(due(&mut candidates, 121, 0), ["due"]);
-        candidates.released("due");
+        assert!(candidates.released("due").is_none(), "nobody asked");
         assert_eq!(due(&mut candidates, 130, 0), Vec::<String>::new());
     }
 
@@ -193,10 +207,36 @@ mod tests {
         deleted("failed", "other");
         deleted("alone", "another");
         due(&mut candidates, 120, 0);
-        candidates.failed("failed", Duration::from_mins(2));
+        candidates.failed("failed", true, Duration::from_mins(2));
         let due = due(&mut candidates, 130, 0);
         assert!(due[..2].contains(&"alone".to_owned()), "{due:?}");
         assert_eq!((due.len(), due.last().map(String::as_str)), (11, Some("failed")));
+    }
+
+    #[test]
+    fn pod_that_is_released_is_told_of_once_whoever_shows_it() {
+        let held = pod("p1", "Failed", true, &[ACCOUNTING_FINALIZER]);
+        let free = pod("p1", "Failed", true, &[]);
+        let answers = |candidates: &mut Candidates| candidates.released("p1");
+        let watch = |candidates: &mut Candidates| candidates.saw(&free, at(1));
+        let goes = |candidates: &mut Candidates| candidates.gone(&held);
+        let lists = |candidates: &mut Candidates| {
+            candidates.list_begins();
+            candidates.list_ends().pop()
+        };
+        let ways: [Shows<'_>; 4] = [&answers, &watch, &goes, &lists];
+        for (number, shows) in ways.into_iter().enumerate() {
+            for (is_refused, is_told) in [(None, true), (Some(false), true), (Some(true), false)] {
+                let mut candidates = Candidates::default();
+                candidates.saw(&held, at(0));
+                assert!(!candidates.asked("p1"));
+                if let Some(is_refused) = is_refused {
+                    candidates.failed("p1", is_refused, Duration::ZERO);
+                }
+                assert_eq!(shows(&mut candidates).is_some(), is_told, "{number} {is_refused:?}");
+                assert!(candidates.released("p1").is_none(), "{number}: told twice");
+            }
+        }
     }
 
     #[test]
