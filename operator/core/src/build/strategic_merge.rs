@@ -5,8 +5,9 @@
 //! Kubernetes; here it is the table in [`rule`], for everything a runtime patch can reach.
 //!
 //! Three things are left out on purpose. Patches come from typed objects, so `null` does not occur.
-//! An empty list in a patch changes nothing, because the Go types behind Kubernetes do not even write
-//! one. And `$patch` and its like are ordinary keys: a patch is data, not a program.
+//! An empty list in a patch changes nothing, nor does an empty name of what a volume or variable refers
+//! to, because the Go types behind Kubernetes do not even write them. And `$patch` and its like are
+//! ordinary keys: a patch is data, not a program.
 
 use std::{collections::HashMap, hash::Hash};
 
@@ -39,7 +40,17 @@ fn rule(field: &str) -> ListRule {
 
 /// Lays `patch` over `base`.
 pub(crate) fn merge(base: &mut Map<String, Value>, patch: &Map<String, Value>) {
+    merge_fields("", base, patch);
+}
+
+/// Fields whose keys are the user's.
+const MAPS: [&str; 3] = ["annotations", "labels", "nodeSelector"];
+
+fn merge_fields(of: &str, base: &mut Map<String, Value>, patch: &Map<String, Value>) {
     for (field, change) in patch {
+        if field == "name" && change == "" && !MAPS.contains(&of) {
+            continue;
+        }
         match base.get_mut(field) {
             Some(current) => merge_field(field, current, change),
             None => {
@@ -51,7 +62,7 @@ pub(crate) fn merge(base: &mut Map<String, Value>, patch: &Map<String, Value>) {
 
 fn merge_field(field: &str, current: &mut Value, change: &Value) {
     match (current, change) {
-        (Value::Object(base), Value::Object(patch)) => merge(base, patch),
+        (Value::Object(base), Value::Object(patch)) => merge_fields(field, base, patch),
         (Value::Array(base), Value::Array(patch)) => merge_list(rule(field), base, patch),
         (current, change) => *current = change.clone(),
     }
@@ -173,6 +184,18 @@ mod tests {
                 json!({"labels": {"a": "1", "b": "1"}}),
                 json!({"labels": {"b": "2", "c": ""}}),
                 json!({"labels": {"a": "1", "b": "2", "c": ""}}),
+            ),
+            (
+                "an empty name, which is not written",
+                json!({"configMap": {"name": "files", "optional": true}}),
+                json!({"configMap": {"name": "", "optional": false}}),
+                json!({"configMap": {"name": "files", "optional": false}}),
+            ),
+            (
+                "a label that is called name",
+                json!({"labels": {"name": "a"}}),
+                json!({"labels": {"name": ""}}),
+                json!({"labels": {"name": ""}}),
             ),
             (
                 "structs, field by field",
