@@ -203,11 +203,13 @@ impl AdmissionHandler {
         problem: &str,
         request: &Request<'_>,
     ) -> Answer {
-        let mut judged = match light_train_jobs(change) {
-            Ok((Some(Ok(old)), job)) => self.judge_changed(&old, &job, request).await,
-            _ => Answer::allowed(),
+        let Ok((Some(Ok(old)), job)) = light_train_jobs(change) else {
+            return not_judged(TRAIN_JOB_KIND, problem);
         };
-        judged.warnings.extend(not_judged(TRAIN_JOB_KIND, problem).warnings);
+        let mut judged = self.judge_changed(&old, &job, request).await;
+        judged.warnings.push(format!(
+            "the stored {TRAIN_JOB_KIND} cannot be read, so only suspension, deadline and TTL of its update were judged: {problem}"
+        ));
         judged
     }
 
