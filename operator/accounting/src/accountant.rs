@@ -34,7 +34,7 @@ use crate::{
     key::{JobKey, Key, Position, Priority},
     metrics::{LostReason, Metrics},
     news,
-    requests::{Listed, Requests, failed, list},
+    requests::{Listed, Requests, failed, list_pods},
 };
 
 /// The queue.
@@ -160,7 +160,8 @@ impl Accountant {
             }
             tracing::debug!(%namespace, jobs = asked.len(), "the Pods of TrainJobs are listed");
             let uids: Vec<_> = asked.iter().map(|(job, _)| &*job.uid).collect();
-            let listed = place.ask().answer(list(&self.client, namespace, &uids)).await.flatten();
+            let listed =
+                place.ask().answer(list_pods(&self.client, namespace, &uids)).await.flatten();
             match listed {
                 Ok(mut listed) => {
                     for (job, call) in &asked {
@@ -222,7 +223,7 @@ impl Accountant {
             }
             Call::Get { long_name } => requests.get(*long_name).await,
             Call::List { .. } => {
-                let mut listed = list(&self.client, &job.namespace, &[&job.uid]).await?;
+                let mut listed = list_pods(&self.client, &job.namespace, &[&job.uid]).await?;
                 Ok(self.pods_of(job, &mut listed))
             }
             Call::ReadJob => {

@@ -10,8 +10,8 @@ use std::{
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Pod as StoredPod};
 use kube::{
-    Api, Client, ResourceExt as _,
-    api::{ApiResource, DynamicObject, ListParams},
+    Api, Client, Resource as _, ResourceExt as _,
+    api::{DynamicObject, ListParams, Request},
 };
 use thiserror::Error;
 use tokio::{
@@ -33,6 +33,7 @@ use trainjob_engine::{
     clock::{Clock, monotonic},
     error::RequestError,
     heartbeat::Heartbeat,
+    list, stripped,
 };
 use trainjob_process::{
     OwnFlag,
@@ -42,8 +43,8 @@ use trainjob_process::{
 
 use crate::{
     config::Config,
-    pod_view::{ListedPod, stored},
-    requests::{Annotation, PAGE, release},
+    pod_view::read,
+    requests::{Annotation, release},
     unlabelled::unlabelled,
 };
 
@@ -166,25 +167,26 @@ async fn refusal(config: &DrainConfig, clients: &Clients) -> Result<Option<ExitC
 
 /// The JobSets that have not finished and whose Pods get our finalizer.
 async fn unfinished(client: &Client) -> Result<BTreeSet<String>, RequestError> {
-    let kind = ApiResource::erase::<JobSet>(&());
-    let job_sets: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
-    let mut params = ListParams::default().limit(PAGE);
-    let mut found = BTreeSet::new();
-    loop {
-        let page = match timed(job_sets.list(&params)).await {
-            Ok(page) => page,
-            // Without the kind there are none.
-            Err(RequestError::Refused(status)) if status.code == 404 => return Ok(found),
-            Err(error) => return Err(error),
-        };
-        for job_set in page.items.iter().filter(|job_set| is_marked(job_set) && !is_over(job_set)) {
+    let url = JobSet::url_path(&(), None);
+    let (mut found, mut unreadable) = (BTreeSet::new(), None);
+    let take = |text: &str| match stripped::read_view::<DynamicObject>(text) {
+        Ok(job_set) if is_marked(&job_set) && !is_over(&job_set) => {
             let namespace = job_set.namespace().unwrap_or_default();
             found.insert(format!("{namespace}/{}", job_set.name_any()));
         }
-        params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
-        if params.continue_token.is_none() {
-            return Ok(found);
-        }
+        Ok(_) => {}
+        Err(error) => unreadable = Some(error),
+    };
+    let request = |params: &ListParams| Request::new(&*url).list(params);
+    match list::each(client, ListParams::default(), request, take).await {
+        Ok(_) => {}
+        // Without the kind there are none.
+        Err(RequestError::Refused(status)) if status.code == 404 => return Ok(found),
+        Err(error) => return Err(error),
+    }
+    match unreadable {
+        None => Ok(found),
+        Some(error) => Err(kube::Error::SerdeError(error).into()),
     }
 }
 
@@ -277,28 +279,22 @@ impl Held {
 
 /// All Pods with our finalizer that have our labels or are of a JobSet.
 async fn held(client: &Client) -> Result<Vec<Held>, RequestError> {
-    let pods: Api<ListedPod> = Api::all(client.clone());
+    let url = StoredPod::url_path(&(), None);
     let labels = format!("{TRAIN_JOB_UID_LABEL},{TRAIN_JOB_NAME_LABEL}");
-    let mut params = ListParams::default().labels(&labels).limit(PAGE);
     let mut held = Vec::new();
-    loop {
-        let page = timed(pods.list(&params)).await?;
-        for stored in page.items.into_iter().map(stored) {
-            let has_finalizer = stored.finalizers().iter().any(|it| it == ACCOUNTING_FINALIZER);
-            if has_finalizer {
-                held.push(Held {
-                    namespace: stored.namespace().unwrap_or_default(),
-                    name: stored.name_any(),
-                    uid: stored.uid().unwrap_or_default(),
-                    pod: Pod::read(&stored),
-                });
-            }
+    let take = |text: &str| {
+        let Some(stored) = read(text) else { return };
+        if stored.finalizers().iter().any(|it| it == ACCOUNTING_FINALIZER) {
+            held.push(Held {
+                namespace: stored.namespace().unwrap_or_default(),
+                name: stored.name_any(),
+                uid: stored.uid().unwrap_or_default(),
+                pod: Pod::read(&stored),
+            });
         }
-        params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
-        if params.continue_token.is_none() {
-            break;
-        }
-    }
+    };
+    let request = |params: &ListParams| Request::new(&*url).list(params);
+    list::each(client, ListParams::default().labels(&labels), request, take).await?;
     held.extend(unlabelled(client).await?.into_iter().map(|pod| Held {
         namespace: pod.namespace().unwrap_or_default(),
         name: pod.name_any(),

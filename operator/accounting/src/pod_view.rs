@@ -45,6 +45,17 @@ struct ContainerView {
     restart_policy: Option<String>,
 }
 
+/// The Pod with this text; `None` if not even its metadata can be read.
+pub fn read(text: &str) -> Option<StoredPod> {
+    match serde_json::from_str(text) {
+        Ok(pod) => Some(stored(pod)),
+        Err(error) => {
+            tracing::debug!(%error, "a Pod cannot be read");
+            None
+        }
+    }
+}
+
 /// The Pod, with nothing but what is counted. Of one that cannot be read nothing but its metadata is known.
 pub fn stored(pod: ListedPod) -> StoredPod {
     match pod.0 {
@@ -111,7 +122,7 @@ mod tests {
     }
 
     fn read(pod: &Value) -> Option<Pod> {
-        Pod::read(&stored(serde_json::from_str(&pod.to_string()).unwrap()))
+        Pod::read(&super::read(&pod.to_string()).unwrap())
     }
 
     #[test]

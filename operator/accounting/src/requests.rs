@@ -10,8 +10,8 @@ use std::{
 
 use k8s_openapi::{api::core::v1::Pod as StoredPod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
-    Api, Client, ResourceExt as _,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    Api, Client, Resource as _, ResourceExt as _,
+    api::{ListParams, Patch, PatchParams, PostParams, Request},
 };
 use serde_json::json;
 use trainjob_accounting_core::{
@@ -26,16 +26,11 @@ use trainjob_api::{
         record::{TrainJobRecord, TrainJobRecordSpec},
     },
 };
-use trainjob_engine::{answer::timed, error::RequestError, versions};
+use trainjob_engine::{answer::timed, error::RequestError, list, versions};
 
 pub use self::failure::failed;
-use crate::{
-    key::JobKey,
-    pod_view::{ListedPod, stored},
-};
+use crate::{key::JobKey, pod_view::read};
 
-/// How many Pods are listed at a time.
-pub(crate) const PAGE: u32 = 500;
 /// How many digits of the UID are in the short name of a record.
 const DIGITS: usize = 8;
 
@@ -186,22 +181,23 @@ impl Listed {
 /// # Errors
 ///
 /// What a request fails with.
-pub async fn list(client: &Client, namespace: &str, uids: &[&str]) -> Result<Listed, RequestError> {
-    let api: Api<ListedPod> = Api::namespaced(client.clone(), namespace);
+pub async fn list_pods(
+    client: &Client,
+    namespace: &str,
+    uids: &[&str],
+) -> Result<Listed, RequestError> {
+    let url = StoredPod::url_path(&(), Some(namespace));
     let labels = format!("{TRAIN_JOB_UID_LABEL} in ({})", uids.join(","));
-    let mut params = ListParams::default().labels(&labels).limit(PAGE);
+    let params = ListParams::default().labels(&labels);
     let mut pods: HashMap<_, Vec<_>> = HashMap::new();
-    loop {
-        let page = timed(api.list(&params)).await?;
-        for (version, pod) in page.items.into_iter().filter_map(|pod| versioned(&stored(pod))) {
+    let take = |text: &str| {
+        if let Some((version, pod)) = read(text).as_ref().and_then(versioned) {
             pods.entry(Arc::clone(&pod.template.job_uid)).or_default().push((version, pod));
         }
-        params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
-        if params.continue_token.is_none() {
-            let version = page.metadata.resource_version.unwrap_or_default();
-            return Ok(Listed { version: versions::parse(&version), pods });
-        }
-    }
+    };
+    let request = |params: &ListParams| Request::new(&*url).list(params);
+    let version = list::each(client, params, request, take).await?;
+    Ok(Listed { version: versions::parse(&version), pods })
 }
 
 /// Whether a Pod that is released gets our annotation.

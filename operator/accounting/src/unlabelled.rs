@@ -8,23 +8,22 @@
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, stream};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
     Api, Client, Resource as _, ResourceExt as _,
-    api::{ListParams, ObjectList, PartialObjectMeta},
-    core::Request,
+    api::{ListParams, PartialObjectMeta, Request},
 };
 use tokio::time::{Instant, sleep};
 use trainjob_api::{
     constants::JOBSET_UID_LABEL,
     lifecycle::v1alpha1::{ACCOUNTING_FINALIZER, TRAIN_JOB_NAME_LABEL, TRAIN_JOB_UID_LABEL},
 };
-use trainjob_engine::{Readable, answer::timed, error::RequestError};
+use trainjob_engine::{error::RequestError, list, stripped};
 
 use crate::{
     accountant::Accountant,
     metrics::LostReason,
-    requests::{Annotation, PAGE, release as release_pod},
+    requests::{Annotation, release as release_pod},
 };
 
 /// How long until they are looked for again, at least.
@@ -112,26 +111,23 @@ pub async fn unlabelled(client: &Client) -> Result<Vec<PartialObjectMeta<Pod>>, 
     Ok(found)
 }
 
-/// Of one Pod, so that what cannot be read of its managed fields does not hide others.
-type ListedMetadata = Readable<PartialObjectMeta<Pod>, true>;
-
 /// Those of the Pods with these labels that have our finalizer.
 async fn held(client: &Client, labels: &str) -> Result<Vec<PartialObjectMeta<Pod>>, RequestError> {
-    let mut params = ListParams::default().labels(labels).limit(PAGE);
+    let url = Pod::url_path(&(), None);
     let mut found = Vec::new();
-    loop {
-        let request = Request::new(Pod::url_path(&(), None)).list_metadata(&params);
-        let request = request.map_err(|error| RequestError::Unbuildable(Box::new(error)))?;
-        let page = timed(client.request::<ObjectList<ListedMetadata>>(request)).await?;
-        let is_held = |pod: &PartialObjectMeta<Pod>| {
-            pod.finalizers().iter().any(|finalizer| finalizer == ACCOUNTING_FINALIZER)
-        };
-        found.extend(page.items.into_iter().filter_map(|pod| pod.0.ok()).filter(is_held));
-        params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
-        if params.continue_token.is_none() {
-            return Ok(found);
-        }
-    }
+    let take = |text: &str| {
+        let Ok(pod) = stripped::read_view::<PartialObjectMeta<Pod>>(text) else { return };
+        let is_held = pod.finalizers().iter().any(|finalizer| finalizer == ACCOUNTING_FINALIZER);
+        // Of the rest nothing is needed, and it may be long.
+        let ObjectMeta { name, namespace, uid, .. } = pod.metadata;
+        let metadata = ObjectMeta { name, namespace, uid, ..ObjectMeta::default() };
+        found.extend(
+            is_held.then(|| PartialObjectMeta { metadata, ..PartialObjectMeta::default() }),
+        );
+    };
+    let request = |params: &ListParams| Request::new(&*url).list_metadata(params);
+    list::each(client, ListParams::default().labels(labels), request, take).await?;
+    Ok(found)
 }
 
 #[cfg(test)]

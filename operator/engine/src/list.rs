@@ -7,14 +7,25 @@ use std::{collections::VecDeque, future::ready, io, pin::pin, time::Duration};
 
 use futures::{AsyncBufRead, AsyncBufReadExt};
 use http::Request;
-use kube::Client;
+use kube::{Client, api::ListParams};
 use serde::Deserialize;
 use thiserror::Error;
 use tokio::time::timeout;
 
 pub use crate::items::ItemsError;
-use crate::items::{Items, Part};
+use crate::{
+    error::RequestError,
+    items::{Items, Part},
+};
 
+/// Objects of the first page.
+pub(crate) const FIRST_PAGE: u32 = 50;
+/// Fewest and most objects of a page.
+pub(crate) const PAGE: (u32, u32) = (10, 500);
+/// A page of so many bytes is followed by a smaller one, for the sake of the API server, which has all of it in memory.
+pub(crate) const LARGE_PAGE: usize = 16 << 20;
+/// A page of so many bytes or fewer is followed by a larger one.
+pub(crate) const SMALL_PAGE: usize = 4 << 20;
 /// How long a page may take.
 const PAGE_WITHIN: Duration = Duration::from_mins(1);
 
@@ -38,6 +49,17 @@ pub enum PageError {
     Unreadable(#[from] serde_json::Error),
 }
 
+impl From<PageError> for kube::Error {
+    fn from(error: PageError) -> Self {
+        match error {
+            PageError::Refused(error) => error,
+            PageError::Broken(error) => Self::ReadEvents(error),
+            PageError::Unreadable(error) => Self::SerdeError(error),
+            PageError::Silent | PageError::NoList(_) => Self::Service(error.into()),
+        }
+    }
+}
+
 /// The metadata of a page.
 #[derive(Debug, Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
@@ -50,6 +72,42 @@ pub struct PageMetadata {
     /// How long the text of the page was, in bytes.
     #[serde(skip)]
     pub bytes: usize,
+}
+
+/// How many objects the page has that follows one with so many objects and bytes.
+pub(crate) fn next_size(objects: u32, bytes: usize) -> u32 {
+    if bytes > LARGE_PAGE {
+        (objects / 2).max(PAGE.0)
+    } else if bytes <= SMALL_PAGE {
+        objects.saturating_mul(2).min(PAGE.1)
+    } else {
+        objects
+    }
+}
+
+/// Asks for all pages, one after the other, and hands on the text of each item as soon as it is there. `request` makes the
+/// request of a page. Returns the version of the list.
+///
+/// # Errors
+///
+/// Items may have been handed on before it failed.
+pub async fn each(
+    client: &Client,
+    mut params: ListParams,
+    request: impl Fn(&ListParams) -> Result<Request<Vec<u8>>, kube::core::request::Error>,
+    mut take: impl FnMut(&str),
+) -> Result<String, RequestError> {
+    let mut size = FIRST_PAGE;
+    loop {
+        params.limit = Some(size);
+        let request = request(&params).map_err(kube::Error::BuildRequest)?;
+        let page = page(client, request, &mut take).await.map_err(kube::Error::from)?;
+        if page.next.is_empty() {
+            return Ok(page.resource_version);
+        }
+        size = next_size(size, page.bytes);
+        params.continue_token = Some(page.next);
+    }
 }
 
 /// Asks for a page, and hands on the text of each of its items as soon as it is there.

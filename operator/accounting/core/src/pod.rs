@@ -11,7 +11,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::Time,
 };
 use trainjob_api::{
-    lifecycle::v1alpha1::{ACCOUNTED_ANNOTATION, ACCOUNTING_FINALIZER},
+    lifecycle::v1alpha1::{ACCOUNTED_ANNOTATION, ACCOUNTING_FINALIZER, record::MESSAGE},
     time::Timestamp,
 };
 
@@ -210,7 +210,7 @@ impl Pod {
                 _ => Phase::Open,
             },
             reason: text(|status| &status.reason).into(),
-            message: text(|status| &status.message).into(),
+            message: short(text(|status| &status.message)),
             node: pod.spec.as_ref().and_then(|spec| Some(spec.node_name.as_deref()?.into())),
             bound_at: condition(status, "PodScheduled", "True")
                 .and_then(since)
@@ -287,12 +287,17 @@ fn state_of(state: &ContainerState) -> State {
         Some(at) if reason != STATUS_UNKNOWN => State::Ended(Box::new(ContainerEnd {
             exit_code: ended.exit_code,
             reason: reason.into(),
-            message: ended.message.as_deref().unwrap_or_default().into(),
+            message: short(ended.message.as_deref().unwrap_or_default()),
             began: ended.started_at.as_ref().and_then(real),
             at,
         })),
         Some(_) | None => State::EndedUnseen,
     }
+}
+
+/// A message, as far as a record may have it: a Pod may have one of kilobytes for each of its containers.
+fn short(message: &str) -> Box<str> {
+    message.chars().take(MESSAGE).collect()
 }
 
 fn condition<'a>(

@@ -12,9 +12,10 @@ use serde::de::DeserializeOwned;
 use tokio::{sync::mpsc::unbounded_channel, task::JoinSet, time::timeout};
 
 use super::{
-    pages::{FIRST_PAGE, Fetched, Pages, Text},
+    pages::{Fetched, Pages, Text},
     span::Span,
 };
+use crate::list::FIRST_PAGE;
 
 /// How much longer than its span a watch may be silent.
 const PATIENCE: Duration = Duration::from_secs(5);

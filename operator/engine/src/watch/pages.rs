@@ -11,16 +11,8 @@ use kube::{
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc::UnboundedSender};
 
-use crate::list::{self, PageError, PageMetadata};
+use crate::list::{self, PageMetadata};
 
-/// Objects of the first page.
-pub(super) const FIRST_PAGE: u32 = 50;
-/// Most and fewest objects of a page. One that fails is asked for in smaller ones.
-const PAGE: (u32, u32) = (500, 10);
-/// A page of so many bytes is followed by a smaller one, for the sake of the API server, which has all of it in memory.
-pub(super) const LARGE_PAGE: usize = 16 << 20;
-/// A page of so many bytes or fewer is followed by a larger one.
-pub(super) const SMALL_PAGE: usize = 4 << 20;
 /// So many kilobytes of texts may wait to be read, or one text that is longer: as many as a page of usual objects has.
 const ROOM: u32 = 2 << 10;
 
@@ -69,14 +61,14 @@ impl Pages {
             let page = self.fetch_page(&found).await;
             match page {
                 Ok(page) => {
-                    self.adapt(page.bytes);
+                    self.page = list::next_size(self.page, page.bytes);
                     if page.next.is_empty() {
                         break Ok(page.resource_version);
                     }
                     self.params.continue_token = Some(page.next);
                 }
                 Err(error) => {
-                    self.page = (self.page / 2).max(PAGE.1);
+                    self.page = (self.page / 2).max(list::PAGE.0);
                     break Err(error);
                 }
             }
@@ -94,23 +86,6 @@ impl Pages {
             // Who does not listen any more has ended this task.
             let _ = found.send(Text { text, _room: room });
         };
-        list::page_as_there_is_room(&self.client, request, send).await.map_err(kube_error)
-    }
-
-    fn adapt(&mut self, bytes: usize) {
-        if bytes > LARGE_PAGE {
-            self.page = (self.page / 2).max(PAGE.1);
-        } else if bytes <= SMALL_PAGE {
-            self.page = (self.page * 2).min(PAGE.0);
-        }
-    }
-}
-
-fn kube_error(error: PageError) -> kube::Error {
-    match error {
-        PageError::Refused(error) => error,
-        PageError::Broken(error) => kube::Error::ReadEvents(error),
-        PageError::Unreadable(error) => kube::Error::SerdeError(error),
-        PageError::Silent | PageError::NoList(_) => kube::Error::Service(error.into()),
+        list::page_as_there_is_room(&self.client, request, send).await.map_err(kube::Error::from)
     }
 }

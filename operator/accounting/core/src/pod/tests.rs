@@ -168,3 +168,14 @@ fn at2_a_pod_that_was_never_ready_is_not_unready_since_its_containers_ended() {
         assert_eq!(ready(&pod), expected, "{initialized}");
     }
 }
+
+#[test]
+fn of_a_message_no_more_is_kept_than_a_record_may_have() {
+    let mut pod = stored();
+    let long = "é".repeat(MESSAGE + 1);
+    pod["status"]["message"] = json!(long);
+    pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["message"] = json!(long);
+    let pod = read(&pod).unwrap();
+    let end = pod.containers[1].last_real_end().unwrap();
+    assert_eq!([&pod.message, &end.message].map(|it| it.chars().count()), [MESSAGE; 2]);
+}

@@ -2,9 +2,9 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::watch::{
-    pages::{LARGE_PAGE, SMALL_PAGE},
-    scripted::{SILENT, Script, object, page, refused, scripted},
+use crate::{
+    list::{LARGE_PAGE, SMALL_PAGE},
+    watch::scripted::{SILENT, Script, object, page, refused, scripted},
 };
 
 /// Goes on as often as there are answers. What was asked for, and what was told, ends and errors included.
