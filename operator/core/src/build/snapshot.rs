@@ -26,6 +26,7 @@ use super::{
     error::BuildError,
     owner::owner_reference,
     resolve::{Runtime, RuntimeKey},
+    size::{MAX_OBJECTS, is_too_large},
 };
 
 /// Annotation in which `kubectl apply` keeps a second copy of the whole object.
@@ -127,6 +128,10 @@ pub fn read(job: &TrainJob, config_map: &ConfigMap) -> Result<Runtime, SnapshotE
     // An object: a type of Kubernetes would take a list, too.
     let tree: Map<String, Value> =
         serde_saphyr::from_str_with_options(yaml, options).map_err(|error| unreadable(&error))?;
+    // Anybody may have written it, and the types take many times the memory of the tree.
+    if tree.values().any(is_too_large) {
+        return Err(unreadable(&format!("more than {MAX_OBJECTS} parts, expected fewer")));
+    }
     let document =
         Document::deserialize(Value::Object(tree)).map_err(|error| unreadable(&error))?;
     named_by(job, document)
@@ -292,6 +297,20 @@ mod tests {
             let expected = "invalid runtime snapshot: unable to unmarshal the snapshot: ";
             assert!(error.starts_with(expected) && !error.contains('\n'), "{yaml}: {error}");
         }
+    }
+
+    #[test]
+    fn snapshot_of_more_parts_than_are_read_is_unreadable() {
+        let of = |parts: usize| {
+            let volumes = vec!["{}"; parts].join(",");
+            let pod = format!("containers: [], volumes: [{volumes}]");
+            let template = format!("spec: {{template: {{spec: {{{pod}}}}}}}");
+            let jobs = format!("replicatedJobs: [{{name: node, template: {{{template}}}}}]");
+            with_data(&format!("spec: {{template: {{spec: {{{jobs}}}}}}}"))
+        };
+        assert!(error(&of(MAX_OBJECTS)).contains("more than 13500 parts"));
+        // It names no runtime, which is found out once it was read.
+        assert!(!error(&of(MAX_OBJECTS - 100)).contains("parts"));
     }
 
     #[test]

@@ -44,7 +44,8 @@ pub(crate) fn merge(base: &mut Map<String, Value>, patch: &Map<String, Value>) {
 }
 
 /// Fields whose keys are the user's.
-const MAPS: [&str; 3] = ["annotations", "labels", "nodeSelector"];
+const MAPS: [&str; 6] =
+    ["annotations", "labels", "matchLabels", "nodeSelector", "options", "volumeAttributes"];
 
 fn merge_fields(of: &str, base: &mut Map<String, Value>, patch: &Map<String, Value>) {
     for (field, change) in patch {
@@ -193,9 +194,9 @@ mod tests {
             ),
             (
                 "a label that is called name",
-                json!({"labels": {"name": "a"}}),
-                json!({"labels": {"name": ""}}),
-                json!({"labels": {"name": ""}}),
+                json!({"labels": {"name": "a"}, "csi": {"volumeAttributes": {"name": "a"}}}),
+                json!({"labels": {"name": ""}, "csi": {"volumeAttributes": {"name": ""}}}),
+                json!({"labels": {"name": ""}, "csi": {"volumeAttributes": {"name": ""}}}),
             ),
             (
                 "structs, field by field",
