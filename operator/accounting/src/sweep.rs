@@ -245,7 +245,9 @@ impl Sweeper {
             }
             Err(error) => {
                 tracing::warn!(namespace, pod = name, uid, %error, "cannot release a Pod");
-                let is_refused = matches!(error, RequestError::Refused(_));
+                // Behind any other answer, and behind a request before, it may have been granted.
+                let is_refused = matches!(&error, RequestError::Refused(status) if status.code < 500)
+                    && !asked_before;
                 self.candidates().failed(uid, is_refused, monotonic());
             }
         }

@@ -55,7 +55,8 @@ impl Candidates {
     pub(super) fn saw(&mut self, stored: &StoredPod, now: Now) -> Option<Due> {
         let pod = Pod::read(stored)?;
         if pod.deletion.is_none() || !pod.finalizer {
-            return self.released(&pod.uid);
+            // What is annotated was counted, by a leader that came back.
+            return self.released(&pod.uid).filter(|_| !pod.accounted);
         }
         if let Some(listed) = &mut self.listed {
             listed.insert(Arc::clone(&pod.uid));
