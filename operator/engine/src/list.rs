@@ -20,7 +20,7 @@ use crate::{
 
 /// Objects of the first page.
 pub(crate) const FIRST_PAGE: u32 = 50;
-/// Fewest and most objects of a page.
+/// Fewest and most objects of a page. A watch asks for one that fails in smaller ones.
 pub(crate) const PAGE: (u32, u32) = (10, 500);
 /// A page of so many bytes is followed by a smaller one, for the sake of the API server, which has all of it in memory.
 pub(crate) const LARGE_PAGE: usize = 16 << 20;

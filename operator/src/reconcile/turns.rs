@@ -5,7 +5,7 @@
 
 use tokio::sync::{Mutex, MutexGuard};
 
-/// So many bytes may be read at any time: what is built of them takes a few megabytes.
+/// So many bytes may be read at any time: at worst, all of them empty volumes, what is built of them takes tens of megabytes.
 const SHORT: usize = 64 << 10;
 
 /// Whose turn it is.
