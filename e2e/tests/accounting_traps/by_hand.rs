@@ -6,7 +6,7 @@ use e2e::fixtures::{COMPLETES, PATIENCE, RUNS, STUBBORN, Tenant};
 use e2e::until::until_ok;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use trainjob_api::lifecycle::v1alpha1::record::{PodCounts, TrainJobRecordStatus};
 use trainjob_api::lifecycle::v1alpha1::{
@@ -120,6 +120,19 @@ async fn ag10_a_pod_that_loses_our_labels_is_counted_and_not_held() -> Result<()
         .await
 }
 
+/// A Pod that somebody makes with our finalizer, and with labels that name what no TrainJob can be called.
+async fn misnamed(tenant: &Tenant<'_>, name: &str) -> Result<Pod> {
+    let pod = json!({
+        "metadata": {
+            "name": name,
+            "finalizers": [ACCOUNTING_FINALIZER],
+            "labels": {TRAIN_JOB_NAME_LABEL: "No_Job", TRAIN_JOB_UID_LABEL: "0"},
+        },
+        "spec": {"containers": [{"name": "main", "image": "none"}]},
+    });
+    Ok(tenant.pods.create(&PostParams::default(), &serde_json::from_value(pod)?).await?)
+}
+
 #[tokio::test]
 async fn ag11_what_people_change_while_nobody_watches_holds_nothing_and_is_told_of() -> Result<()> {
     const JOBS: [&str; 4] = ["emptied", "gone", "unlabelled", "unnamed"];
@@ -142,6 +155,7 @@ async fn ag11_what_people_change_while_nobody_watches_holds_nothing_and_is_told_
         })
         .await?;
     }
+    let misnamed_before = misnamed(&tenant, "misnamed-before").await?;
     counted.program.kill9();
     change(&tenant, &emptied, json!({"finalizers": others(&emptied)})).await?;
     change(&tenant, &gone, json!({"finalizers": others(&gone)})).await?;
@@ -151,8 +165,9 @@ async fn ag11_what_people_change_while_nobody_watches_holds_nothing_and_is_told_
     change(&tenant, &unnamed, without_name()).await?;
 
     counted.program = Accounting::start(&counted.world.cluster, SETTINGS).await?;
-    for left in [unlabelled, unnamed] {
-        until_ok("a Pod without our labels is not held", PATIENCE, || async {
+    let misnamed_after = misnamed(&tenant, "misnamed-after").await?;
+    for left in [unlabelled, unnamed, misnamed_before, misnamed_after] {
+        until_ok("a Pod whose labels name no job is not held", PATIENCE, || async {
             let pod = tenant.pods.get(&left.name_any()).await?;
             ensure!(pod.uid() == left.uid() && !is_held(&pod), "{pod:#?}");
             Ok(())

@@ -5,6 +5,7 @@
 
 mod asked;
 mod entry;
+mod nameless;
 mod numbers;
 mod records;
 #[cfg(test)]
@@ -30,6 +31,7 @@ use trainjob_core::facts::ObjectKey;
 use self::{asked::Asked, entry::Entry, records::Records};
 pub use self::{
     entry::{Answered, Change, Step},
+    nameless::Nameless,
     numbers::{Numbers, Running, Source},
 };
 use crate::{key::JobKey, requests::versioned, train_jobs::TrainJobs};
@@ -52,6 +54,8 @@ pub struct Book {
     pods: HashMap<Arc<str>, Arc<JobKey>>,
     /// UIDs of the Pods in a list that is being delivered.
     listed: Option<HashSet<Arc<str>>>,
+    /// Pods that are held and whose labels can name no TrainJob.
+    pub nameless: Nameless,
     records: Records,
     /// TrainJobs whose Pods are listed together.
     asked: Asked,
@@ -70,6 +74,7 @@ impl Book {
             jobs,
             pods: HashMap::new(),
             listed: None,
+            nameless: Nameless::default(),
             records: Records::default(),
             asked: Asked::default(),
             leads: false,
@@ -134,18 +139,23 @@ impl Book {
         let Some((version, mut pod)) = versioned(stored) else {
             return self.pod_unnamed(stored, now);
         };
-        let key = match self.pods.get_key_value(&pod.uid) {
+        if let Some(listed) = &mut self.listed {
+            listed.insert(Arc::clone(&pod.uid));
+        }
+        let key = match (self.pods.get_key_value(&pod.uid), JobKey::of_pod(stored, &pod)) {
             // One whose labels somebody changed stays with the record that knows it.
-            Some((uid, key)) => {
+            (Some((uid, key)), _) => {
                 pod.uid = Arc::clone(uid);
                 Arc::clone(key)
             }
-            None => self.shared(key_of(stored, &pod)?),
+            (None, Some(key)) => self.shared(key),
+            (None, None) => {
+                self.nameless.saw(stored);
+                return None;
+            }
         };
+        self.nameless.forget(&pod.uid);
         let uid = Arc::clone(&pod.uid);
-        if let Some(listed) = &mut self.listed {
-            listed.insert(Arc::clone(&uid));
-        }
         if pod.accounted && !pod.finalizer {
             self.pods.remove(&uid);
             self.entries.get_mut(&key)?.keeper.saw(version, pod, now);
@@ -166,6 +176,7 @@ impl Book {
     /// The watch shows that one went, or that it has lost our labels.
     pub fn pod_gone(&mut self, stored: &StoredPod, now: Now) -> Option<JobKey> {
         let uid = stored.metadata.uid.as_deref()?;
+        self.nameless.forget(uid);
         let key = self.pods.remove(uid)?;
         // What has a finalizer goes by a deletion, so one that nobody deleted is there without our labels (AG10).
         let has_finalizer = stored.metadata.finalizers.as_ref().is_some_and(|all| !all.is_empty());
@@ -220,6 +231,7 @@ impl Book {
     /// The list is complete. What it did not show has left; what else was missed, a list of our own tells.
     pub fn pods_listed(&mut self, now: Now) -> Vec<JobKey> {
         let listed = self.listed.take().unwrap_or_default();
+        self.nameless.keep_only(&listed);
         let gone: Vec<_> = self.pods.extract_if(|uid, _| !listed.contains(uid)).collect();
         for (uid, key) in gone {
             self.left(&key, &uid, false, now);
@@ -384,12 +396,4 @@ impl Book {
         }
         entry.answered(call, answer, now)
     }
-}
-
-fn key_of(stored: &StoredPod, pod: &Pod) -> Option<JobKey> {
-    Some(JobKey {
-        namespace: stored.metadata.namespace.as_deref()?.into(),
-        name: Arc::clone(&pod.template.job_name),
-        uid: Arc::clone(&pod.template.job_uid),
-    })
 }

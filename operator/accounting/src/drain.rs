@@ -7,7 +7,6 @@ use std::{
     collections::BTreeSet, io::Write as _, ops::RangeInclusive, process::ExitCode, time::Duration,
 };
 
-use futures::{StreamExt as _, stream};
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Pod as StoredPod};
 use kube::{
     Api, Client, Resource as _, ResourceExt as _,
@@ -27,7 +26,7 @@ use trainjob_api::{
     JobSet,
     lifecycle::v1alpha1::{ACCOUNTING_FINALIZER, TRAIN_JOB_NAME_LABEL, TRAIN_JOB_UID_LABEL},
 };
-use trainjob_core::mark::LEASE_BELIEVED;
+use trainjob_core::{mark::LEASE_BELIEVED, pass::Class};
 use trainjob_engine::{
     answer::timed,
     clock::{Clock, monotonic},
@@ -43,6 +42,8 @@ use trainjob_process::{
 
 use crate::{
     config::Config,
+    fair::{self, Cut},
+    key::PodKey,
     pod_view::read,
     requests::{Annotation, release},
     unlabelled::unlabelled,
@@ -70,8 +71,6 @@ const UNFINISHED: u8 = 3;
 const BETWEEN: Duration = Duration::from_secs(1);
 /// How many passes in a row have to find nothing.
 const EMPTY_PASSES: u32 = 2;
-/// How many Pods are released at once.
-const AT_ONCE: usize = 16;
 /// The types of the conditions by which a JobSet has finished.
 const FINISHED: [&str; 2] = ["Completed", "Failed"];
 
@@ -222,23 +221,32 @@ async fn drain(config: &DrainConfig, clients: &Clients) -> Result<(), DrainError
         if let Ok(lease) = timed(leases.get_opt(&name)).await {
             heartbeat.saw(lease.as_ref(), monotonic());
         }
-        let held = held(&clients.work).await?;
-        empty = if held.is_empty() { empty + 1 } else { 0 };
+        let since = monotonic().saturating_sub(heartbeat.begun());
+        let (held, unreadable) = match held(&clients.work).await {
+            Ok(found) => found,
+            Err(error) if since < config.timeout && may_pass(&error) => {
+                tracing::warn!(%error, "cannot list the Pods that are left");
+                sleep(BETWEEN).await;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let left = held.len().saturating_add(unreadable);
+        empty = if left == 0 { empty + 1 } else { 0 };
         if empty == EMPTY_PASSES {
             return Ok(());
         }
-        let since = monotonic().saturating_sub(heartbeat.begun());
-        if since >= config.timeout && !held.is_empty() {
-            return Err(DrainError::TimedOut { left: held.len(), timeout: config.timeout });
+        if since >= config.timeout && left > 0 {
+            return Err(DrainError::TimedOut { left, timeout: config.timeout });
         }
         let lives = lives(&heartbeat, monotonic());
         let now = clock.likely().into();
         let due = held.into_iter().filter(|held| {
-            let has_ended = held.pod.as_ref().is_some_and(|pod| ended(pod, now) == Ended::Yes);
+            let has_ended = held.known.as_ref().is_some_and(|pod| ended(pod, now) == Ended::Yes);
             drains(lives, has_ended, since)
         });
-        let round =
-            stream::iter(due).for_each_concurrent(AT_ONCE, |held| held.release(&clients.work));
+        let release = |held: Held| held.release(&clients.work);
+        let round = fair::round(due, |held| &held.pod.namespace, release, Cut::OnlySlowLeft);
         let left = config.timeout.saturating_sub(since);
         if timeout(left, round).await.is_err() {
             tracing::debug!("the time was over before all were tried");
@@ -255,16 +263,14 @@ fn lives(heartbeat: &Heartbeat, now: Duration) -> bool {
 
 /// A Pod with our finalizer.
 struct Held {
-    namespace: String,
-    name: String,
-    uid: String,
-    /// What is known of it; `None`: it has none of our labels.
-    pod: Option<Pod>,
+    pod: PodKey,
+    /// What is known of it; `None`: its labels name no TrainJob.
+    known: Option<Pod>,
 }
 
 impl Held {
     async fn release(self, client: &Client) {
-        let Self { namespace, name, uid, .. } = self;
+        let PodKey { namespace, name, uid } = self.pod;
         let pods: Api<StoredPod> = Api::namespaced(client.clone(), &namespace);
         match release(&pods, &name, &uid, Annotation::Unset).await {
             Ok(_) => tracing::info!(namespace, pod = name, uid, "released"),
@@ -277,31 +283,34 @@ impl Held {
     }
 }
 
-/// All Pods with our finalizer that have our labels or are of a JobSet.
-async fn held(client: &Client) -> Result<Vec<Held>, RequestError> {
+/// Whether a failure may pass by itself.
+fn may_pass(error: &RequestError) -> bool {
+    matches!(error.class(), Class::Transient | Class::Throttled(_))
+}
+
+/// All Pods with our finalizer that have our labels or are of a JobSet, and how many cannot be read and may have it.
+async fn held(client: &Client) -> Result<(Vec<Held>, usize), RequestError> {
     let url = StoredPod::url_path(&(), None);
     let labels = format!("{TRAIN_JOB_UID_LABEL},{TRAIN_JOB_NAME_LABEL}");
-    let mut held = Vec::new();
+    let (mut held, mut unreadable) = (Vec::new(), 0);
     let take = |text: &str| {
-        let Some(stored) = read(text) else { return };
+        let stored = match read(text) {
+            Ok(stored) => stored,
+            Err(error) => {
+                tracing::warn!(%error, "a Pod cannot be read, which may have the finalizer");
+                unreadable += 1;
+                return;
+            }
+        };
         if stored.finalizers().iter().any(|it| it == ACCOUNTING_FINALIZER) {
-            held.push(Held {
-                namespace: stored.namespace().unwrap_or_default(),
-                name: stored.name_any(),
-                uid: stored.uid().unwrap_or_default(),
-                pod: Pod::read(&stored),
-            });
+            held.push(Held { pod: PodKey::of(&stored.metadata), known: Pod::read(&stored) });
         }
     };
     let request = |params: &ListParams| Request::new(&*url).list(params);
     list::each(client, ListParams::default().labels(&labels), request, take).await?;
-    held.extend(unlabelled(client).await?.into_iter().map(|pod| Held {
-        namespace: pod.namespace().unwrap_or_default(),
-        name: pod.name_any(),
-        uid: pod.uid().unwrap_or_default(),
-        pod: None,
-    }));
-    Ok(held)
+    let unlabelled = unlabelled(client).await?.into_iter();
+    held.extend(unlabelled.map(|pod| Held { pod, known: None }));
+    Ok((held, unreadable))
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::{api::core::v1::Pod as StoredPod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use trainjob_accounting_core::pod::Pod;
 use trainjob_core::{
     facts::ObjectKey,
     queue_position::{self, QueueKey, QueuePriority},
@@ -19,10 +21,41 @@ pub struct JobKey {
 }
 
 impl JobKey {
+    /// The TrainJob that the labels of a Pod name; `None`: no TrainJob can have that name or UID.
+    #[must_use]
+    pub fn of_pod(stored: &StoredPod, pod: &Pod) -> Option<Self> {
+        pod.template.may_name_job().then_some(Self {
+            namespace: stored.metadata.namespace.as_deref()?.into(),
+            name: Arc::clone(&pod.template.job_name),
+            uid: Arc::clone(&pod.template.job_uid),
+        })
+    }
+
     /// Where the TrainJob is, or was.
     #[must_use]
     pub fn object(&self) -> ObjectKey {
         ObjectKey::new(Arc::clone(&self.namespace), &*self.name)
+    }
+}
+
+/// A Pod of which nothing else has to be known.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodKey {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+}
+
+impl PodKey {
+    /// The Pod with these metadata.
+    #[must_use]
+    pub fn of(metadata: &ObjectMeta) -> Self {
+        let ObjectMeta { namespace, name, uid, .. } = metadata;
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        Self { namespace: text(namespace), name: text(name), uid: text(uid) }
     }
 }
 

@@ -13,6 +13,7 @@ pub mod accountant;
 pub mod book;
 pub mod config;
 pub mod drain;
+pub mod fair;
 pub mod feed;
 pub mod key;
 pub mod manual;

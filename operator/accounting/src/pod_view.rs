@@ -45,15 +45,13 @@ struct ContainerView {
     restart_policy: Option<String>,
 }
 
-/// The Pod with this text; `None` if not even its metadata can be read.
-pub fn read(text: &str) -> Option<StoredPod> {
-    match serde_json::from_str(text) {
-        Ok(pod) => Some(stored(pod)),
-        Err(error) => {
-            tracing::debug!(%error, "a Pod cannot be read");
-            None
-        }
-    }
+/// The Pod with this text.
+///
+/// # Errors
+///
+/// If not even its metadata can be read.
+pub fn read(text: &str) -> serde_json::Result<StoredPod> {
+    serde_json::from_str(text).map(stored)
 }
 
 /// The Pod, with nothing but what is counted. Of one that cannot be read nothing but its metadata is known.
@@ -105,7 +103,7 @@ mod tests {
                 "creationTimestamp": now,
                 "labels": {
                     "lifecycle.trainjob.dev/trainjob-name": "job",
-                    "lifecycle.trainjob.dev/trainjob-uid": "J",
+                    "lifecycle.trainjob.dev/trainjob-uid": "j",
                 },
                 "managedFields": [{"manager": "m", "time": managed_at}],
             },

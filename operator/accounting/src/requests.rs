@@ -28,7 +28,7 @@ use trainjob_api::{
 };
 use trainjob_engine::{answer::timed, error::RequestError, list, versions};
 
-pub use self::failure::failed;
+pub use self::failure::{failed, is_gone};
 use crate::{key::JobKey, pod_view::read};
 
 /// How many digits of the UID are in the short name of a record.
@@ -190,10 +190,12 @@ pub async fn list_pods(
     let labels = format!("{TRAIN_JOB_UID_LABEL} in ({})", uids.join(","));
     let params = ListParams::default().labels(&labels);
     let mut pods: HashMap<_, Vec<_>> = HashMap::new();
-    let take = |text: &str| {
-        if let Some((version, pod)) = read(text).as_ref().and_then(versioned) {
+    let take = |text: &str| match read(text).map(|stored| versioned(&stored)) {
+        Ok(Some((version, pod))) => {
             pods.entry(Arc::clone(&pod.template.job_uid)).or_default().push((version, pod));
         }
+        Ok(None) => {}
+        Err(error) => tracing::debug!(%error, "a Pod cannot be read"),
     };
     let request = |params: &ListParams| Request::new(&*url).list(params);
     let version = list::each(client, params, request, take).await?;

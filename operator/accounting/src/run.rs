@@ -129,6 +129,8 @@ fn tasks(
     tasks.spawn(async move { never(feed.records().await) });
     let looking = Arc::clone(accountant);
     tasks.spawn(async move { never(unlabelled::release(looking).await) });
+    let releasing = Arc::clone(accountant);
+    tasks.spawn(async move { never(unlabelled::release_nameless(releasing).await) });
     tasks.spawn(async move {
         sender.run().await;
         "the event sender"

@@ -15,14 +15,9 @@ use std::{
     time::Duration,
 };
 
-use futures::{StreamExt as _, stream};
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Pod};
 use kube::{Api, Client, runtime::watcher::Event};
-use tokio::{
-    sync::watch,
-    task::JoinSet,
-    time::{sleep, timeout},
-};
+use tokio::{sync::watch, task::JoinSet, time::sleep};
 use trainjob_accounting_core::{
     clock::Now,
     job::{Job, Suspension},
@@ -48,6 +43,7 @@ use trainjob_process::{
 use self::candidates::{Candidates, Due};
 use crate::{
     config::Config,
+    fair::{self, Cut},
     metrics::{LostReason, Metrics},
     news,
     pod_view::{ListedPod, stored},
@@ -69,11 +65,6 @@ const BOUNDS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from
 
 /// How often it is looked whether a Pod is due.
 const LOOK: Duration = Duration::from_secs(1);
-/// How many Pods are released at once.
-const AT_ONCE: usize = 16;
-/// How long a round takes at most: longer than a request, so that those that hang are known to fail, and what became due
-/// meanwhile has its turn.
-const LONGEST_ROUND: Duration = Duration::from_secs(20);
 /// What readiness waits for.
 const LISTED: &str = "Pods";
 
@@ -223,8 +214,9 @@ impl Sweeper {
             let now = self.now();
             let still = self.heartbeat.still_since();
             let due = self.candidates().due(now, still, self.after);
-            let round = stream::iter(due).for_each_concurrent(AT_ONCE, |due| self.release(due));
-            if timeout(LONGEST_ROUND, round).await.is_err() {
+            let release = |due| self.release(due);
+            let round = fair::round(due, |due| &due.namespace, release, Cut::Any).await;
+            if round.is_cut {
                 tracing::debug!("some Pods are left to the next round");
             }
             sleep(LOOK).await;
@@ -236,7 +228,7 @@ impl Sweeper {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
         let (name, uid) = (&*tracked.pod.name, &*tracked.pod.uid);
         // A round may be over before the answer comes, and that may be lost.
-        let asked_before = self.candidates().asked(uid);
+        let Some(asked_before) = self.candidates().asked(uid) else { return };
         match release(&pods, name, uid, Annotation::Unset).await {
             Ok(_) => self.tell(self.candidates().released(uid)),
             Err(error) if error.says_absent() => {

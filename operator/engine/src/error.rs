@@ -36,6 +36,9 @@ pub enum RequestError {
     /// Another process acts in the place of this one: nothing was sent.
     #[error("this process does not lead")]
     NotLeading,
+    /// It had to wait for the configured rate until the job's deadline came due, which goes first: nothing was sent.
+    #[error("the job's deadline came due before a request was allowed")]
+    Overtaken,
     /// An object of the name that was to be created is there and is not ours.
     #[error("{kind} {key} exists and does not belong to this TrainJob")]
     Foreign {
@@ -90,7 +93,7 @@ impl FailureReason {
 
 impl RequestError {
     /// Why it failed; `None` where that belongs to normal life: what it was about has changed or is gone,
-    /// its namespace is going, or another process leads.
+    /// its namespace is going, another process leads, or a deadline goes first.
     #[must_use]
     pub fn reason(&self) -> Option<FailureReason> {
         match self {
@@ -105,14 +108,14 @@ impl RequestError {
             Self::BadReply(_) | Self::Unbuildable(_) | Self::Foreign { .. } => {
                 Some(FailureReason::Other)
             }
-            Self::NotLeading => None,
+            Self::NotLeading | Self::Overtaken => None,
         }
     }
 
     /// What the failure means to a pass.
     #[must_use]
     pub fn failure(&self) -> pass::Failure {
-        let reached = !matches!(self, Self::Unreachable(_) | Self::NotLeading);
+        let reached = !matches!(self, Self::Unreachable(_) | Self::NotLeading | Self::Overtaken);
         pass::Failure { class: self.class(), reached }
     }
 
@@ -132,7 +135,8 @@ impl RequestError {
             | Self::Unreachable(_)
             | Self::BadReply(_)
             | Self::Unbuildable(_)
-            | Self::NotLeading => Class::Transient,
+            | Self::NotLeading
+            | Self::Overtaken => Class::Transient,
             Self::Foreign { .. } => Class::Denied,
         }
     }
@@ -242,7 +246,11 @@ mod tests {
         }
         let timed_out = RequestError::TimedOut(Duration::ZERO);
         assert_eq!(timed_out.reason(), Some(FailureReason::Unanswered));
-        assert_eq!(RequestError::NotLeading.reason(), None);
+        for nothing_sent in [RequestError::NotLeading, RequestError::Overtaken] {
+            assert_eq!(nothing_sent.reason(), None);
+            let failure = nothing_sent.failure();
+            assert!(failure.class == Class::Transient && !failure.reached);
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use kube::{Client, api::ListParams};
 use serde::Deserialize;
 use thiserror::Error;
 use tokio::time::timeout;
+use trainjob_process::client::REQUEST_TIMEOUT;
 
 pub use crate::items::ItemsError;
 use crate::{
@@ -35,9 +36,9 @@ pub enum PageError {
     /// There was no answer, or one that refuses.
     #[error(transparent)]
     Refused(#[from] kube::Error),
-    /// It took more than a minute.
-    #[error("no answer in time")]
-    Silent,
+    /// Nothing came for so long, or not the whole page.
+    #[error("no answer from the API server within {0:?}")]
+    Silent(Duration),
     /// The connection broke in the middle.
     #[error("the connection broke: {0}")]
     Broken(#[from] io::Error),
@@ -55,7 +56,16 @@ impl From<PageError> for kube::Error {
             PageError::Refused(error) => error,
             PageError::Broken(error) => Self::ReadEvents(error),
             PageError::Unreadable(error) => Self::SerdeError(error),
-            PageError::Silent | PageError::NoList(_) => Self::Service(error.into()),
+            PageError::Silent(_) | PageError::NoList(_) => Self::Service(error.into()),
+        }
+    }
+}
+
+impl From<PageError> for RequestError {
+    fn from(error: PageError) -> Self {
+        match error {
+            PageError::Silent(limit) => Self::TimedOut(limit),
+            error => kube::Error::from(error).into(),
         }
     }
 }
@@ -86,7 +96,8 @@ pub(crate) fn next_size(objects: u32, bytes: usize) -> u32 {
 }
 
 /// Asks for all pages, one after the other, and hands on the text of each item as soon as it is there. `request` makes the
-/// request of a page. Returns the version of the list.
+/// request of a page. Where nothing comes for as long as a request may take ([`REQUEST_TIMEOUT`]), the list fails. Returns the
+/// version of the list.
 ///
 /// # Errors
 ///
@@ -101,7 +112,11 @@ pub async fn each(
     loop {
         params.limit = Some(size);
         let request = request(&params).map_err(kube::Error::BuildRequest)?;
-        let page = page(client, request, &mut take).await.map_err(kube::Error::from)?;
+        let one_by_one = |item: String| {
+            take(&item);
+            ready(())
+        };
+        let page = read_page(client, request, REQUEST_TIMEOUT, one_by_one).await?;
         if page.next.is_empty() {
             return Ok(page.resource_version);
         }
@@ -131,17 +146,30 @@ pub async fn page(
 pub(crate) async fn page_as_there_is_room<F: Future<Output = ()>>(
     client: &Client,
     request: Request<Vec<u8>>,
+    take: impl FnMut(String) -> F,
+) -> Result<PageMetadata, PageError> {
+    read_page(client, request, PAGE_WITHIN, take).await
+}
+
+async fn read_page<F: Future<Output = ()>>(
+    client: &Client,
+    request: Request<Vec<u8>>,
+    silence: Duration,
     mut take: impl FnMut(String) -> F,
 ) -> Result<PageMetadata, PageError> {
     let read = async {
-        let body = pin!(client.request_stream(request).await?);
+        let body = pin!(within(silence, client.request_stream(request)).await??);
         let mut page = Page::of(body);
-        while let Some(item) = page.next().await? {
+        while let Some(item) = within(silence, page.next()).await?? {
             take(item).await;
         }
         page.metadata()
     };
-    timeout(PAGE_WITHIN, read).await.map_err(|_| PageError::Silent)?
+    within(PAGE_WITHIN, read).await?
+}
+
+async fn within<T>(limit: Duration, part: impl Future<Output = T>) -> Result<T, PageError> {
+    timeout(limit, part).await.map_err(|_| PageError::Silent(limit))
 }
 
 /// A page that arrives.

@@ -10,6 +10,7 @@ use trainjob_api::{
 };
 
 use super::*;
+use crate::key::PodKey;
 
 const NOW: Now = Now { server: Timestamp(1_795_329_000), clock: Duration::from_secs(7) };
 
@@ -114,6 +115,42 @@ fn ag10_a_pod_that_loses_the_name_of_its_job_has_lost_our_labels() {
     assert_eq!(book.pod(&key(), "p1").unwrap().presence, Presence::Stripped);
     assert!(book.take_lost_labels() && book.pods.is_empty());
     assert_eq!(book.pod_seen(&unnamed, NOW), None, "nobody knows whose it is");
+}
+
+/// Ends that a Pod is held whose labels can name no job.
+type Ends<'a> = &'a dyn Fn(&mut Book);
+
+#[test]
+fn ah7_a_pod_whose_labels_can_name_no_job_is_held_in_no_record() {
+    let labels = json!({TRAIN_JOB_NAME_LABEL: "No_Name", TRAIN_JOB_UID_LABEL: "u1"});
+    let nameless = pod(6, json!({"labels": labels}));
+    let ways: [Ends<'_>; 5] = [
+        &|book| book.nameless.forget("p1"),
+        &|book| assert_eq!(book.pod_gone(&nameless, NOW), None),
+        &|book| {
+            book.pod_seen(&pod(7, json!({"labels": labels, "finalizers": []})), NOW);
+        },
+        &|book| assert_eq!(book.pod_seen(&running(), NOW), Some(key())),
+        &|book| {
+            book.pods_relist();
+            book.pods_listed(NOW);
+        },
+    ];
+    for ends in ways {
+        let mut book = leader();
+        assert_eq!(book.pod_seen(&nameless, NOW), None);
+        assert!(book.keys().is_empty());
+        book.pods_relist();
+        book.pod_seen(&nameless, NOW);
+        book.pods_listed(NOW);
+        assert_eq!(book.nameless.held(), [PodKey::of(&nameless.metadata)]);
+        ends(&mut book);
+        assert_eq!(book.nameless.held(), []);
+    }
+    let mut book = leader();
+    book.pod_seen(&running(), NOW);
+    assert_eq!(book.pod_seen(&nameless, NOW), Some(key()), "the record that knows it keeps it");
+    assert_eq!(book.nameless.held(), []);
 }
 
 #[test]

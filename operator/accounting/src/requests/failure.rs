@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use kube::core::{Status, response::StatusCause};
-use trainjob_accounting_core::{answer::Failure, keeper::Answer};
+use trainjob_accounting_core::{
+    answer::{Failure, ForPod, for_pod},
+    keeper::Answer,
+};
 use trainjob_engine::error::RequestError;
 
 /// What a failure means to the core; `is_silent`: the API server does not answer anything else either.
@@ -14,13 +17,20 @@ pub fn failed(error: &RequestError, is_silent: bool) -> Answer {
         RequestError::Unbuildable(_) | RequestError::Foreign { .. } => {
             (Failure::Unavailable, Duration::ZERO)
         }
-        RequestError::NotLeading => (Failure::Silent, Duration::ZERO),
+        RequestError::NotLeading | RequestError::Overtaken => (Failure::Silent, Duration::ZERO),
         RequestError::TimedOut(_) | RequestError::Unreachable(_) | RequestError::BadReply(_) => {
             let failure = if is_silent { Failure::Silent } else { Failure::Unanswered };
             (failure, Duration::ZERO)
         }
     };
     Answer::Failed { failure, retry_after }
+}
+
+/// Whether a failed request to release a Pod says that there is nothing to release any more.
+#[must_use]
+pub fn is_gone(error: &RequestError) -> bool {
+    let RequestError::Refused(status) = error else { return false };
+    matches!(for_pod(refused(status)), ForPod::Released | ForPod::Absent)
 }
 
 fn refused(status: &Status) -> Failure {
@@ -108,6 +118,10 @@ mod tests {
                 json!({"code": code, "reason": reason, "details": details, "message": message});
             let status: Status = serde_json::from_value(status).unwrap();
             assert_eq!(refused(&status), expected, "{code} {reason} {message}");
+            let gone =
+                [Failure::NotFound, Failure::NoNamespace, Failure::OtherUid, Failure::InvalidUid];
+            let error = RequestError::Refused(Box::new(status.clone()));
+            assert_eq!(is_gone(&error), gone.contains(&expected), "{code} {reason} {message}");
             let waits = retry_after(&status).as_secs();
             assert_eq!(waits, if code == 429 { 7 } else { 0 });
         }

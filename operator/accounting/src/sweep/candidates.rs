@@ -71,15 +71,16 @@ impl Candidates {
         None
     }
 
-    /// The watch shows that a Pod went. Returns it if it was released.
+    /// The watch shows that a Pod went, in its last version. Returns it if it was released and not counted.
     pub(super) fn gone(&mut self, stored: &StoredPod) -> Option<Due> {
-        self.released(stored.metadata.uid.as_deref()?)
+        let is_counted = Pod::read(stored).is_some_and(|pod| pod.accounted);
+        self.released(stored.metadata.uid.as_deref()?).filter(|_| !is_counted)
     }
 
-    /// The release of a Pod is asked for. Returns whether it may have been granted already.
-    pub(super) fn asked(&mut self, uid: &str) -> bool {
-        let candidate = self.known.get_mut(uid);
-        candidate.is_some_and(|candidate| mem::replace(&mut candidate.asked, true))
+    /// The release of a Pod is asked for. Returns whether it may have been granted already; `None`: nothing is left to do about
+    /// the Pod, and nothing is to be sent.
+    pub(super) fn asked(&mut self, uid: &str) -> Option<bool> {
+        self.known.get_mut(uid).map(|candidate| mem::replace(&mut candidate.asked, true))
     }
 
     /// Nothing is left to do about a Pod. Returns it once if its release was asked for, and not refused: by the answer, or by
@@ -97,10 +98,14 @@ impl Candidates {
         }
     }
 
-    /// The Pods to release now, if the Lease has been seen to stand still since `still_since`. Namespaces take turns, and
-    /// what failed comes last: where one webhook hangs, others do not wait for it.
+    /// The Pods to release now, if the Lease has been seen to stand still since `still_since`. Those of namespaces in which none
+    /// has failed come first, and those that have failed come last.
     pub(super) fn due(&mut self, now: Now, still_since: Duration, after: Duration) -> Vec<Due> {
-        let (mut due, mut turns) = (Vec::new(), HashMap::<_, usize>::new());
+        let has_failed = |pod: &Due| pod.tracked.backoff.has_failed();
+        let all = self.known.values().map(|candidate| &candidate.pod);
+        let troubled: HashSet<_> =
+            all.filter(|pod| has_failed(pod)).map(|pod| pod.namespace.clone()).collect();
+        let mut due = Vec::new();
         for candidate in self.known.values_mut() {
             let Due { namespace, tracked } = &mut candidate.pod;
             if ended(&tracked.pod, now.server) != Ended::Yes {
@@ -109,17 +114,13 @@ impl Candidates {
             let seen = *tracked.ended_seen.get_or_insert(now.clock);
             match sweep(now.clock, still_since, seen, after) {
                 Sweep::Release if tracked.backoff.wait(now.clock).is_zero() => {
-                    let turn = turns.entry(namespace.clone()).or_default();
-                    let order = (tracked.backoff.has_failed(), *turn);
-                    *turn += 1;
-                    let pod = Due { namespace: namespace.clone(), tracked: tracked.clone() };
-                    due.push((order, pod));
+                    due.push(Due { namespace: namespace.clone(), tracked: tracked.clone() });
                 }
                 Sweep::Release | Sweep::Leave | Sweep::At(_) => {}
             }
         }
-        due.sort_by_key(|(order, _)| *order);
-        due.into_iter().map(|(_, pod)| pod).collect()
+        due.sort_by_key(|pod| (troubled.contains(&pod.namespace), has_failed(pod)));
+        due
     }
 
     /// How many have ended and are held, and for how long the first of them.
@@ -135,7 +136,9 @@ impl Candidates {
 mod tests {
     use serde_json::json;
     use trainjob_api::{
-        lifecycle::v1alpha1::{ACCOUNTING_FINALIZER, TRAIN_JOB_NAME_LABEL, TRAIN_JOB_UID_LABEL},
+        lifecycle::v1alpha1::{
+            ACCOUNTED_ANNOTATION, ACCOUNTING_FINALIZER, TRAIN_JOB_NAME_LABEL, TRAIN_JOB_UID_LABEL,
+        },
         time::Timestamp,
     };
 
@@ -195,23 +198,22 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_take_turns_and_what_failed_comes_last() {
+    fn namespaces_in_which_some_failed_come_last_and_what_failed_at_the_end() {
         let mut candidates = Candidates::default();
-        let mut deleted = |uid: &str, namespace: &str| {
+        for (uid, namespace) in [("a1", "a"), ("a2", "a"), ("b1", "b"), ("c1", "c"), ("c2", "c")] {
             let mut pod = pod(uid, "Failed", true, &[ACCOUNTING_FINALIZER]);
             pod.metadata.namespace = Some(namespace.into());
             candidates.saw(&pod, at(0));
-        };
-        for number in 0..9 {
-            deleted(&format!("many-{number}"), "hangs");
         }
-        deleted("failed", "other");
-        deleted("alone", "another");
         due(&mut candidates, 120, 0);
-        candidates.failed("failed", true, Duration::from_mins(2));
+        for uid in ["a1", "c2"] {
+            candidates.failed(uid, true, Duration::from_mins(2));
+        }
         let due = due(&mut candidates, 130, 0);
-        assert!(due[..2].contains(&"alone".to_owned()), "{due:?}");
-        assert_eq!((due.len(), due.last().map(String::as_str)), (11, Some("failed")));
+        assert_eq!(due[0], "b1");
+        let mut failed = [&*due[3], &*due[4]];
+        failed.sort_unstable();
+        assert_eq!((due.len(), failed), (5, ["a1", "c2"]));
     }
 
     #[test]
@@ -230,13 +232,30 @@ mod tests {
             for (is_refused, is_told) in [(None, true), (Some(false), true), (Some(true), false)] {
                 let mut candidates = Candidates::default();
                 candidates.saw(&held, at(0));
-                assert!(!candidates.asked("p1"));
+                assert_eq!(candidates.asked("p1"), Some(false));
                 if let Some(is_refused) = is_refused {
                     candidates.failed("p1", is_refused, Duration::ZERO);
                 }
                 assert_eq!(shows(&mut candidates).is_some(), is_told, "{number} {is_refused:?}");
                 assert!(candidates.released("p1").is_none(), "{number}: told twice");
+                assert_eq!(candidates.asked("p1"), None, "{number}: nothing is left to ask for");
             }
+        }
+    }
+
+    #[test]
+    fn pod_that_a_leader_that_came_back_has_counted_is_not_told_of() {
+        let mut counted = pod("p1", "Failed", true, &[]);
+        let annotations = [(ACCOUNTED_ANNOTATION.to_owned(), "p1".to_owned())];
+        counted.metadata.annotations = Some(annotations.into());
+        let watch = |candidates: &mut Candidates| candidates.saw(&counted, at(1));
+        let goes = |candidates: &mut Candidates| candidates.gone(&counted);
+        let ways: [Shows<'_>; 2] = [&watch, &goes];
+        for shows in ways {
+            let mut candidates = Candidates::default();
+            candidates.saw(&pod("p1", "Failed", true, &[ACCOUNTING_FINALIZER]), at(0));
+            candidates.asked("p1");
+            assert!(shows(&mut candidates).is_none() && candidates.asked("p1").is_none());
         }
     }
 

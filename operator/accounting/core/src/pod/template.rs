@@ -52,6 +52,13 @@ impl Template {
         })
     }
 
+    /// Whether a TrainJob can have the name and the UID that its labels say. Of any other no record can be made, which is named
+    /// after both (RFC 1123).
+    #[must_use]
+    pub fn may_name_job(&self) -> bool {
+        self.job_name.split('.').all(is_dns_label) && is_dns_label(&self.job_uid)
+    }
+
     /// The name of a container, shared if the template has it.
     pub(super) fn container_name(&self, name: &str) -> Arc<str> {
         self.container_names
@@ -59,6 +66,12 @@ impl Template {
             .find(|it| ***it == *name)
             .map_or_else(|| name.into(), Arc::clone)
     }
+}
+
+/// But for its length: a label of a Pod is not longer.
+fn is_dns_label(text: &str) -> bool {
+    let is_inner = |byte: u8| byte == b'-' || byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    !text.is_empty() && !text.starts_with('-') && !text.ends_with('-') && text.bytes().all(is_inner)
 }
 
 fn container_names(spec: &PodSpec) -> Box<[Arc<str>]> {

@@ -126,6 +126,27 @@ fn a_pod_is_read_whatever_is_missing_but_the_labels_of_the_mark() {
 }
 
 #[test]
+fn labels_that_no_train_job_can_have_name_none() {
+    for (name, uid, expected) in [
+        ("llm", "0b2e-4f", true),
+        ("a.b-1", "j1", true),
+        ("LLM", "j1", false),
+        ("a_b", "j1", false),
+        ("a..b", "j1", false),
+        ("a.-b", "j1", false),
+        ("", "j1", false),
+        ("llm", "", false),
+        ("llm", "a.b", false),
+        ("llm", "J1", false),
+    ] {
+        let mut pod = stored();
+        pod["metadata"]["labels"][TRAIN_JOB_NAME_LABEL] = json!(name);
+        pod["metadata"]["labels"][TRAIN_JOB_UID_LABEL] = json!(uid);
+        assert_eq!(read(&pod).unwrap().template.may_name_job(), expected, "{name:?} {uid:?}");
+    }
+}
+
+#[test]
 fn a_restart_is_no_more_than_a_record_can_hold() {
     for (label, expected) in [("7", 7), ("18446744073709551615", MOST), ("-1", 0), ("x", 0)] {
         let mut pod = stored();
