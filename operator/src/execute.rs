@@ -13,7 +13,7 @@ mod runtime;
 mod secret;
 mod train_job;
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, future::pending, sync::Arc};
 
 use kube::{
     Resource,
@@ -231,12 +231,17 @@ impl Executor {
     /// Waits for the configured rate, but no longer than until the job's deadline comes due: what enforces it goes first.
     async fn permitted(&self, of: Context<'_>) -> Result<(), RequestError> {
         let Some(limiter) = &self.limiter else { return Ok(()) };
-        let permission = limiter.acquire(of.priority);
-        let Some(due_in) = of.due.and_then(|due| self.clock.until(due)) else {
-            permission.await;
-            return Ok(());
+        let overdue = async {
+            match of.due {
+                Some(due) => self.clock.reach(due).await,
+                None => pending().await,
+            }
         };
-        tokio::time::timeout(due_in, permission).await.map_err(|_| RequestError::TimedOut(due_in))
+        tokio::select! {
+            biased;
+            () = limiter.acquire(of.priority) => Ok(()),
+            () = overdue => Err(RequestError::Overtaken),
+        }
     }
 
     /// Waits until a request may be sent. It is under way until it is answered or given up.

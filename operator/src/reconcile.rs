@@ -91,16 +91,17 @@ impl Reconciler {
 
     /// Plans what a pass does next; `None` when there is no such job.
     async fn plan(&self, key: &ObjectKey, pass: &mut Pass) -> Option<Planned> {
-        let _turn = self.turns.wait(self.cache.text_length(key)).await;
-        let view = self.cache.view(key)?;
+        let _turn = self.turns.wait(self.cache.text_length(key), || self.priority(key)).await;
+        let (view, now) = (self.cache.view(key)?, self.clock.now());
         let listed = if self.queue.is_open() { Listed::Everything } else { Listed::TheJob };
         let observed = view.observed(&self.settings, self.counting.now(), listed);
-        let plan = plan(&observed, self.clock.now());
+        let plan = plan(&observed, now);
         if view.lacks_manifest() && plan.actions.first() == Some(&Action::ReadTrainJob) {
             self.metrics.work.manifests_read.inc();
         }
         self.queue.requeue_at(key, plan.next);
-        let due = plan.next.filter(|_| observed.job.finished.is_none());
+        let due = priority::rises_at(observed.job, &self.settings, now)
+            .filter(|_| observed.job.finished.is_none());
         self.cache.remember(key, Some(&observed.job.uid), |memory| {
             pass.planned(&observed, plan, memory, monotonic());
         });

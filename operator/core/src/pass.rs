@@ -162,6 +162,8 @@ impl Pass {
         priority: Option<Priority>,
         now: Duration,
     ) -> Next {
+        // The deadline may have come due meanwhile, also while the job waited to be planned.
+        self.priority = priority.map_or(self.priority, |priority| priority.min(self.priority));
         if let State::Act(round) = &mut self.state {
             if let Some(action) = round.plan.actions.get(round.next) {
                 if matches!(action, Action::CheckPods { .. }) {
@@ -175,8 +177,6 @@ impl Pass {
         if let State::Over(over, _) = &self.state {
             return Next::Over(*over);
         }
-        // The deadline may have come due meanwhile.
-        self.priority = priority.map_or(self.priority, |priority| priority.min(self.priority));
         if let Some(at_least) = memory.retries.throttled(self.priority, now) {
             return self.postpone(Retry { at_least, ..Retry::default() });
         }

@@ -59,6 +59,17 @@ impl Clock {
     pub fn until(&self, instant: Timestamp) -> Option<Duration> {
         self.0.reading()?.until(instant)
     }
+
+    /// Waits until an instant has surely come, however what is known of the time changes meanwhile.
+    pub async fn reach(&self, instant: Timestamp) {
+        loop {
+            match self.until(instant) {
+                Some(Duration::ZERO) => return,
+                Some(left) => sleep(left.min(LONGEST_SLEEP)).await,
+                None => sleep(LONGEST_SLEEP).await,
+            }
+        }
+    }
 }
 
 fn likely(reading: Reading) -> SystemTime {

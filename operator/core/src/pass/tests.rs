@@ -1,4 +1,5 @@
 mod learned;
+mod priority;
 
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use serde_json::json;
