@@ -17,6 +17,9 @@ const FAILURES: u32 = 5;
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(5));
 /// A probe that was not answered within that time will not be.
 const PROBED_WITHIN: Duration = Duration::from_mins(1);
+/// A flow in which nothing was tried for so long, although it could have been, has nothing left that is due. Longer than the
+/// rest of an object whose deletion has failed.
+const LEFT_AFTER: Duration = Duration::from_mins(6);
 
 /// The deletions of the objects of a kind in a namespace, or those of their Pods.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,6 +45,8 @@ struct Troubled {
     until: Duration,
     /// When it was last said that this is over.
     announced: Option<Duration>,
+    /// When a request was last sent after that.
+    probed: Duration,
     /// The request that is under way after that, and since when.
     probe: Option<(ObjectKey, Duration)>,
 }
@@ -49,6 +54,10 @@ struct Troubled {
 impl Troubled {
     const fn backs_off(&self) -> bool {
         self.failures >= FAILURES
+    }
+
+    fn is_left(&self, now: Duration) -> bool {
+        self.backs_off() && now.saturating_sub(self.until.max(self.probed)) >= LEFT_AFTER
     }
 
     fn is_probed_by(&self, object: &ObjectKey) -> bool {
@@ -75,7 +84,7 @@ impl Flows {
     /// A deletion of this object is sent.
     pub(super) fn begin(&mut self, flow: &Flow, object: &ObjectKey, now: Duration) {
         if let Some(troubled) = self.0.get_mut(flow).filter(|troubled| troubled.backs_off()) {
-            troubled.probe = Some((object.clone(), now));
+            (troubled.probed, troubled.probe) = (now, Some((object.clone(), now)));
         }
     }
 
@@ -113,18 +122,22 @@ impl Flows {
     }
 
     /// The kinds and namespaces that may be probed, each once after each wait, and again if no answer came of it: what was to
-    /// be the probe may have gone before it was sent, and nothing else may come due there.
+    /// be the probe may have gone before it was sent, and nothing else may come due there. One in which nothing is tried any more
+    /// is forgotten.
     pub(super) fn take_ready(&mut self, now: Duration) -> Vec<(TargetId, Arc<str>)> {
         let is_ready = |troubled: &Troubled| {
             let again = troubled.announced.is_none_or(|at| now.saturating_sub(at) >= PROBED_WITHIN);
             troubled.backs_off() && troubled.until <= now && again
         };
-        let ready = self.0.iter_mut().filter(|(_, troubled)| is_ready(troubled));
-        let announced = ready.map(|(flow, troubled)| {
-            troubled.announced = Some(now);
-            (flow.target, Arc::clone(&flow.namespace))
+        let mut ready = Vec::new();
+        self.0.retain(|flow, troubled| {
+            if is_ready(troubled) {
+                troubled.announced = Some(now);
+                ready.push((flow.target, Arc::clone(&flow.namespace)));
+            }
+            !troubled.is_left(now)
         });
-        announced.collect()
+        ready
     }
 
     /// The flows that back off: kind and namespace of each.
@@ -191,8 +204,26 @@ mod tests {
     fn flow_whose_probe_never_came_is_told_of_again() {
         let (mut flows, flow) = (Flows::default(), Flow::of(&key("j"), false));
         (0..5).for_each(|_| _ = flows.replied(&flow, &key("j").object, Reply::Failed, at(0)));
-        let told: Vec<_> = (0..200).filter(|now| !flows.take_ready(at(*now)).is_empty()).collect();
-        assert_eq!(told, [1, 61, 121, 181]);
+        let told: Vec<_> = (0..999).filter(|now| !flows.take_ready(at(*now)).is_empty()).collect();
+        assert_eq!(told, [1, 61, 121, 181, 241, 301, 361]);
+        assert_eq!(flows.backing_off(), 0, "nothing is left of it");
+    }
+
+    #[test]
+    fn flow_that_is_tried_now_and_then_is_not_forgotten() {
+        let (mut flows, flow) = (Flows::default(), Flow::of(&key("j"), false));
+        (0..5).for_each(|_| _ = flows.replied(&flow, &key("j").object, Reply::Failed, at(0)));
+        for now in [300, 600, 900] {
+            flows.take_ready(at(now));
+            assert_eq!(flows.backing_off(), 1, "{now}");
+            flows.begin(&flow, &key("j").object, at(now));
+            flows.replied(&flow, &key("j").object, Reply::Conflict, at(now));
+        }
+        flows.begin(&flow, &key("j").object, at(1_000));
+        flows.take_ready(at(1_359));
+        assert_eq!(flows.backing_off(), 1, "its answer is lost");
+        flows.take_ready(at(1_360));
+        assert_eq!(flows.backing_off(), 0);
     }
 
     #[test]
