@@ -12,21 +12,21 @@ use std::{
 use futures::{StreamExt as _, stream::FuturesUnordered};
 use tokio::time::{Instant, sleep};
 
-/// Requests under way.
+/// The most requests that are under way.
 const AT_ONCE: usize = 16;
-/// Those of one namespace that answers soon.
+/// The most of one namespace, while it answers soon.
 const OF_NAMESPACE: usize = 12;
-/// An answer comes soon within this time.
+/// An answer that takes no longer came soon.
 const SOON: Duration = Duration::from_secs(1);
 /// When a round may be cut: later than a request is given up, so that those that hang are known to fail.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Which rounds are cut that take twenty seconds.
+/// Which rounds are cut when they take twenty seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// All: something else may have become due meanwhile.
     Any,
-    /// Those of which nothing is left but what is slow: to find out what is left takes long.
+    /// Those of which only namespaces that are slow to answer are left: the next round begins with a list, which takes long.
     OnlySlowLeft,
 }
 

@@ -7,7 +7,7 @@
 //! Pods that no watch shows are [looked for](unlabelled).
 //!
 //! Two commands see to it that no Pod hangs where the program does not run: [sweep] while it is away, [drain] before it is
-//! removed.
+//! removed. They, and the leader where it looks for Pods, give namespaces [turns](fair).
 
 pub mod accountant;
 pub mod book;

@@ -103,7 +103,7 @@ mod tests {
                 "creationTimestamp": now,
                 "labels": {
                     "lifecycle.trainjob.dev/trainjob-name": "job",
-                    "lifecycle.trainjob.dev/trainjob-uid": "j",
+                    "lifecycle.trainjob.dev/trainjob-uid": "J",
                 },
                 "managedFields": [{"manager": "m", "time": managed_at}],
             },

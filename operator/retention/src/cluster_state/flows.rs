@@ -56,6 +56,7 @@ impl Troubled {
         self.failures >= FAILURES
     }
 
+    /// Whether nothing was tried for so long that nothing can be left that is due.
     fn is_left(&self, now: Duration) -> bool {
         self.backs_off() && now.saturating_sub(self.until.max(self.probed)) >= LEFT_AFTER
     }

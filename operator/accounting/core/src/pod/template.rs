@@ -52,8 +52,8 @@ impl Template {
         })
     }
 
-    /// Whether a TrainJob can have the name and the UID that its labels say. Of any other no record can be made, which is named
-    /// after both (RFC 1123).
+    /// Whether a TrainJob can have the name and the UID that its labels say (RFC 1123). If not, no record can be made: it is
+    /// named after both.
     #[must_use]
     pub fn may_name_job(&self) -> bool {
         self.job_name.split('.').all(is_dns_label) && is_dns_label(&self.job_uid)
@@ -68,7 +68,7 @@ impl Template {
     }
 }
 
-/// But for its length: a label of a Pod is not longer.
+/// Whether this is a DNS label (RFC 1123). How long it is need not be looked at: values of labels are not longer.
 fn is_dns_label(text: &str) -> bool {
     let is_inner = |byte: u8| byte == b'-' || byte.is_ascii_lowercase() || byte.is_ascii_digit();
     !text.is_empty() && !text.starts_with('-') && !text.ends_with('-') && text.bytes().all(is_inner)
